@@ -1,0 +1,34 @@
+PYTHON ?= python3
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format
+
+help:
+	@echo 'make run      start the service on http://localhost:8000, with a Postgres of its own unless DATABASE_URL is set'
+	@echo 'make test     run the tests, on a Postgres of their own unless TEST_DATABASE_URL is set; ARGS="-k token -x" goes to pytest'
+	@echo 'make lint     check format, style and types'
+	@echo 'make format   put the code into that format'
+	@echo
+	@echo 'Each one first installs what it needs into .venv. PYTHON=python3.12 chooses the interpreter (3.11 or newer).'
+	@echo 'Settings are environment variables, or lines in .env: see docs/settings.md.'
+
+# exec: gunicorn takes the place of the shell, so that the signals make passes on reach it.
+run:
+	@$(PYTHON) make_venv.py
+	@exec .venv/bin/gunicorn wsgi:app
+
+test:
+	@$(PYTHON) make_venv.py test
+	@exec .venv/bin/pytest $(ARGS)
+
+lint:
+	@$(PYTHON) make_venv.py test lint
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+
+format:
+	@$(PYTHON) make_venv.py lint
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .

@@ -1,0 +1,65 @@
+"""The application factory. Nothing is decided here."""
+
+import structlog
+from flask import Flask
+
+from auth import errors, keys, logs, settings, wire
+from auth.access_tokens import AccessTokens
+from auth.context import EXTENSION, Latchkey
+from auth.delivery.console import ConsoleSender
+from auth.delivery.worker import Deliverer
+from auth.passwords import Passwords
+from auth.redirects import AllowList
+from auth.refresh_tokens import RefreshTokens
+from auth.settings import Settings
+from auth.views import admin_users, service, sessions, signup, token, user, verify
+from sql import Database
+
+BLUEPRINTS = (service, signup, token, user, sessions, verify, admin_users)
+
+
+def create_app(config: Settings | None = None) -> Flask:
+    """Return the WSGI application. Raises `SettingsError`."""
+    config = config or settings.load()
+    logs.configure(config)
+    app = Flask("auth")
+    app.url_map.merge_slashes = False
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.config["MAX_CONTENT_LENGTH"] = wire.MAX_BODY
+    app.extensions[EXTENSION] = _make_parts(config)
+    errors.register(app)
+    wire.register(app, config)
+    for view in BLUEPRINTS:
+        app.register_blueprint(view.blueprint)
+    return app
+
+
+def _make_parts(config: Settings) -> Latchkey:
+    # What statements ask of this deployment, under the names by which they declare it.
+    constants = {
+        "audience": config.jwt_audience,
+        "refresh_token_lifetime": config.refresh_token_lifetime,
+        "session_timebox": config.session_timebox,
+        "reuse_interval": config.refresh_reuse_interval,
+        "rotation": config.refresh_token_rotation,
+        "sessions_per_user": config.sessions_per_user,
+        "reauthentication_age": config.reauthentication_age,
+        "email_confirm_required": config.email_confirm_required,
+        "phone_confirm_required": config.phone_confirm_required,
+    }
+    # A connection for each request thread, and one for the delivery thread.
+    db = Database(config.database_url, size=config.threads + 1, prepare=config.db_prepare, constants=constants)
+    sealer = keys.Sealer(keys.derive(config.secret_key, "outbox"))
+    sender = ConsoleSender() if config.smtp_url == "console" or (config.smtp_url is None and config.is_local) else None
+    if sender is None:
+        structlog.get_logger().warning("messages_wait", reason="AUTH_SMTP_URL is not set and AUTH_BASE_URL is not local: nothing is sent")
+    return Latchkey(
+        settings=config,
+        db=db,
+        access_tokens=AccessTokens(config),
+        refresh_tokens=RefreshTokens(config.secret_key),
+        passwords=Passwords(config),
+        sealer=sealer,
+        redirects=AllowList(config.site_url, config.redirect_allow_list),
+        deliverer=Deliverer(config, db, sealer, sender),
+    )

@@ -1,0 +1,35 @@
+"""What a request works with: the parts of the application that serves it, made once by `create_app`."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from flask import current_app
+from werkzeug.local import LocalProxy
+
+from auth.access_tokens import AccessTokens
+from auth.delivery.worker import Deliverer
+from auth.keys import Sealer
+from auth.passwords import Passwords
+from auth.redirects import AllowList
+from auth.refresh_tokens import RefreshTokens
+from auth.settings import Settings
+from sql import Database
+
+EXTENSION = "latchkey"
+
+
+@dataclass(frozen=True)
+class Latchkey:
+    """The parts of one application."""
+
+    settings: Settings
+    db: Database
+    access_tokens: AccessTokens
+    refresh_tokens: RefreshTokens
+    passwords: Passwords
+    sealer: Sealer
+    redirects: AllowList
+    deliverer: Deliverer
+
+
+latchkey = cast(Latchkey, LocalProxy(lambda: current_app.extensions[EXTENSION]))

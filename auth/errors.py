@@ -1,0 +1,109 @@
+"""Errors as the outside sees them: one exception, one envelope, one place that turns everything else into it."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import psycopg2
+import structlog
+from flask import Flask, Response, g, json
+from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
+from werkzeug.exceptions import HTTPException
+
+from auth.passwords import TooManyWaiting
+
+log = structlog.get_logger()
+
+# Constraints speak for themselves; this is what they say: status, error_code, msg.
+_CONSTRAINTS = {
+    "users_email_key": (409, "email_exists", "A user with this email address has already been registered"),
+    "users_phone_key": (409, "phone_exists", "A user with this phone number has already been registered"),
+    "user_metadata_size": (400, "validation_failed", "User metadata is too large"),
+    "app_metadata_size": (400, "validation_failed", "App metadata is too large"),
+}
+_STATUS_CODES = {
+    404: ("not_found", "There is nothing at this path"),
+    405: ("method_not_allowed", "This path does not answer this method"),
+    413: ("request_entity_too_large", "The body is larger than 1 MiB"),
+}
+
+
+class ApiError(Exception):
+    """What a client is told: HTTP status, a code for programs, a sentence for people, and perhaps details of the field."""
+
+    def __init__(
+        self,
+        status: int,
+        error_code: str,
+        msg: str,
+        details: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        members: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(msg)
+        self.status = status
+        self.error_code = error_code
+        self.msg = msg
+        self.details = details
+        self.headers = dict(headers or {})
+        self.members = dict(members or {})
+
+
+def unavailable(msg: str = "The service can't answer at the moment; try again shortly") -> ApiError:
+    """Return the error for a passing lack: of the database, or of time to hash."""
+    return ApiError(503, "service_unavailable", msg, headers={"Retry-After": "2"})
+
+
+def envelope(error: ApiError) -> Response:
+    """Return the error envelope of the specification."""
+    body: dict[str, Any] = {"code": error.status, "msg": error.msg}
+    if error.details:
+        body["details"] = error.details
+    body["error_code"] = error.error_code
+    body |= error.members
+    response = Response(json.dumps(body), error.status, mimetype="application/json")
+    response.headers.extend(error.headers)
+    if error.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def register(app: Flask) -> None:
+    """Install the handlers."""
+    app.register_error_handler(ApiError, envelope)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(psycopg2.Error, _database_error)
+    app.register_error_handler(TooManyWaiting, _too_many_waiting)
+    app.register_error_handler(Exception, _unexpected)
+
+
+def _http_error(error: HTTPException) -> Response | HTTPException:
+    status = error.code or 500
+    if status < 400:
+        return error
+    error_code, msg = _STATUS_CODES.get(status, ("validation_failed", f"{HTTPStatus(status).phrase}"))
+    allow = {name: value for name, value in error.get_headers() if name == "Allow"}
+    return envelope(ApiError(status, error_code, msg, headers=allow))
+
+
+def _database_error(error: psycopg2.Error) -> Response:
+    if isinstance(error, UniqueViolation | CheckViolation) and error.diag.constraint_name in _CONSTRAINTS:
+        status, error_code, msg = _CONSTRAINTS[error.diag.constraint_name]
+        details = f"{error.diag.constraint_name.removesuffix('_size')}: must be at most 8 KiB as JSON" if status == 400 else None
+        return envelope(ApiError(status, error_code, msg, details))
+    if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
+        log.error("database_unavailable", reason=str(error).strip())
+        return envelope(unavailable())
+    return _unexpected(error)
+
+
+def _too_many_waiting(_error: TooManyWaiting) -> Response:
+    log.warning("hashing_queue_full")
+    return envelope(unavailable("Too many sign-ins at once; try again shortly"))
+
+
+def _unexpected(error: Exception) -> Response:
+    log.exception("unexpected_failure", exc_info=error)
+    msg = f"Something went wrong on our side; the request id is {g.request_id}"
+    return envelope(ApiError(500, "unexpected_failure", msg))

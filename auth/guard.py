@@ -1,0 +1,109 @@
+"""Who is calling? Each view that is not public wears one of these decorators, outermost."""
+
+import functools
+import hmac
+import re
+from collections.abc import Callable
+from typing import Any
+
+from flask import g, request
+from flask.typing import ResponseReturnValue
+
+from auth.access_tokens import Caller, InvalidAccessToken
+from auth.context import latchkey
+from auth.errors import ApiError
+
+View = Callable[..., ResponseReturnValue]
+
+# RFC 6750, section 2.1, without the "=" that would give one token several spellings.
+_BEARER = re.compile(r"Bearer +([A-Za-z0-9\-._~+/]+)", re.IGNORECASE)
+
+# What `caller_state` answers beside `live`: status and msg. No row at all: the user is deleted.
+_REFUSALS = {
+    "bad_jwt": (401, "The access token has expired"),
+    "session_not_found": (401, "The session has ended; sign in again"),
+    "session_expired": (401, "The session has expired; sign in again"),
+    "user_not_found": (401, "The user of this access token does not exist any more"),
+    "user_banned": (403, "This user is banned"),
+}
+
+
+def access_token(view: View) -> View:
+    """Let in the holder of an access token. The view passes `caller()` to its statement and the row to `admit`."""
+
+    @functools.wraps(view)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        g.caller = _verified(_bearer_token())
+        return view(*args, **kwargs)
+
+    return guarded
+
+
+def admin(view: View) -> View:
+    """Let in the service role key, and users who are administrators at this moment."""
+
+    @functools.wraps(view)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if _has_service_role_key():
+            g.caller = None
+        else:
+            g.caller = _verified(_bearer_token())
+            if not admit(latchkey.db.one("select_caller", **caller())).is_admin:
+                raise ApiError(403, "not_admin", "Only administrators may do this")
+        return view(*args, **kwargs)
+
+    return guarded
+
+
+def caller() -> dict[str, str | int]:
+    """Return the caller as parameters for a statement that asks for `caller_state`."""
+    known: Caller = g.caller
+    return {"caller_id": known.user_id, "caller_session_id": known.session_id, "caller_expires_at": known.expires_at}
+
+
+def is_service_role() -> bool:
+    """Whether the caller, admitted by `admin`, came with the service role key."""
+    return g.caller is None
+
+
+def admit(row: Any) -> Any:
+    """Return the row of a statement that asked for `caller_state`. Raises `ApiError` when that is not `live`."""
+    state = "user_not_found" if row is None else row.state
+    if state in _REFUSALS:
+        status, msg = _REFUSALS[state]
+        raise ApiError(status, state, msg)
+    return row
+
+
+def _bearer_token() -> str:
+    authorization = _single_header("Authorization")
+    if not authorization:
+        raise ApiError(401, "no_authorization", "This request needs a bearer token", "Authorization: must be Bearer <token>")
+    match = _BEARER.fullmatch(authorization)
+    if not match:
+        raise ApiError(401, "bad_jwt", "The authorization is malformed", "Authorization: must be Bearer <token>")
+    return match[1]
+
+
+def _single_header(name: str) -> str:
+    value = request.headers.get(name, "").strip()
+    # Servers join a repeated header with commas, which no credential has.
+    if "," in value:
+        raise ApiError(400, "validation_failed", "A header is repeated", f"{name}: must be given once")
+    return value
+
+
+def _verified(token: str) -> Caller:
+    try:
+        return latchkey.access_tokens.verify(token)
+    except InvalidAccessToken:
+        raise ApiError(401, "bad_jwt", "The access token is invalid") from None
+
+
+def _has_service_role_key() -> bool:
+    # Unlike a token, a key that somebody has set may hold any character.
+    scheme, _, credential = _single_header("Authorization").partition(" ")
+    sent = [_single_header("apikey"), credential.strip() if scheme.lower() == "bearer" else ""]
+    # Every pair is compared, so that the time tells nothing of which one matched.
+    matches = [hmac.compare_digest(key.encode(), value.encode()) for key in latchkey.settings.service_role_key for value in sent]
+    return any(matches)

@@ -1,0 +1,69 @@
+"""The one decoder for JSON that comes from outside: stricter than Python's, so that nothing odd gets any further."""
+
+import json
+from typing import Any
+
+MAX_DEPTH = 32
+
+
+class InvalidJson(ValueError):
+    """Says what is wrong, for people."""
+
+
+def decode(body: bytes) -> dict[str, Any]:
+    """Return the object that a body holds; an empty body is an empty object.
+
+    Raises `InvalidJson` for anything but one JSON object in UTF-8 (RFC 8259), and for what is legal or tolerated elsewhere
+    and does harm here: duplicate keys, NaN and infinities, NUL, lone surrogates, and nesting over 32.
+    """
+    if not body.strip():
+        return {}
+    try:
+        value = json.loads(body.decode("utf-8"), object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite)
+    except UnicodeDecodeError:
+        raise InvalidJson("the body must be in UTF-8") from None
+    except RecursionError:
+        raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}") from None
+    except InvalidJson:
+        raise
+    # A syntax error, or a number with more digits than Python reads.
+    except ValueError:
+        raise InvalidJson("the body must be valid JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidJson("the body must be a JSON object")
+    _check(value)
+    return value
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise InvalidJson("the body must not name a member twice")
+    return members
+
+
+def _refuse_constant(name: str) -> Any:
+    raise InvalidJson(f"the body must not hold {name}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise InvalidJson("the body must not hold a number out of range")
+    return number
+
+
+def _check(value: Any) -> None:
+    """Refuse what Postgres or a client could not take: NUL, lone surrogates, depth. Iterative: the input chooses the depth."""
+    waiting = [(value, 1)]
+    while waiting:
+        item, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}")
+        if isinstance(item, str):
+            if "\0" in item or any("\ud800" <= character <= "\udfff" for character in item):
+                raise InvalidJson("the body must not hold NUL characters or lone surrogates")
+        elif isinstance(item, dict):
+            waiting.extend((part, depth + 1) for pair in item.items() for part in pair)
+        elif isinstance(item, list):
+            waiting.extend((part, depth + 1) for part in item)

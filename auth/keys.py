@@ -1,0 +1,52 @@
+"""Keys for each purpose, derived from `AUTH_SECRET_KEY` (HKDF, RFC 5869), and what is sealed with them."""
+
+import hashlib
+import hmac
+import os
+from collections.abc import Sequence
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+_KEY_ID_LENGTH = 4
+_NONCE_LENGTH = 12
+
+
+class CannotOpen(Exception):
+    """Sealed with a key that is not there any more, for another row, or changed since."""
+
+
+def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
+    """Return a 32-byte key for each root secret: the first is used, all are accepted."""
+    return tuple(HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"latchkey {purpose}".encode()).derive(secret.encode()) for secret in secret_keys)
+
+
+def mac(key: bytes, message: bytes) -> bytes:
+    """Return the HMAC-SHA256 of a message, 32 bytes."""
+    return hmac.digest(key, message, "sha256")
+
+
+class Sealer:
+    """Encrypts what waits in the database (AES-256-GCM); the associated data binds it to its row."""
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._ciphers = {hashlib.sha256(key).digest()[:_KEY_ID_LENGTH]: AESGCM(key) for key in reversed(keys)}
+        self._newest = hashlib.sha256(keys[0]).digest()[:_KEY_ID_LENGTH]
+
+    def seal(self, plaintext: str, row_id: str) -> bytes:
+        """Return key id, nonce and ciphertext."""
+        nonce = os.urandom(_NONCE_LENGTH)
+        return self._newest + nonce + self._ciphers[self._newest].encrypt(nonce, plaintext.encode(), row_id.encode())
+
+    def open(self, sealed: bytes, row_id: str) -> str:
+        """Return the plaintext. Raises `CannotOpen`."""
+        key_id, nonce = sealed[:_KEY_ID_LENGTH], sealed[_KEY_ID_LENGTH : _KEY_ID_LENGTH + _NONCE_LENGTH]
+        cipher = self._ciphers.get(key_id)
+        if cipher is None:
+            raise CannotOpen("its key is not among AUTH_SECRET_KEY")
+        try:
+            return cipher.decrypt(nonce, sealed[_KEY_ID_LENGTH + _NONCE_LENGTH :], row_id.encode()).decode()
+        except InvalidTag:
+            raise CannotOpen("it is damaged, or belongs to another row") from None

@@ -1,0 +1,35 @@
+"""The log: one event a line on standard error, as JSON or, on a terminal, as text. What is logged is chosen, never dumped."""
+
+import logging
+import sys
+
+import structlog
+from flask import g, has_request_context
+
+from auth.settings import Settings
+
+
+def configure(settings: Settings) -> None:
+    """Send structlog's events to standard error, from the level that is set."""
+    log_format = settings.log_format or ("text" if sys.stderr.isatty() else "json")
+    processors: list[structlog.types.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _add_request_id,
+    ]
+    if log_format == "json":
+        processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+    else:
+        processors.append(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()))
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, settings.log_level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _add_request_id(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+    if has_request_context() and "request_id" in g:
+        event["request_id"] = g.request_id
+    return event

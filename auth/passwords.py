@@ -1,0 +1,82 @@
+"""How passwords are hashed and checked. The only module that sees bcrypt."""
+
+import base64
+import hashlib
+import os
+import re
+import threading
+import unicodedata
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import bcrypt
+
+from auth.settings import Settings
+
+T = TypeVar("T")
+
+MAX_BYTES = 1024
+# What bcrypt reads of its input; the library refuses more.
+_BCRYPT_BYTES = 72
+# In each worker one thread hashes, and this many wait for it: more would wait longer than a client does. It stays below the
+# request threads by more than two, so that a flood of log-ins leaves some for everything else.
+QUEUE = 12
+_NICENESS = 10
+
+
+class TooManyWaiting(Exception):
+    """The hashing queue is full."""
+
+
+def normalize(password: str) -> str:
+    """Return a password in NFC: keyboards disagree on how they compose a letter (NIST SP 800-63B, 5.1.1.2)."""
+    return unicodedata.normalize("NFC", password)
+
+
+class Passwords:
+    """Hashes and checks the passwords of one deployment. Every password is in NFC (`normalize`)."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._cost = settings.bcrypt_cost
+        # A thread at low priority: a log-in may wait a little longer, so that nothing else waits for a log-in.
+        self._thread = ThreadPoolExecutor(1, "hashing", _lower_priority)
+        self._slots = threading.BoundedSemaphore(min(QUEUE, max(1, settings.threads - 3)) + 1)
+        # What stands in where there is no password to check, so that it takes as long.
+        self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
+
+    def hash(self, password: str) -> str:
+        """Return a new hash. Raises `TooManyWaiting`."""
+        return self._in_thread(lambda: bcrypt.hashpw(_prepare(password), bcrypt.gensalt(self._cost)).decode())
+
+    def check(self, password: str, password_hash: str | None) -> bool:
+        """Whether this is the password; False after as long where there is none. Raises `TooManyWaiting`."""
+        matches = self._in_thread(lambda: bcrypt.checkpw(_prepare(password), (password_hash or self._dummy_hash).encode()))
+        return matches and password_hash is not None
+
+    def renewed_hash(self, password: str, password_hash: str) -> str | None:
+        """Return a hash at today's cost for one that was made at another, else None. Raises `TooManyWaiting`."""
+        cost = re.match(r"\$2[aby]\$(\d\d)\$", password_hash)
+        return None if cost and int(cost[1]) == self._cost else self.hash(password)
+
+    def _in_thread(self, work: Callable[[], T]) -> T:
+        if not self._slots.acquire(blocking=False):
+            raise TooManyWaiting
+        try:
+            return self._thread.submit(work).result()
+        finally:
+            self._slots.release()
+
+
+def _prepare(password: str) -> bytes:
+    """Return what bcrypt is given: what is longer than it reads is hashed first, so that every byte counts."""
+    password_bytes = password.encode()
+    if len(password_bytes) <= _BCRYPT_BYTES:
+        return password_bytes
+    return base64.b64encode(hashlib.sha256(password_bytes).digest())
+
+
+def _lower_priority() -> None:
+    # Linux alone gives each thread a priority of its own; elsewhere this would slow the whole process.
+    if hasattr(threading, "get_native_id") and os.uname().sysname == "Linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

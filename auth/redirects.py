@@ -1,0 +1,111 @@
+"""Where a browser may be sent: URLs of the application, checked against `AUTH_REDIRECT_ALLOW_LIST`.
+
+An open redirect here hands out tokens, so what is compared is the parsed URL, and what parsers are known to disagree about is
+refused before (RFC 9700, section 4.1; WHATWG URL): control characters, backslashes, userinfo, dot segments, encoded slashes.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
+
+MAX_LENGTH = 2048
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# Printable ASCII; a fragment is ours to add.
+_CHARACTERS = re.compile(r"[!-~]+")
+_FORBIDDEN = re.compile(r"[\\#\"<>^`{|}]")
+_DOT_SEGMENT = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
+_ENCODED_SEPARATOR = re.compile(r"%(?:2f|5c|25|[01][0-9a-f]|7f)", re.IGNORECASE)
+
+
+class InvalidUrl(ValueError):
+    """Says what is wrong, for people."""
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    scheme: str
+    host: re.Pattern[str]
+    port: int | None
+    path: re.Pattern[str]
+    query: str
+
+    def allows(self, parts: SplitResult) -> bool:
+        return (
+            self.scheme == parts.scheme
+            and bool(self.host.fullmatch(parts.hostname or ""))
+            and self.port == _port(parts)
+            and bool(self.path.fullmatch(parts.path or "/"))
+            and (not self.query or self.query == parts.query)
+        )
+
+
+class AllowList:
+    """The URLs that tokens may be sent to: those of the site's own origin, and those that match a pattern."""
+
+    def __init__(self, site_url: str, patterns: Sequence[str]) -> None:
+        self.site_url = site_url
+        origin = urlsplit(site_url)
+        self._patterns = [parse_pattern(f"{origin.scheme}://{origin.netloc}/**"), *map(parse_pattern, patterns)]
+
+    def checked(self, url: str | None) -> str:
+        """Return the URL when it is allowed, and the site's when it is not or there is none."""
+        if url is None:
+            return self.site_url
+        try:
+            parts = _split(url)
+        except InvalidUrl:
+            return self.site_url
+        return url if any(pattern.allows(parts) for pattern in self._patterns) else self.site_url
+
+
+def parse_pattern(pattern: str) -> _Pattern:
+    """Read a URL with `*` (inside one host label or path segment) and `**` (the rest of a path). Raises `InvalidUrl`."""
+    parts = _split(pattern)
+    path = parts.path or "/"
+    rest = path.endswith("/**")
+    if "**" in path.removesuffix("/**") or "**" in parts.netloc:
+        raise InvalidUrl("** must be the last segment of the path")
+    return _Pattern(
+        parts.scheme,
+        _wildcard(parts.hostname or "", r"[a-z0-9-]+"),
+        _port(parts),
+        re.compile(_wildcard(path.removesuffix("/**"), r"[^/]+").pattern + (r"(?:/.*)?" if rest else "")),
+        parts.query,
+    )
+
+
+def with_fragment(url: str, parameters: Mapping[str, str | int]) -> str:
+    """Return the URL with parameters as its fragment."""
+    return f"{url}#{urlencode(parameters, quote_via=quote)}"
+
+
+def _wildcard(text: str, one: str) -> re.Pattern[str]:
+    return re.compile(one.join(map(re.escape, text.split("*"))))
+
+
+def _port(parts: SplitResult) -> int | None:
+    return parts.port or _DEFAULT_PORTS.get(parts.scheme)
+
+
+def _split(url: str) -> SplitResult:
+    """Split a URL. Raises `InvalidUrl` for one that another parser might read differently."""
+    if len(url) > MAX_LENGTH or not _CHARACTERS.fullmatch(url) or _FORBIDDEN.search(url):
+        raise InvalidUrl("it has a character that a URL may not have, or a fragment")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise InvalidUrl("it is malformed") from None
+    # urlsplit lower-cases the scheme; another spelling of it is none of ours.
+    if not parts.scheme or not url.startswith(f"{parts.scheme}://") or port == 0:
+        raise InvalidUrl("it must begin with a scheme in lower case and ://")
+    if "@" in parts.netloc or parts.netloc != parts.netloc.lower() or parts.netloc.endswith(":"):
+        raise InvalidUrl("it must have a host in lower case, and no user")
+    if parts.scheme in _DEFAULT_PORTS and not parts.hostname:
+        raise InvalidUrl("it has no host")
+    if parts.scheme in {"javascript", "data", "vbscript", "file", "blob"}:
+        raise InvalidUrl("its scheme does not lead to an application")
+    if any(_DOT_SEGMENT.fullmatch(segment) for segment in parts.path.split("/")) or _ENCODED_SEPARATOR.search(parts.path):
+        raise InvalidUrl("its path has dot segments or encoded separators")
+    return parts

@@ -1,0 +1,208 @@
+"""What requests may say: marshmallow schemas, and the strict field types that they share.
+
+Unknown members are ignored, `null` means absent, and nothing is converted: "true", 1 and "on" are no booleans here.
+"""
+
+import re
+import uuid
+from typing import Any
+
+from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
+from marshmallow.fields import Field
+
+from auth import addresses, passwords
+
+# Characters. Longer than any token or address that this service makes or takes.
+MAX_TEXT = 2048
+# Postgres' OFFSET is a bigint.
+MAX_PAGE = 2**31
+PAGE_SIZE = 20
+MAX_PAGE_SIZE = 100
+_ROLE = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_RESERVED_ROLES = {"service_role", "supabase_admin", "anon", "postgres"}
+
+
+class Text(Field):
+    """A string of bounded length."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        if not isinstance(value, str):
+            raise ValidationError("must be a string")
+        if len(value) > MAX_TEXT:
+            raise ValidationError(f"must be at most {MAX_TEXT} characters")
+        return value
+
+
+class Flag(Field):
+    """true or false."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValidationError("must be true or false")
+        return value
+
+
+class Email(Text):
+    """An email address, in its canonical form from here on."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        try:
+            return addresses.canonical_email(super()._deserialize(value, attr, data, **kwargs))
+        except addresses.InvalidAddress as error:
+            raise ValidationError(str(error)) from None
+
+
+class Phone(Text):
+    """A phone number, in E.164 from here on."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        try:
+            return addresses.canonical_phone(super()._deserialize(value, attr, data, **kwargs))
+        except addresses.InvalidAddress as error:
+            raise ValidationError(str(error)) from None
+
+
+class Password(Field):
+    """A password in NFC, of at most 1,024 bytes; whether it is strong enough is not asked here."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        # Measured first: normalizing a megabyte is work.
+        if not isinstance(value, str) or len(value) > passwords.MAX_BYTES:
+            raise ValidationError(f"must be a string of at most {passwords.MAX_BYTES} bytes")
+        password = passwords.normalize(value)
+        if len(password.encode()) > passwords.MAX_BYTES:
+            raise ValidationError(f"must be a string of at most {passwords.MAX_BYTES} bytes")
+        return password
+
+
+class Metadata(Field):
+    """A JSON object. Its size is bounded by the database's domain, which sees what a merge makes of it."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValidationError("must be an object")
+        return value
+
+
+class Role(Text):
+    """A role that a user may have."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        role = super()._deserialize(value, attr, data, **kwargs)
+        if not _ROLE.fullmatch(role) or role in _RESERVED_ROLES:
+            raise ValidationError("must be a lower-case word, and none of " + ", ".join(sorted(_RESERVED_ROLES)))
+        return role
+
+
+class Choice(Text):
+    """One of a few strings."""
+
+    def __init__(self, *choices: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.choices = choices
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if text not in self.choices:
+            raise ValidationError("must be one of " + ", ".join(self.choices))
+        return text
+
+
+class PageNumber(Field):
+    """A positive integer of a query; empty means the default, and more than `most` counts as `most`."""
+
+    def __init__(self, *, default: int, most: int, **kwargs: Any) -> None:
+        super().__init__(load_default=default, **kwargs)
+        self.default = default
+        self.most = most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if value == "":
+            return self.default
+        # [0-9]: int() also takes other scripts' digits, signs, spaces and underscores.
+        if not re.fullmatch(r"[0-9]{1,20}", value) or int(value) < 1:
+            raise ValidationError("must be a whole number of at least 1")
+        return min(int(value), self.most)
+
+
+class Input(Schema):
+    """The base of all schemas."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    @pre_load
+    def leave_out_null(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
+        return {name: value for name, value in data.items() if value is not None or (name in self.fields and self.fields[name].allow_none)}
+
+
+class Signup(Input):
+    email = Email(required=True)
+    password = Password(required=True)
+    data = Metadata(load_default=dict)
+    redirect_to = Text()
+
+
+class TokenQuery(Input):
+    grant_type = Text(required=True)
+
+
+class PasswordGrant(Input):
+    email = Email()
+    phone = Phone()
+    password = Password(required=True)
+
+    @validates_schema
+    def has_one_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if ("email" in data) == ("phone" in data):
+            raise ValidationError("give either an email or a phone", "email")
+
+
+class RefreshGrant(Input):
+    refresh_token = Text(required=True)
+
+
+class Reauthentication(Input):
+    current_password = Password()
+    nonce = Text()
+
+
+class UserChange(Reauthentication):
+    email = Email()
+    phone = Phone()
+    password = Password()
+    data = Metadata()
+
+
+class LogoutQuery(Input):
+    scope = Choice("global", "local", "others", load_default="global")
+
+
+class PageQuery(Input):
+    page = PageNumber(default=1, most=MAX_PAGE)
+    per_page = PageNumber(default=PAGE_SIZE, most=MAX_PAGE_SIZE)
+
+
+class VerifyQuery(Input):
+    token = Text(required=True)
+    type = Text(required=True)
+    redirect_to = Text()
+
+
+class NewUser(Input):
+    email = Email(required=True)
+    phone = Phone()
+    password = Password()
+    role = Role()
+    email_confirm = Flag(load_default=False)
+    phone_confirm = Flag(load_default=False)
+    user_metadata = Metadata(load_default=dict)
+    app_metadata = Metadata(load_default=dict)
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a path's id is a UUID in its canonical form; another names nothing."""
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False

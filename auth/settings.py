@@ -1,0 +1,236 @@
+"""Every setting: read from the environment and `.env` once, checked, frozen.
+
+A field `access_token_lifetime` is the variable `AUTH_ACCESS_TOKEN_LIFETIME`; only `DATABASE_URL` and `PORT`, which
+platforms set under those names, have no prefix. docs/settings.md explains each one.
+"""
+
+import dataclasses
+import difflib
+import ipaddress
+import os
+import re
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dotenv import dotenv_values
+from environs import Env, EnvValidationError
+from marshmallow import ValidationError
+from marshmallow.validate import Length, OneOf, Range, Regexp
+
+from auth import state
+
+PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
+_WITHOUT_PREFIX = {"database_url", "port"}
+# Kubernetes and Docker links put the address of every service that they know into each container's environment: for one
+# that is called "auth" these names, which nobody set as settings.
+_INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
+_JWT_ALGORITHMS_NOTE = "a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Settings:
+    """What this deployment has set. The repr is left out: many of these are secrets."""
+
+    database_url: str
+    port: int
+    bind: str
+    workers: int
+    threads: int
+    state_dir: Path
+    base_url: str
+    site_url: str
+    redirect_allow_list: tuple[str, ...]
+    secret_key: tuple[str, ...]
+    service_role_key: tuple[str, ...]
+    jwt_keys: str
+    jwt_secret: str | None
+    jwt_issuer: str
+    jwt_audience: str
+    access_token_lifetime: int
+    refresh_token_lifetime: int
+    refresh_token_rotation: bool
+    refresh_reuse_interval: int
+    session_timebox: int | None
+    sessions_per_user: int
+    disable_signup: bool
+    autoconfirm: bool
+    email_enabled: bool
+    phone_enabled: bool
+    email_confirm_required: bool
+    phone_confirm_required: bool
+    password_min_length: int
+    password_requirements: tuple[str, ...]
+    password_common_check: bool
+    bcrypt_cost: int
+    reauthentication_age: int | None
+    cors_origins: tuple[str, ...]
+    smtp_url: str | None
+    deliver: bool
+    db_prepare: bool
+    log_format: str
+    log_level: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the public address is this machine: then messages may be shown to whoever runs it."""
+        return is_loopback(urlsplit(self.base_url).hostname or "")
+
+
+class SettingsError(Exception):
+    """One line for each variable that is wrong."""
+
+
+def name_of(field: str) -> str:
+    """Return the variable that sets a field of `Settings`."""
+    return field.upper() if field in _WITHOUT_PREFIX else f"AUTH_{field.upper()}"
+
+
+def names() -> list[str]:
+    """Return the variables there are, in the order of `Settings`."""
+    return [name_of(field.name) for field in dataclasses.fields(Settings)]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def load(dotenv: str | Path = ".env") -> Settings:
+    """Read all settings; make and keep the secrets that are not set, under `AUTH_STATE_DIR`.
+
+    Raises `SettingsError` naming every variable that is wrong. Warns of unknown names that begin with `AUTH_`.
+    """
+    env = Env(eager=False)
+    env.read_env(dotenv, recurse=False)
+    values = _read(env)
+    try:
+        env.seal()
+    except EnvValidationError as error:
+        # environs quotes its messages only; the values, which may be secrets, are never printed.
+        messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
+        lines = [f"{name}: {' '.join(str(text) for text in texts)}" for name, texts in sorted(messages.items())]
+        raise SettingsError("\n".join(lines)) from None
+    _warn_of_unknown({**dotenv_values(dotenv), **os.environ})
+
+    values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
+    for field in ("site_url", "jwt_issuer"):
+        values[field] = values[field] or values["base_url"]
+    directory = values["state_dir"] = Path(values["state_dir"]).resolve()
+    for field in ("secret_key", "service_role_key"):
+        values[field] = values[field] or (state.kept_secret(directory, field),)
+    values["jwt_keys"] = values["jwt_keys"] or ("" if values["jwt_secret"] else state.kept_jwt_keys(directory))
+    return Settings(**values)
+
+
+def _read(env: Env) -> dict:
+    """Parse every variable; what is wrong is collected in `env`, to be reported together by its `seal`."""
+    return {
+        "database_url": env.str("DATABASE_URL", "", validate=_postgres_url),
+        "port": env.int("PORT", 8000, validate=Range(1, 65535)),
+        "bind": env.str("AUTH_BIND", "127.0.0.1", validate=Length(min=1)),
+        "workers": env.int("AUTH_WORKERS", _cores(), validate=Range(1, 256)),
+        "threads": env.int("AUTH_THREADS", 16, validate=Range(4, 256)),
+        "state_dir": env.str("AUTH_STATE_DIR", "var", validate=Length(min=1)),
+        "base_url": env.str("AUTH_BASE_URL", "", validate=_http_url),
+        "site_url": env.str("AUTH_SITE_URL", "", validate=_http_url),
+        "redirect_allow_list": tuple(env.list("AUTH_REDIRECT_ALLOW_LIST", []) or ()),
+        "secret_key": _secrets(env, "AUTH_SECRET_KEY"),
+        "service_role_key": _secrets(env, "AUTH_SERVICE_ROLE_KEY"),
+        "jwt_keys": env.str("AUTH_JWT_KEYS", "", validate=_jwk_set),
+        "jwt_secret": env.str("AUTH_JWT_SECRET", None, validate=_at_least_32_bytes),
+        "jwt_issuer": env.str("AUTH_JWT_ISSUER", ""),
+        "jwt_audience": env.str("AUTH_JWT_AUDIENCE", "authenticated", validate=Length(min=1)),
+        "access_token_lifetime": env.int("AUTH_ACCESS_TOKEN_LIFETIME", 3600, validate=Range(30, 86_400)),
+        "refresh_token_lifetime": env.int("AUTH_REFRESH_TOKEN_LIFETIME", 2_592_000, validate=Range(60, 315_360_000)),
+        "refresh_token_rotation": env.bool("AUTH_REFRESH_TOKEN_ROTATION", True),
+        "refresh_reuse_interval": env.int("AUTH_REFRESH_REUSE_INTERVAL", 60, validate=Range(0, 3600)),
+        "session_timebox": env.int("AUTH_SESSION_TIMEBOX", None, validate=Range(60, 315_360_000)),
+        "sessions_per_user": env.int("AUTH_SESSIONS_PER_USER", 100, validate=Range(1, 10_000)),
+        "disable_signup": env.bool("AUTH_DISABLE_SIGNUP", False),
+        "autoconfirm": env.bool("AUTH_AUTOCONFIRM", False),
+        "email_enabled": env.bool("AUTH_EMAIL_ENABLED", True),
+        "phone_enabled": env.bool("AUTH_PHONE_ENABLED", True),
+        "email_confirm_required": env.bool("AUTH_EMAIL_CONFIRM_REQUIRED", True),
+        "phone_confirm_required": env.bool("AUTH_PHONE_CONFIRM_REQUIRED", True),
+        "password_min_length": env.int("AUTH_PASSWORD_MIN_LENGTH", 8, validate=Range(1, 128)),
+        "password_requirements": _names_among(env, "AUTH_PASSWORD_REQUIREMENTS", PASSWORD_CLASSES),
+        "password_common_check": env.bool("AUTH_PASSWORD_COMMON_CHECK", True),
+        "bcrypt_cost": env.int("AUTH_BCRYPT_COST", 10, validate=Range(4, 16)),
+        "reauthentication_age": _reauthentication_age(env),
+        "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"]) or ()),
+        "smtp_url": env.str("AUTH_SMTP_URL", None, validate=OneOf(["console"], error="Must be console.")),
+        "deliver": env.bool("AUTH_DELIVER", True),
+        "db_prepare": env.bool("AUTH_DB_PREPARE", True),
+        "log_format": env.str("AUTH_LOG_FORMAT", "", validate=OneOf(["", "text", "json"], error="Must be text or json.")),
+        "log_level": env.str("AUTH_LOG_LEVEL", "info", validate=OneOf(["debug", "info", "warning", "error"])),
+    }
+
+
+def _cores() -> int:
+    # A container may be given fewer than the machine has.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _secrets(env: Env, name: str) -> tuple[str, ...]:
+    """Read `new,old`: the first one is used, all are accepted."""
+    return tuple(env.list(name, [], validate=_each(Length(min=32, error="Must be at least 32 characters."))) or ())
+
+
+def _names_among(env: Env, name: str, allowed: Collection[str]) -> tuple[str, ...]:
+    chosen = env.list(name, list(allowed), validate=_each(OneOf(allowed, error="Must be among {choices}."))) or []
+    return tuple(choice for choice in allowed if choice in chosen)
+
+
+def _reauthentication_age(env: Env) -> int | None:
+    """Seconds; 0 for `always`, None for `never`."""
+    form = Regexp(r"\A([0-9]{1,9}|always|never)\Z", error="Must be seconds, always or never.")
+    text = env.str("AUTH_REAUTHENTICATION_AGE", "86400", validate=form)
+    return {"always": 0, "never": None}.get(text) if text in ("always", "never") else int(text or 0)
+
+
+def _each(check: Callable) -> Callable[[Collection[str]], None]:
+    def validate(values: Collection[str]) -> None:
+        for value in values:
+            check(value)
+
+    return validate
+
+
+def _at_least_32_bytes(value: str) -> None:
+    if len(value.encode()) < 32:
+        raise ValidationError("Must be at least 32 bytes.")
+
+
+def _postgres_url(value: str) -> None:
+    if value and not value.startswith(("postgresql://", "postgres://")):
+        raise ValidationError("Must be a URL such as postgresql://user:password@host/database.")
+
+
+def _http_url(value: str) -> None:
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username):
+        raise ValidationError("Must be an http or https URL without user, query and fragment.")
+
+
+def _jwk_set(value: str) -> None:
+    from auth import access_tokens
+
+    if value:
+        try:
+            access_tokens.parse_jwk_set(value)
+        except (ValueError, OSError) as error:
+            raise ValidationError(f"Must be {_JWT_ALGORITHMS_NOTE} ({error}).") from None
+
+
+def _warn_of_unknown(environment: Mapping[str, str | None]) -> None:
+    known = names()
+    for name in sorted(set(environment) - set(known)):
+        if name.startswith("AUTH_") and not _INJECTED_BY_PLATFORMS.fullmatch(name):
+            nearest = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            warnings.warn(f"{name} is not a setting{hint}", stacklevel=3)

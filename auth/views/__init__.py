@@ -1,0 +1,1 @@
+"""What the outside sees: one blueprint for each resource."""

@@ -1,0 +1,119 @@
+"""The service itself: health, public settings, keys, metadata, description, and the page at /."""
+
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg2
+from flask import Blueprint, Response, jsonify, render_template
+
+from auth import __version__
+from auth.context import latchkey
+from auth.settings import PASSWORD_CLASSES
+
+NAME = "latchkey"
+_OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
+# Seconds for which an answer of the database is taken as its health: a flood of probes must not become one of statements.
+_HEALTH_INTERVAL = 1.0
+_CACHED = "public, max-age=300"
+_CSP = "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+blueprint = Blueprint("service", __name__)
+
+
+class _Health:
+    """What the database said last, in this worker."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked_at = float("-inf")
+        self._healthy = False
+
+    def is_healthy(self) -> bool:
+        with self._lock:
+            if time.monotonic() - self._asked_at >= _HEALTH_INTERVAL:
+                try:
+                    self._healthy = latchkey.db.one("ping") is not None
+                except psycopg2.Error:
+                    self._healthy = False
+                # After asking: while the database hangs, requests that waited here share the one answer.
+                self._asked_at = time.monotonic()
+            return self._healthy
+
+
+_health = _Health()
+
+
+@blueprint.get("/health")
+def health() -> tuple[Response, int]:
+    """Say whether the service works: 503, in the error envelope, while its database does not."""
+    body = {"status": "healthy", "service": NAME, "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
+    if _health.is_healthy():
+        return jsonify(body), 200
+    error = {"code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
+    response = jsonify(body | {"status": "unhealthy"} | error)
+    response.headers["Retry-After"] = "2"
+    return response, 503
+
+
+@blueprint.get("/settings")
+def get_settings() -> Response:
+    """Tell clients what they may offer their users."""
+    settings = latchkey.settings
+    return jsonify(
+        external_email_enabled=settings.email_enabled,
+        external_phone_enabled=settings.phone_enabled,
+        external_providers_enabled=False,
+        external_providers=[],
+        disable_signup=settings.disable_signup,
+        autoconfirm=settings.autoconfirm,
+        password_min_length=settings.password_min_length,
+        password_requirements={name: name in settings.password_requirements for name in PASSWORD_CLASSES},
+        email_confirm_required=settings.email_confirm_required,
+        phone_confirm_required=settings.phone_confirm_required,
+        session_timeout=settings.refresh_token_lifetime,
+        refresh_token_rotation_enabled=settings.refresh_token_rotation,
+        mfa_enabled=False,
+        mfa_max_enrolled_factors=0,
+        rate_limits={},
+    )
+
+
+@blueprint.get("/openapi.yaml")
+def openapi() -> Response:
+    """Return the description of this API, as it is."""
+    response = Response(_OPENAPI, mimetype="application/yaml")
+    response.headers["Cache-Control"] = _CACHED
+    return response
+
+
+@blueprint.get("/.well-known/jwks.json")
+def jwks() -> Response:
+    """Return the public keys that verify access tokens (RFC 7517)."""
+    response = jsonify(latchkey.access_tokens.jwks)
+    response.headers["Cache-Control"] = _CACHED
+    return response
+
+
+@blueprint.get("/.well-known/oauth-authorization-server")
+def oauth_metadata() -> Response:
+    """Return what is true of this service as an authorization server (RFC 8414)."""
+    base_url = latchkey.settings.base_url
+    return jsonify(
+        issuer=latchkey.settings.jwt_issuer,
+        token_endpoint=f"{base_url}/token",
+        jwks_uri=f"{base_url}/.well-known/jwks.json",
+        response_types_supported=[],
+        grant_types_supported=["password", "refresh_token"],
+        token_endpoint_auth_methods_supported=["none"],
+        service_documentation=f"{base_url}/openapi.yaml",
+    )
+
+
+@blueprint.get("/")
+def welcome() -> Response:
+    """Show a person where they are; after a link, what has become of it."""
+    response = Response(render_template("welcome.html", version=__version__))
+    response.headers["Content-Security-Policy"] = _CSP
+    return response

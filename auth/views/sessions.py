@@ -1,0 +1,44 @@
+"""POST /logout, GET /sessions and DELETE /sessions/{id}: users and their own sessions."""
+
+from flask import Blueprint, Response, jsonify
+
+from auth import guard, schemas
+from auth.context import latchkey
+from auth.errors import ApiError
+from auth.paging import paginated
+from auth.wire import read_query
+
+blueprint = Blueprint("sessions", __name__)
+
+
+@blueprint.post("/logout")
+@guard.access_token
+def logout() -> Response:
+    """End the caller's sessions: all, or as `scope` says."""
+    scope = read_query(schemas.LogoutQuery())["scope"]
+    row = guard.admit(latchkey.db.one("end_sessions", scope=scope, **guard.caller()))
+    return jsonify(message="Successfully logged out", timestamp=row.moment)
+
+
+@blueprint.get("/sessions")
+@guard.access_token
+def list_sessions() -> Response:
+    """List the caller's live sessions, the newest first."""
+    query = read_query(schemas.PageQuery())
+    page, per_page = query["page"], query["per_page"]
+    row = guard.admit(latchkey.db.one("select_sessions", page_size=per_page, page_offset=(page - 1) * per_page, **guard.caller()))
+    return paginated(row.sessions, row.total, page, per_page)
+
+
+@blueprint.delete("/sessions/<session_id>")
+@guard.access_token
+def delete_session(session_id: str) -> Response:
+    """End one of the caller's own sessions."""
+    not_found = ApiError(404, "not_found", "There is no such session")
+    if not schemas.is_uuid(session_id):
+        guard.admit(latchkey.db.one("select_caller", **guard.caller()))
+        raise not_found
+    row = guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
+    if not row.found:
+        raise not_found
+    return jsonify(message="Session ended", timestamp=row.moment)

@@ -1,0 +1,164 @@
+"""How gunicorn runs the service: processes, threads and signals; the embedded Postgres begins and ends with them.
+
+gunicorn takes every name in this module that is also the name of one of its settings. What isn't meant for it begins with
+an underscore: it prints a value that it doesn't like, and these hold secrets.
+"""
+
+import atexit
+import errno
+import os
+import signal
+import socket
+import sys
+import time
+
+import psycopg2
+
+import sql
+from auth import settings as _settings
+from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
+
+try:
+    _loaded = _settings.load()
+except (_settings.SettingsError, OSError) as _error:
+    sys.exit(str(_error))
+
+bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded.bind}:{_loaded.port}"
+workers = _loaded.workers
+threads = _loaded.threads
+worker_class = "gthread"
+# Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is they who
+# close one: a request that crosses with our closing would be lost.
+keepalive = 75
+# Requests and Postgres are over within the 10 s that Docker allows.
+graceful_timeout = 8
+# An access token carries both metadata objects, 8 KiB each; in base64, with the other claims and headers around it, that is
+# 24 KiB. The lower number of fields keeps what a connection may make us remember bounded.
+limit_request_field_size = 32_768
+limit_request_fields = 64
+# No peer may set the scheme or the address of a request. AUTH_TRUSTED_PROXIES decides that, in the application.
+forwarded_allow_ips = ""
+# A second service would share the port unnoticed.
+reuse_port = False
+# Its place is the same for all services of a user.
+control_socket_disable = True
+# To standard error, what needs attention: the application logs the requests, and below it says when it starts and ends.
+errorlog = "-"
+loglevel = "debug" if _loaded.log_level == "debug" else "warning"
+
+
+def on_starting(server) -> None:
+    """Bring up what the workers need, or end with one line that says what is missing."""
+    # gunicorn's own handlers come later. Exit by exception, so that a Postgres which has just been started is stopped.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    server.embedded_postgres = None
+    _say(f"State: {_loaded.state_dir} (secrets and signing keys{'' if _loaded.database_url else ', database'}). A backup needs all of it.")
+    database_url = _loaded.database_url or _start_embedded_postgres(server)
+    _refuse_taken_address()
+    try:
+        sql.apply_schema(database_url)
+    except psycopg2.OperationalError as error:
+        sys.exit(f"DATABASE_URL: can't use the database: {_one_line(error)}")
+    except psycopg2.Error as error:
+        sys.exit(f"DATABASE_URL: can't apply the schema: {_one_line(error)}")
+
+
+def when_ready(server) -> None:
+    """Say where, and turn Ctrl-C into an end that lets requests finish: gunicorn's own would cut them off."""
+    signal.signal(signal.SIGINT, lambda _number, frame: server.signal(signal.SIGTERM, frame))
+    if sys.stderr.isatty():
+        # The terminal has been closed: end, rather than reload and stay without one.
+        signal.signal(signal.SIGHUP, lambda _number, frame: server.signal(signal.SIGTERM, frame))
+    if server.embedded_postgres:
+        signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
+        signal.setitimer(signal.ITIMER_REAL, 1, 1)
+    _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
+
+
+def post_fork(server, worker) -> None:
+    """Leave what is the master's alone."""
+    if server.embedded_postgres:
+        server.embedded_postgres.close_in_child()
+
+
+def post_worker_init(worker) -> None:
+    """Let the master decide when a worker ends; when there is no master any more, end soon."""
+    # The terminal sends these to every process at once.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def end(number, frame) -> None:
+        # A master kills the worker whose requests outlast the grace. One that was killed itself can't.
+        if os.getppid() != worker.ppid:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(5)
+        worker.handle_exit(number, frame)
+
+    signal.signal(signal.SIGTERM, end)
+    signal.siginterrupt(signal.SIGTERM, False)
+    signal_when_parent_dies(signal.SIGTERM)
+
+
+def on_exit(server) -> None:
+    """Stop the embedded Postgres after the last worker; fail if it was gone before, so that a supervisor starts anew."""
+    if server.embedded_postgres:
+        died = server.embedded_postgres.has_died()
+        server.embedded_postgres.stop()
+        if died:
+            sys.exit(1)
+    _say("Stopped.")
+
+
+def _start_embedded_postgres(server) -> str:
+    connections = max(100, workers * threads + 20)
+    server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
+    # on_exit isn't called when a worker can't start or the port is taken. Forked workers, who also come by here, can't stop it.
+    atexit.register(server.embedded_postgres.stop)
+    try:
+        database_url = server.embedded_postgres.start()
+    except StateInUseError as error:
+        _say(str(error))
+        sys.exit(2)
+    except (EmbeddedPostgresError, OSError) as error:
+        sys.exit(str(error))
+    for directory in server.embedded_postgres.opened:
+        _say(f"Opened {directory} for passing through (o+x): Postgres doesn't run as root, and must reach its files.")
+    os.environ["DATABASE_URL"] = database_url  # for the workers
+    return database_url
+
+
+def _refuse_taken_address() -> None:
+    """Try the address: gunicorn would retry for five seconds, with two lines for each, before it gave up."""
+    if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
+        return  # the socket is handed to us, already bound
+    # The workers of a service that was killed a moment ago may still be about to end.
+    deadline = time.monotonic() + 3
+    while True:
+        try:
+            socket.create_server((_loaded.bind, _loaded.port), family=socket.AF_INET6 if ":" in _loaded.bind else socket.AF_INET).close()
+            return
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+                sys.exit(f"Can't listen on {bind}: {reason}. PORT and AUTH_BIND choose another address.")
+            time.sleep(0.1)
+
+
+def _watch(server) -> None:
+    """Look after the embedded Postgres, every second."""
+    if server.embedded_postgres.has_died():
+        # A supervisor that starts the whole service anew does it from a known state; here we could only guess at the cause.
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _say(f"The embedded Postgres has ended by itself, see {_loaded.state_dir / 'postgres.log'}. Stopping.")
+        server.signal(signal.SIGTERM, None)
+    else:
+        server.embedded_postgres.bound_log()
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,167 @@
+"""The thin data-access module: named statements from sql/*.sql, prepared on every connection, run by name.
+
+A statement is headed by its name, its parameters and their types, which become the signature of its PREPARE:
+
+    -- name: select_user(user_id uuid, email text)
+    -- What it decides, in a line or two.
+    SELECT … WHERE id = :user_id
+
+Nothing is ever formatted into a statement, and each stands alone: connections are in autocommit.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import connection as Connection
+from psycopg2.extras import Json, NamedTupleCursor
+
+from sql.pool import Pool, connect
+
+DIRECTORY = Path(__file__).parent
+SCHEMA = DIRECTORY.parent / "schema.sql"
+# Any fixed number: it names the lock under which one process at a time applies the schema.
+_SCHEMA_LOCK = 7_239_004_116
+_HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n((?:--.*\n)+)", re.MULTILINE)
+# What a parameter is not: part of a string, a comment or a cast.
+_TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
+
+psycopg2.extensions.register_adapter(dict, lambda value: Json(value, dumps=lambda data: json.dumps(data, ensure_ascii=False)))
+
+
+class InvalidStatement(Exception):
+    """A statement's declaration and its text disagree."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of the files, with the types of its parameters in the order in which they are declared."""
+
+    name: str
+    parameters: Mapping[str, str]
+    text: str
+
+    @property
+    def prepare(self) -> str:
+        """The SQL that prepares it."""
+        numbers = {parameter: f"${number}" for number, parameter in enumerate(self.parameters, 1)}
+        types = f" ({', '.join(self.parameters.values())})" if self.parameters else ""
+        return f"PREPARE {self.name}{types} AS {self._substitute(numbers)}"
+
+    @property
+    def execute(self) -> str:
+        """The SQL that runs it once it is prepared, for psycopg2 to fill in."""
+        values = ", ".join(f"%({parameter})s" for parameter in self.parameters)
+        return f"EXECUTE {self.name}" + (f" ({values})" if values else "")
+
+    @property
+    def direct(self) -> str:
+        """The SQL that runs it unprepared, for psycopg2 to fill in: for poolers that lend a connection for one transaction."""
+        return self._substitute({parameter: f"%({parameter})s::{type}" for parameter, type in self.parameters.items()}, percent="%%")
+
+    def _substitute(self, replacements: Mapping[str, str], percent: str = "%") -> str:
+        def replace(match: re.Match[str]) -> str:
+            return replacements[match[1]] if match[1] else match[0]
+
+        return _TOKENS.sub(replace, self.text.replace("%", percent))
+
+
+def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
+    """Read all statements. Raises `InvalidStatement` for a name used twice, or parameters declared and not used or not declared."""
+    statements: dict[str, Statement] = {}
+    for path in sorted(directory.glob("*.sql")):
+        for statement in _parse(path.read_text(), path.name):
+            if statement.name in statements:
+                raise InvalidStatement(f"{path.name}: {statement.name} is there twice")
+            statements[statement.name] = statement
+    return statements
+
+
+def _parse(text: str, where: str) -> Iterator[Statement]:
+    headers = list(_HEADER.finditer(text))
+    if len(headers) != text.count("-- name:"):
+        raise InvalidStatement(f"{where}: a header is malformed, or no comment says what its statement decides")
+    for header, following in zip(headers, [*headers[1:], None], strict=True):
+        name, declared = header[1], " ".join(header[2].replace("--", " ").split())
+        parameters = dict(parameter.strip().split(" ", 1) for parameter in declared.split(",") if parameter.strip())
+        body = text[header.end() : following.start() if following else None].strip().rstrip(";")
+        used = {match[1] for match in _TOKENS.finditer(body) if match[1]}
+        if used != set(parameters):
+            raise InvalidStatement(f"{where}: {name} declares {sorted(parameters)} and uses {sorted(used)}")
+        yield Statement(name, parameters, body)
+
+
+class Database:
+    """Runs named statements on pooled connections. Parameters are given by keyword.
+
+    `constants` are values of this deployment, such as lifetimes: a statement that declares one of their names is given it.
+    Every method raises `psycopg2.Error`: `OperationalError` and `InterfaceError` mean that the database can't serve now.
+    """
+
+    def __init__(self, url: str, *, size: int, prepare: bool = True, constants: Mapping[str, Any] | None = None) -> None:
+        statements = load_statements()
+        self._texts = {name: statement.execute if prepare else statement.direct for name, statement in statements.items()}
+        self._constants = {
+            name: {key: value for key, value in (constants or {}).items() if key in statement.parameters} for name, statement in statements.items()
+        }
+        preparation = ";".join(statement.prepare for statement in statements.values()) if prepare else ""
+        self._pool = Pool(url, size, preparation)
+        # How many statements were run, for those who measure.
+        self.statements_run = 0
+
+    def one(self, name: str, **parameters: Any) -> Any:
+        """Return the one row, a named tuple, or None."""
+        with self._run(name, parameters) as cursor:
+            return cursor.fetchone()
+
+    def all(self, name: str, **parameters: Any) -> list[Any]:
+        """Return all rows, as named tuples."""
+        with self._run(name, parameters) as cursor:
+            return cursor.fetchall()
+
+    def run(self, name: str, **parameters: Any) -> int:
+        """Return how many rows were affected."""
+        with self._run(name, parameters) as cursor:
+            return cursor.rowcount
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        self._pool.close()
+
+    @contextmanager
+    def _run(self, name: str, parameters: Mapping[str, Any]) -> Iterator[NamedTupleCursor]:
+        with self._pool.connection() as connection, connection.cursor(cursor_factory=NamedTupleCursor) as cursor:
+            self.statements_run += 1
+            cursor.execute(self._texts[name], {**self._constants[name], **parameters})
+            yield cursor
+
+
+def apply_schema(url: str) -> None:
+    """Apply schema.sql, unless it is what was applied last; once, when several processes start together.
+
+    Raises `psycopg2.Error`, also for a database whose tables belong to another application.
+    """
+    schema = SCHEMA.read_text()
+    digest = hashlib.sha256(schema.encode()).hexdigest()
+    connection: Connection = connect(url, patient=True)
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+            cursor.execute("CREATE TABLE IF NOT EXISTS latchkey_schema (digest text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())")
+            cursor.execute("SELECT digest FROM latchkey_schema ORDER BY applied_at DESC LIMIT 1")
+            applied = cursor.fetchone()
+            if applied is None:
+                cursor.execute("SELECT 1 WHERE to_regclass('users') IS NOT NULL")
+                if cursor.fetchone():
+                    raise psycopg2.ProgrammingError("this database has a table users of another application; give the service one of its own")
+            if applied != (digest,):
+                cursor.execute(schema)
+                cursor.execute("INSERT INTO latchkey_schema (digest) VALUES (%s)", (digest,))
+    finally:
+        connection.close()

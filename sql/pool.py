@@ -1,0 +1,128 @@
+"""Connections to Postgres, each bounded in what it may wait for, and the pool that lends them.
+
+psycopg2's own pool closes what is returned above its minimum, connects all of the minimum at once, and raises at once when
+it is exhausted; this one is a stack that connects late and waits a little.
+"""
+
+import queue
+import select
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+from psycopg2.extensions import POLL_OK, POLL_READ, POLL_WRITE, TRANSACTION_STATUS_IDLE
+from psycopg2.extensions import connection as Connection
+
+# Seconds. Postgres ends a statement itself after its own time-outs below; ours holds where Postgres is frozen or the network
+# is silent, and is a little longer than lock_timeout, so that it may still say why.
+DEADLINE = 2.4
+CHECKOUT_DEADLINE = 2.0
+_SESSION = """
+SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s';
+SET jit = off; SET timezone = 'UTC'
+"""
+
+
+class _Bounded(Connection):
+    deadline: float | None = DEADLINE
+
+
+class _Patient(Connection):
+    deadline = None
+
+
+def _wait(connection: Connection) -> None:
+    """Wait for Postgres; psycopg2 calls this for connecting and for each statement."""
+    seconds = getattr(connection, "deadline", None)
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while (state := connection.poll()) != POLL_OK:
+        poller = select.poll()
+        poller.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT if state == POLL_WRITE else 0)
+        left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
+        if not poller.poll(left):
+            raise psycopg2.OperationalError(f"Postgres has not answered within {seconds} s")
+
+
+psycopg2.extensions.set_wait_callback(_wait)
+
+
+def connect(url: str, *, patient: bool = False) -> Connection:
+    """Open a connection in which a statement ends after a few seconds; one for maintenance waits as long as it takes."""
+    connection = psycopg2.connect(url, connection_factory=_Patient if patient else _Bounded, application_name="latchkey")
+    if not patient:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(_SESSION)
+    return connection
+
+
+class Pool:
+    """A stack of at most `size` connections, made when needed after a fork; `preparation` is run on each."""
+
+    def __init__(self, url: str, size: int, preparation: str) -> None:
+        self._url = url
+        self._preparation = preparation
+        # Each slot is a connection or None, for one yet to be made. The last one returned is the first one lent: its
+        # backend's caches are warm.
+        self._slots: queue.LifoQueue[Connection | None] = queue.LifoQueue(size)
+        for _ in range(size):
+            self._slots.put(None)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is away."""
+        try:
+            connection = self._slots.get(timeout=CHECKOUT_DEADLINE)
+        except queue.Empty:
+            raise psycopg2.OperationalError("all connections to Postgres are in use") from None
+        usable = None
+        try:
+            if connection is None or _is_dead(connection):
+                connection = self._connect()
+            yield connection
+            usable = connection
+        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError):
+            # Also one that Postgres has turned read-only or that has been left in the middle of an answer.
+            if connection is not None:
+                connection.close()
+            raise
+        except BaseException:
+            usable = connection
+            raise
+        finally:
+            if usable is not None and (usable.closed or usable.info.transaction_status != TRANSACTION_STATUS_IDLE):
+                usable.close()
+                usable = None
+            self._slots.put(usable)
+
+    def _connect(self) -> Connection:
+        connection = connect(self._url)
+        if self._preparation:
+            # All in one round trip.
+            with connection.cursor() as cursor:
+                cursor.execute(self._preparation)
+        return connection
+
+    def close(self) -> None:
+        """Close the connections that are not lent."""
+        for _ in range(self._slots.maxsize):
+            try:
+                connection = self._slots.get_nowait()
+            except queue.Empty:
+                return
+            if connection is not None:
+                connection.close()
+            self._slots.put(None)
+
+
+def _is_dead(connection: Connection) -> bool:
+    """Whether a connection at rest is closed: one that has something to read has been told so, or is at its end."""
+    if connection.closed:
+        return True
+    poller = select.poll()
+    poller.register(connection.fileno(), select.POLLIN)
+    if poller.poll(0):
+        connection.close()
+        return True
+    return False

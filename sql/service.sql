@@ -1,0 +1,3 @@
+-- name: ping()
+-- Whether the database answers.
+SELECT 1 AS answer;

@@ -1,0 +1,161 @@
+-- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, email text, email_confirm_required boolean,
+--               phone_confirm_required boolean, sessions_per_user integer, method text, ip inet, user_agent text, audience text)
+-- Makes a session for a user whose password was checked: only if it still is the password, the user is not banned, and the
+-- address that it was sent with (email, else phone) is confirmed where it must be. Beyond so many, the oldest session ends.
+WITH candidate AS (
+  SELECT account.id,
+         CASE
+           WHEN account.banned_until > now() THEN 'user_banned'
+           WHEN :email IS NOT NULL AND :email_confirm_required AND account.email_confirmed_at IS NULL THEN 'email_not_confirmed'
+           WHEN :email IS NULL AND :phone_confirm_required AND account.phone_confirmed_at IS NULL THEN 'phone_not_confirmed'
+           ELSE 'live'
+         END AS state
+    FROM users AS account
+   WHERE account.id = :user_id AND account.password_hash = :checked_password_hash
+), signed_in AS (
+  -- Waits for a change of the password or a ban that is under way, and looks again at what it left.
+  UPDATE users AS account
+     SET last_sign_in_at = now(), password_hash = coalesce(:new_password_hash, account.password_hash)
+    FROM candidate
+   WHERE account.id = candidate.id AND candidate.state = 'live'
+     AND account.password_hash = :checked_password_hash
+     AND (account.banned_until > now()) IS NOT TRUE
+  RETURNING account
+), excess AS (
+  UPDATE sessions
+     SET ended_at = now(), end_reason = 'too_many_sessions'
+   WHERE ended_at IS NULL
+     AND id IN (SELECT other.id
+                  FROM sessions AS other, signed_in
+                 WHERE other.user_id = (signed_in.account).id AND other.ended_at IS NULL
+                 ORDER BY other.created_at DESC
+                OFFSET :sessions_per_user - 1)
+), used AS (
+  UPDATE identities AS identity
+     SET last_sign_in_at = now()
+    FROM signed_in
+   WHERE identity.user_id = (signed_in.account).id
+     AND identity.provider = CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END
+  RETURNING identity
+), linked AS (
+  SELECT json_agg(identity_object(coalesce(used.identity, identity)) ORDER BY identity.created_at, identity.provider) AS objects,
+         array_agg(identity.provider ORDER BY identity.created_at, identity.provider) AS providers
+    FROM candidate
+    JOIN identities AS identity ON identity.user_id = candidate.id
+    LEFT JOIN used ON (used.identity).id = identity.id
+), session AS (
+  INSERT INTO sessions (user_id, method, ip, user_agent)
+  SELECT (signed_in.account).id, :method, :ip, :user_agent FROM signed_in
+  RETURNING id, counter
+)
+SELECT CASE WHEN candidate.state = 'live' AND session.id IS NULL THEN 'invalid_credentials' ELSE candidate.state END AS state,
+       user_object(signed_in.account, linked.objects, linked.providers, :audience)::text AS user_object,
+       session.id AS session_id,
+       session.counter,
+       floor(extract(epoch FROM now()))::bigint AS issued_at
+  FROM candidate
+  CROSS JOIN linked
+  LEFT JOIN signed_in ON true
+  LEFT JOIN session ON true;
+
+-- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
+--                       refresh_token_lifetime integer, session_timebox integer, audience text)
+-- Trades a refresh token of a live session, of which `counter` is known to be ours, for the session's next one. The cases
+-- are told apart in the SET clause of one UPDATE: of all statements only that sees the row as the request before it has left
+-- it, so N requests with one token at once move the counter once and are all given the same one.
+--   The session's own counter, or one ahead of it (the database was restored to an earlier moment): accepted.
+--   One behind, and rotated a moment ago: the current token again (two tabs, a lost response); nothing changes.
+--   Anything else: a token used again after rotation, so a stolen one; the session ends.
+-- No row when the session is not live; select_refresh_refusal says why.
+UPDATE sessions AS session
+   SET counter = CASE WHEN :counter >= session.counter THEN :counter + :rotation::integer ELSE session.counter END,
+       refreshed_at = CASE WHEN :counter >= session.counter THEN now() ELSE session.refreshed_at END,
+       ended_at = CASE WHEN refresh_token_is_stolen(session, :counter, :reuse_interval) THEN now() END,
+       end_reason = CASE WHEN refresh_token_is_stolen(session, :counter, :reuse_interval) THEN 'refresh_token_reused' END
+  FROM users AS account
+  CROSS JOIN identities_of(account.id) AS linked
+ WHERE session.id = :session_id
+   AND account.id = session.user_id
+   AND session.ended_at IS NULL
+   AND (account.banned_until > now()) IS NOT TRUE
+   AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
+RETURNING CASE WHEN session.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
+          user_object(account, linked.objects, linked.providers, :audience)::text AS user_object,
+          session.id AS session_id,
+          session.user_id,
+          session.counter,
+          session.method,
+          floor(extract(epoch FROM session.created_at))::bigint AS signed_in_at,
+          floor(extract(epoch FROM now()))::bigint AS issued_at;
+
+-- name: select_refresh_refusal(session_id uuid, refresh_token_lifetime integer, session_timebox integer)
+-- Why a session can't be refreshed; no row when it is gone.
+SELECT CASE
+         WHEN account.banned_until > now() THEN 'user_banned'
+         WHEN session.ended_at IS NULL AND session_expired(session, :refresh_token_lifetime, :session_timebox) THEN 'session_expired'
+         ELSE 'refresh_token_not_found'
+       END AS state
+  FROM sessions AS session
+  JOIN users AS account ON account.id = session.user_id
+ WHERE session.id = :session_id;
+
+-- name: end_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
+--                    session_timebox integer, scope text)
+-- Signs the caller out: of all sessions (`global`), of this one (`local`), or of all but this one (`others`).
+WITH caller AS (
+  SELECT caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state
+    FROM users AS account
+    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
+   WHERE account.id = :caller_id
+), ended AS (
+  UPDATE sessions AS session
+     SET ended_at = now(), end_reason = 'logout'
+    FROM caller
+   WHERE caller.state = 'live' AND session.user_id = :caller_id AND session.ended_at IS NULL
+     AND CASE :scope WHEN 'global' THEN true WHEN 'local' THEN session.id = :caller_session_id ELSE session.id <> :caller_session_id END
+)
+SELECT caller.state, iso_8601(now()) AS moment FROM caller;
+
+-- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
+--                   session_timebox integer, session_id uuid)
+-- Ends one of the caller's own sessions; `found` is false for another user's, an ended and an unknown one alike.
+WITH caller AS (
+  SELECT caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state
+    FROM users AS account
+    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
+   WHERE account.id = :caller_id
+), ended AS (
+  UPDATE sessions AS session
+     SET ended_at = now(), end_reason = 'ended_by_user'
+    FROM caller
+   WHERE caller.state = 'live' AND session.user_id = :caller_id AND session.id = :session_id AND session.ended_at IS NULL
+     AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
+  RETURNING session.id
+)
+SELECT caller.state, EXISTS (SELECT FROM ended) AS found, iso_8601(now()) AS moment FROM caller;
+
+-- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
+--                       session_timebox integer, page_size integer, page_offset bigint)
+-- A page of the caller's own live sessions, the newest first, and how many there are.
+WITH live AS (
+  SELECT session.*
+    FROM sessions AS session
+   WHERE session.user_id = :caller_id AND session.ended_at IS NULL
+     AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
+), page AS (
+  SELECT * FROM live ORDER BY created_at DESC, id LIMIT :page_size OFFSET :page_offset
+)
+SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+       (SELECT count(*) FROM live) AS total,
+       (SELECT coalesce(json_agg(json_build_object(
+                 'id', page.id,
+                 'created_at', iso_8601(page.created_at),
+                 'refreshed_at', iso_8601(page.refreshed_at),
+                 'user_agent', page.user_agent,
+                 'ip', host(page.ip),
+                 'current', page.id = :caller_session_id
+               ) ORDER BY page.created_at DESC, page.id), '[]')::text
+          FROM page) AS sessions
+  FROM users AS caller
+  LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
+ WHERE caller.id = :caller_id;

@@ -1,0 +1,169 @@
+"""Real processes for the tests: the service as `make run` starts it, and whatever of it is still there."""
+
+import http.client
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+GUNICORN = ["-m", "gunicorn", "wsgi:app"]
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], seconds: float = 10) -> T:
+    """Return what the condition returns as soon as that is true; fail when it isn't in time."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
+        time.sleep(0.02)
+    return result
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def processes_of(state_dir: Path) -> dict[int, str]:
+    """Return the live processes that serve from a state directory, or work in it, with their command lines. Linux only."""
+    found = {}
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            environment = (directory / "environ").read_bytes().split(b"\0")
+            place = os.readlink(directory / "cwd")
+        except OSError:
+            continue  # gone, or a zombie
+        if str(state_dir) in command or place.startswith(str(state_dir)) or f"AUTH_STATE_DIR={state_dir}".encode() in environment:
+            found[int(directory.name)] = command
+    return found
+
+
+def as_user(name: str | None) -> dict[str, Any]:
+    """Return how to start a process as another user, or as ourselves."""
+    if name is None:
+        return {}
+    account = pwd.getpwnam(name)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+class Service:
+    """The service in processes of its own, on a free port, in a clean environment: healthy inside the context, and stopped after it."""
+
+    def __init__(self, state_dir: Path, *, command: list[str] | None = None, user: str | None = None, **environment: str) -> None:
+        self.state_dir = state_dir
+        self.port = int(environment.get("PORT") or free_port())
+        self._output = state_dir.parent / f"output of {id(self)}"
+        self._environment = {
+            "HOME": "/",
+            "PATH": os.environ["PATH"],
+            "PORT": str(self.port),
+            "AUTH_STATE_DIR": str(state_dir),
+            "AUTH_WORKERS": "2",
+            **environment,
+        }
+        self._command = command or [sys.executable, *GUNICORN]
+        self._user = user
+
+    def __enter__(self) -> Self:
+        self._start()
+        try:
+            self.wait_until_healthy()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self) -> None:
+        # A session of its own, as a terminal gives it one: a signal can then go to the whole group.
+        with self._output.open("wb") as output:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+            self.process = subprocess.Popen(self._command, **as_user(self._user), **streams, cwd=CHECKOUT, env=self._environment, start_new_session=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def wait_until_healthy(self) -> None:
+        wait_until(self._is_healthy, 30)
+
+    def get(self, path: str, timeout: float = 10, **headers: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def text(self) -> str:
+        """Return all that it has printed."""
+        return self._output.read_text()
+
+    def refuses_to_start(self) -> tuple[int, str]:
+        """Return the status it ends with and what it prints."""
+        self._start()
+        try:
+            return self.process.wait(30), self.text()
+        finally:
+            self.__exit__()
+
+    def _is_healthy(self) -> bool:
+        assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.text()}"
+        try:
+            return self.get("/health")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+
+class UnfinishedRequest:
+    """A request that the application waits for the rest of, until `finish`."""
+
+    BODY = b'{"email": "alice@example.com"}'
+
+    def __init__(self, service: Service, path: str) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", service.port), timeout=15)
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(self.BODY)}\r\nExpect: 100-continue\r\n\r\n"
+        self._socket.sendall(head.encode() + self.BODY[:5])
+        # gunicorn says so when a thread has taken the request on.
+        assert self._socket.recv(100).startswith(b"HTTP/1.1 100 ")
+
+    def finish(self) -> bytes:
+        """Send the rest; return the status line."""
+        self._socket.sendall(self.BODY[5:])
+        with self._socket.makefile("rb") as answer:
+            return answer.readline()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
+def python_for(user: str) -> tuple[list[str], dict[str, str]] | None:
+    """Find a Python of this version that another user may run, and the environment in which it finds our packages."""
+    environment = {"PYTHONPATH": sysconfig.get_path("purelib")}
+    for python in (sys.executable, "/usr/bin/python3", f"/usr/bin/python3.{sys.version_info.minor}"):
+        command = [python, "-c", f"import sys, gunicorn, psycopg2; assert sys.version_info[:2] == {sys.version_info[:2]}"]
+        try:
+            done = subprocess.run(command, **as_user(user), cwd=CHECKOUT, env=environment, capture_output=True, check=False)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return [python, *GUNICORN], environment
+    return None

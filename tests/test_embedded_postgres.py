@@ -1,0 +1,276 @@
+"""The embedded Postgres: it begins and ends with the process that starts it, and no crash keeps it from the next start."""
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, _programs
+from tests.processes import wait_until
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+FAST = {"fsync": "off"}
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Path]:
+    """A state directory with a database that was shut down; to be copied, which is quicker than making one."""
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        postgres = EmbeddedPostgres(Path(directory, "var"), FAST)
+        run(postgres.start(), "CREATE TABLE kept AS SELECT 'since the first start' AS what")
+        postgres.stop()
+        yield Path(directory, "var")
+
+
+@pytest.fixture
+def state_dir(made: Path) -> Iterator[Path]:
+    # Not pytest's tmp_path: a socket's path must be short.
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        yield copy(made, Path(directory).resolve() / "var")
+
+
+@pytest.fixture
+def start(state_dir: Path) -> Iterator[Callable[..., tuple[EmbeddedPostgres, str]]]:
+    """Start a server; it is stopped after the test."""
+    started = []
+
+    def start(directory: Path = state_dir) -> tuple[EmbeddedPostgres, str]:
+        postgres = EmbeddedPostgres(directory, FAST)
+        started.append(postgres)
+        return postgres, postgres.start()
+
+    yield start
+    for postgres in reversed(started):
+        postgres.stop()
+
+
+def copy(made: Path, state_dir: Path) -> Path:
+    """Copy a state directory, as root to files of root: what a restored backup looks like."""
+    shutil.copytree(made, state_dir)
+    return state_dir
+
+
+def run(url: str, statement: str):
+    connection = psycopg2.connect(url)
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchone() if cursor.description else None
+    finally:
+        connection.close()
+
+
+def postmaster_of(state_dir: Path) -> int:
+    return int((state_dir / "postgres" / "postmaster.pid").read_text().split()[0])
+
+
+def crash(postgres: EmbeddedPostgres, state_dir: Path) -> None:
+    """Kill it, and wait until the sessions that it leaves behind are gone too, the lock as well."""
+    os.kill(postmaster_of(state_dir), signal.SIGKILL)
+    wait_until(postgres.has_died)
+    postgres.stop()
+
+
+def test_it_sets_up_a_durable_database_that_speaks_utf8_and_no_tcp():
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        postgres = EmbeddedPostgres(Path(directory, "var"))
+        try:
+            url = postgres.start()
+            names = ("fsync", "synchronous_commit", "full_page_writes", "server_encoding", "TimeZone", "jit", "listen_addresses")
+            settings = run(url, "SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
+            assert settings == ("on", "on", "on", "UTF8", "UTC", "off", "")
+            assert run(url, "SELECT lower('ÄÉШ'), current_setting('max_connections')") == ("äéш", "100")
+        finally:
+            postgres.stop()
+
+
+def test_it_finds_its_data_again(start):
+    _, url = start()
+
+    assert run(url, "SELECT what FROM kept") == ("since the first start",)
+
+
+def test_psql_understands_its_url(start):
+    _, url = start()
+
+    done = subprocess.run([_programs() / "psql", url, "-tAc", "SELECT what FROM kept"], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "since the first start\n"
+
+
+def test_it_keeps_others_out_of_the_state_directory(start, state_dir):
+    start()
+
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [state_dir, *state_dir.iterdir()]}
+    assert modes == {"var": 0o711 if os.geteuid() == 0 else 0o700, "postgres": 0o700, "postgres.log": 0o600, "lock": 0o600}
+
+
+@as_root
+def test_it_lets_no_other_user_connect(start):
+    postgres, url = start()
+
+    done = subprocess.run([_programs() / "psql", url, "-c", "SELECT 1"], user=54321, group=54321, extra_groups=[], capture_output=True, text=True, check=False)
+
+    assert done.returncode != 0
+    assert "Permission denied" in done.stderr
+
+
+@as_root
+def test_it_opens_directories_for_passing_through_only(made):
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        closed = Path(directory).resolve()
+        postgres = EmbeddedPostgres(copy(made, closed / "inner" / "var"), FAST)
+        (closed / "inner").chmod(0o700)
+        try:
+            postgres.start()
+            assert [directory for directory in postgres.opened if directory.is_relative_to(closed)] == [closed, closed / "inner"]
+            assert [stat.S_IMODE(directory.stat().st_mode) for directory in (closed, closed / "inner")] == [0o701, 0o701]
+        finally:
+            postgres.stop()
+
+
+@on_linux
+def test_it_keeps_our_environment_from_postgres(start, state_dir, monkeypatch):
+    monkeypatch.setenv("AUTH_SECRET_KEY", "correct horse battery staple 0123456789")
+    monkeypatch.setenv("PGPORT", "1")
+    monkeypatch.setenv("PGDATABASE", "another")
+
+    _, url = start()
+
+    assert run(url, "SELECT what FROM kept")
+    assert b"correct horse" not in Path(f"/proc/{postmaster_of(state_dir)}/environ").read_bytes()
+
+
+def test_it_refuses_a_second_server_on_the_same_state(start, state_dir):
+    _, url = start()
+
+    with pytest.raises(StateInUseError, match="in use by a service that runs already"):
+        start()
+
+    assert run(url, "SELECT what FROM kept")
+
+
+def test_it_starts_after_a_crash(start, state_dir):
+    postgres, url = start()
+    run(url, "CREATE TABLE committed AS SELECT 1 AS one")
+    crash(postgres, state_dir)
+
+    _, url = start()
+
+    assert run(url, "SELECT one FROM committed") == (1,)
+
+
+@pytest.mark.parametrize("now", ["another process", "a zombie", "this process", "nothing"])
+def test_it_starts_though_the_recorded_process_id_is(now, start, state_dir):
+    postgres, _ = start()
+    crash(postgres, state_dir)
+    other = subprocess.Popen(["sleep", "60"]) if now == "another process" else subprocess.Popen(["true"])
+    if now == "a zombie":
+        os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+    elif now == "nothing":
+        other.wait()
+    pid = os.getpid() if now == "this process" else other.pid
+    for path in (state_dir / "postgres" / "postmaster.pid", state_dir / "postgres" / ".s.PGSQL.5432.lock"):
+        path.write_text("\n".join([str(pid), *path.read_text().splitlines()[1:], ""]))
+    try:
+        _, url = start()
+
+        assert run(url, "SELECT what FROM kept")
+        if now == "another process":
+            assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_it_stops_a_server_that_has_outlived_its_service(start, state_dir):
+    orphan, _ = start()
+    orphan.close_in_child()  # as if its service were gone
+
+    _, url = start()
+
+    assert run(url, "SELECT what FROM kept")
+    assert orphan.has_died()
+    assert "received fast shutdown request" in (state_dir / "postgres.log").read_text()
+
+
+def test_it_begins_anew_when_the_first_start_was_cut_short():
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        state_dir = Path(directory, "var")
+        (state_dir / "postgres.new").mkdir(parents=True)
+        (state_dir / "postgres.new" / "PG_VERSION").write_text("18\n")
+        postgres = EmbeddedPostgres(state_dir, FAST)
+        try:
+            assert run(postgres.start(), "SELECT 1") == (1,)
+        finally:
+            postgres.stop()
+
+
+@pytest.mark.parametrize("name", ["a" * 120, "one,two"])
+def test_it_puts_the_socket_elsewhere_when_libpq_could_not_reach_it(name, made, start, state_dir):
+    directory = copy(made, state_dir.parent / name / "var")
+    postgres, url = start(directory)
+
+    socket_dir = Path(run(url, "SELECT current_setting('unix_socket_directories')")[0])
+    assert run(url, "SELECT what FROM kept")
+    assert stat.S_IMODE(socket_dir.stat().st_mode) == 0o700
+
+    crash(postgres, directory)
+    socket_dir.mkdir(mode=0o700, exist_ok=True)  # a killed service doesn't tidy up
+    postgres, url = start(directory)
+    assert not socket_dir.exists()
+    second = Path(run(url, "SELECT current_setting('unix_socket_directories')")[0])
+    postgres.stop()
+    assert not second.exists()
+
+
+def test_it_says_why_postgres_does_not_start(state_dir):
+    postgres = EmbeddedPostgres(state_dir, {"shared_buffers": "plenty"})
+
+    with pytest.raises(EmbeddedPostgresError, match='did not start.*\n.*invalid value for parameter "shared_buffers"'):
+        postgres.start()
+
+
+def test_it_notices_that_postgres_has_ended_by_itself(start, state_dir):
+    postgres, _ = start()
+    assert not postgres.has_died()
+
+    os.kill(postmaster_of(state_dir), signal.SIGINT)
+
+    wait_until(postgres.has_died)
+
+
+def test_it_bounds_the_log_while_postgres_writes_to_it(start, state_dir):
+    postgres, url = start()
+    log, older = state_dir / "postgres.log", state_dir / "postgres.log.1"
+    with log.open("a") as file:
+        file.write("x" * 1_100_000)
+
+    postgres.bound_log()
+    with pytest.raises(psycopg2.Error):
+        run(url, "SELECT 1/0")
+
+    assert older.stat().st_size > 1_100_000
+    assert "ERROR:  division by zero" in wait_until(log.read_text)
+    assert log.stat().st_size < 1000
+
+
+def test_it_logs_no_value_of_a_row(start, state_dir):
+    _, url = start()
+    run(url, "CREATE TABLE users (email text PRIMARY KEY)")
+    run(url, "INSERT INTO users VALUES ('alice@example.com')")
+
+    with pytest.raises(psycopg2.errors.UniqueViolation):
+        run(url, "INSERT INTO users VALUES ('alice@example.com')")
+
+    log = wait_until(lambda: text if "duplicate key" in (text := (state_dir / "postgres.log").read_text()) else "")
+    assert "alice" not in log

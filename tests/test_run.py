@@ -1,0 +1,212 @@
+"""Running the service: what it says, whom it lets finish, what it leaves behind, and what keeps it from starting."""
+
+import os
+import pwd
+import signal
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from tests.processes import Service, UnfinishedRequest, free_port, processes_of, python_for, wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+
+def new_directory() -> Iterator[Path]:
+    # Not pytest's tmp_path: a socket's path must be short, and the user nobody must come by.
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory).resolve() / "var"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Service]:
+    """A service that every test leaves as it was."""
+    for directory in new_directory():
+        with Service(directory) as service:
+            yield service
+
+
+@pytest.fixture(scope="module")
+def used_directory() -> Iterator[Path]:
+    yield from new_directory()
+
+
+@pytest.fixture
+def state_dir(used_directory: Path) -> Iterator[Path]:
+    """A state directory that is free; from the second test on with a database in it."""
+    yield used_directory
+    for pid in processes_of(used_directory):
+        os.kill(pid, signal.SIGKILL)
+
+
+def none_left(state_dir: Path) -> bool:
+    return not processes_of(state_dir)
+
+
+def secrets_of(state_dir: Path) -> dict[str, str]:
+    return {name: (state_dir / name).read_text() for name in ("secret_key", "service_role_key", "jwt_keys.json")}
+
+
+def run(state_dir: Path, statement: str) -> None:
+    connection = psycopg2.connect(f"postgresql://postgres@/postgres?host={state_dir}/postgres")
+    with connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+    connection.close()
+
+
+def test_it_says_where_its_state_is_and_keeps_that_closed(running):
+    text = running.text()
+    directory = running.state_dir
+    assert f"State: {directory} (secrets and signing keys, database). A backup needs all of it.\n" in text
+    assert f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Ctrl-C stops it.\n" in text
+    for secret in secrets_of(directory).values():
+        assert secret.strip() not in text
+    assert stat.S_IMODE(directory.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir() if path.is_file()} == {0o600}
+
+
+def test_it_accepts_an_access_token_with_full_metadata(running):
+    status, _ = running.get("/health", Authorization="Bearer " + "a" * 30_000)
+
+    assert status == 200
+
+
+def test_it_goes_on_when_a_worker_ends(running):
+    workers = {pid for pid, command in processes_of(running.state_dir).items() if "gunicorn" in command} - {running.process.pid}
+    assert len(workers) == 2
+
+    for pid in workers:
+        os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: workers.isdisjoint(processes_of(running.state_dir)))
+
+    running.wait_until_healthy()
+
+
+def test_it_refuses_a_state_directory_in_use(running):
+    status, text = Service(running.state_dir).refuses_to_start()
+
+    assert status == 2
+    assert text == f"{running.state_dir} is in use by a service that runs already; set AUTH_STATE_DIR to use another directory\n"
+    assert running.get("/health")[0] == 200
+
+
+def test_it_refuses_a_port_in_use(running, state_dir):
+    status, text = Service(state_dir, PORT=str(running.port)).refuses_to_start()
+
+    assert status == 1
+    assert text.splitlines()[-1] == f"Can't listen on 127.0.0.1:{running.port}: Address already in use. PORT and AUTH_BIND choose another address."
+    assert none_left(state_dir)
+    assert running.get("/health")[0] == 200
+
+
+def test_it_refuses_bad_settings_with_a_line_for_each(state_dir):
+    status, text = Service(state_dir, AUTH_THREADS="many", DATABASE_URL="mysql://localhost/auth").refuses_to_start()
+
+    assert status == 1
+    assert text.splitlines() == [
+        "AUTH_THREADS: Not a valid integer.",
+        "DATABASE_URL: Must be a URL such as postgresql://user:password@host/database.",
+    ]
+
+
+def test_it_refuses_a_database_that_it_cannot_reach(state_dir):
+    url = f"postgresql://auth:correcthorse@127.0.0.1:{free_port()}/auth"
+    status, text = Service(state_dir, DATABASE_URL=url).refuses_to_start()
+
+    assert status == 1
+    assert text.splitlines()[-1].startswith("DATABASE_URL: can't use the database: connection to server at")
+    assert "Traceback" not in text
+    assert "correcthorse" not in text
+
+
+def test_it_finds_its_data_and_secrets_again(state_dir):
+    with Service(state_dir):
+        secrets = secrets_of(state_dir)
+        run(state_dir, "CREATE TABLE kept ()")
+
+    began = time.monotonic()
+    with Service(state_dir):
+        # Three seconds on an idle machine; this one may be busy with other tests.
+        assert time.monotonic() - began < 9
+        assert secrets_of(state_dir) == secrets
+        run(state_dir, "SELECT * FROM kept")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_it_lets_a_running_request_finish(name, state_dir):
+    with Service(state_dir) as service, UnfinishedRequest(service, "/signup") as request:
+        # A supervisor sends its signal to one process, a terminal sends Ctrl-C to the whole group.
+        send = os.killpg if name == "SIGINT" else os.kill
+        send(service.process.pid, signal.Signals[name])
+        wait_until(lambda: not accepts_requests(service))
+
+        assert request.finish().startswith(b"HTTP/1.1 4")
+        assert service.process.wait(15) == 0
+        assert service.text().endswith("\nStopped.\n")
+    assert none_left(state_dir)
+
+
+def accepts_requests(service: Service) -> bool:
+    try:
+        service.get("/health", timeout=0.5)
+    except OSError:
+        return False
+    return True
+
+
+def test_make_run_passes_on_the_signal_that_stops_it(state_dir):
+    with Service(state_dir, command=["make", "run", f"PYTHON={sys.executable}"]) as service:
+        service.process.terminate()
+        service.process.wait(15)
+    wait_until(lambda: none_left(state_dir), 3)
+    assert "Stopped.\n" in service.text()
+
+
+def test_nothing_outlives_a_killed_master_and_the_next_start_works(state_dir):
+    with Service(state_dir) as service, UnfinishedRequest(service, "/signup"):
+        service.process.kill()
+        wait_until(lambda: none_left(state_dir), 10)
+
+    with Service(state_dir, PORT=str(service.port)):
+        pass
+
+
+def test_it_starts_at_once_after_everything_was_killed(state_dir):
+    with Service(state_dir) as service:
+        for pid in processes_of(state_dir):
+            os.kill(pid, signal.SIGKILL)
+
+    with Service(state_dir, PORT=str(service.port)):
+        pass
+
+
+def test_it_ends_when_its_postgres_has_ended(state_dir):
+    with Service(state_dir) as service:
+        postmaster = int((state_dir / "postgres" / "postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, signal.SIGKILL)
+
+        assert service.process.wait(15) == 1
+        assert service.text().endswith(f"\nThe embedded Postgres has ended by itself, see {state_dir}/postgres.log. Stopping.\n")
+    assert none_left(state_dir)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the other tests run as an ordinary user already")
+def test_it_runs_as_an_ordinary_user():
+    python = python_for("nobody")
+    if python is None:
+        pytest.skip("there is no Python that the user nobody may run with our packages")
+    command, environment = python
+    nobody = pwd.getpwnam("nobody")
+    for directory in new_directory():
+        os.chown(directory.parent, nobody.pw_uid, nobody.pw_gid)
+        with Service(directory, command=command, user="nobody", **environment):
+            assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+            assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes_of(directory)} == {nobody.pw_uid}
+        assert none_left(directory)
