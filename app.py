@@ -3,7 +3,7 @@
 import structlog
 from flask import Flask
 
-from auth import errors, keys, logs, settings, wire
+from auth import commands, errors, keys, limits, logs, settings, wire
 from auth.access_tokens import AccessTokens
 from auth.context import EXTENSION, Latchkey
 from auth.delivery.console import ConsoleSender
@@ -12,10 +12,10 @@ from auth.passwords import Passwords
 from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
-from auth.views import admin_users, service, sessions, signup, token, user, verify
+from auth.views import admin_users, introspect, service, sessions, signup, token, user, verify
 from sql import Database
 
-BLUEPRINTS = (service, signup, token, user, sessions, verify, admin_users)
+BLUEPRINTS = (service, signup, token, user, sessions, verify, introspect, admin_users)
 
 
 def create_app(config: Settings | None = None) -> Flask:
@@ -29,6 +29,8 @@ def create_app(config: Settings | None = None) -> Flask:
     app.extensions[EXTENSION] = _make_parts(config)
     errors.register(app)
     wire.register(app, config)
+    limits.register(app, config)
+    commands.register(app)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)
     return app

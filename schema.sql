@@ -26,10 +26,10 @@ END $$;
 CREATE TABLE IF NOT EXISTS users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
-  email                 text CONSTRAINT users_email_key UNIQUE,
+  email                 text COLLATE "C" CONSTRAINT users_email_key UNIQUE,
   email_confirmed_at    timestamptz,
   email_proved          boolean NOT NULL DEFAULT false,
-  phone                 text CONSTRAINT users_phone_key UNIQUE,
+  phone                 text COLLATE "C" CONSTRAINT users_phone_key UNIQUE,
   phone_confirmed_at    timestamptz,
   password_hash         text,
   app_metadata          app_metadata NOT NULL DEFAULT '{}',
@@ -48,6 +48,10 @@ CREATE TABLE IF NOT EXISTS users (
   updated_at            timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT users_made_by_check CHECK (made_by IN ('signup', 'admin'))
 ) WITH (fillfactor = 80);
+-- For the administrators' listing: what it sorts by, and what it finds by prefix (in collation C a prefix is a range).
+CREATE INDEX IF NOT EXISTS users_created_at ON users (created_at, id);
+CREATE INDEX IF NOT EXISTS users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
+CREATE INDEX IF NOT EXISTS users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
 
 -- The ways in which a user signs in; one of each provider.
 CREATE TABLE IF NOT EXISTS identities (
@@ -78,7 +82,8 @@ CREATE TABLE IF NOT EXISTS sessions (
   end_reason    text,
   CONSTRAINT sessions_end_reason_check CHECK (
     (ended_at IS NULL) = (end_reason IS NULL)
-    AND end_reason IN ('logout', 'ended_by_user', 'refresh_token_reused', 'password_changed', 'too_many_sessions')
+    AND end_reason IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed', 'email_changed', 'banned',
+                       'too_many_sessions')
   )
 ) WITH (fillfactor = 70);
 CREATE INDEX IF NOT EXISTS sessions_live ON sessions (user_id, created_at) WHERE ended_at IS NULL;
@@ -115,6 +120,27 @@ CREATE TABLE IF NOT EXISTS outbox (
   CONSTRAINT outbox_finished_check CHECK ((outcome IS NULL) = (finished_at IS NULL) AND (outcome IS NULL OR secret IS NULL))
 );
 CREATE INDEX IF NOT EXISTS outbox_waiting ON outbox (next_attempt_at) WHERE outcome IS NULL;
+
+-- How often something was done in a window that ends at `expires_at`. Requests are counted in a table that a crash of
+-- Postgres empties: it costs no write-ahead log. Failed passwords are counted in one that lasts.
+CREATE UNLOGGED TABLE IF NOT EXISTS request_counts (
+  key         text PRIMARY KEY,
+  count       bigint NOT NULL,
+  expires_at  timestamptz NOT NULL
+) WITH (fillfactor = 70);
+CREATE TABLE IF NOT EXISTS failure_counts (
+  key         text PRIMARY KEY,
+  count       bigint NOT NULL,
+  expires_at  timestamptz NOT NULL
+) WITH (fillfactor = 70);
+
+-- The networks from which a user has signed in: there a stranger's failures can't lock the user out.
+CREATE TABLE IF NOT EXISTS known_networks (
+  user_id  uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  network  text NOT NULL,
+  seen_at  timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (user_id, network)
+);
 
 -- A timestamp as the API shows it, whatever the connection's time zone.
 CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text
@@ -229,6 +255,21 @@ AS $$
     RETURNING id
   )
   SELECT count(*) FROM ended
+$$;
+
+-- Takes back the count of a try whose password was right, and no other (see begin_password_attempt).
+CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  UPDATE failure_counts
+     SET count = greatest(count - 1, 0)
+   WHERE key IN (SELECT counter.key
+                   FROM failure_counts AS counter
+                  WHERE counter.key = 'login ' || address || ' ' || network
+                     OR (is_stranger AND counter.key = 'account ' || address)
+                  -- First the one that begin_password_attempt counts first: two that count the same rows can't wait for each other.
+                  ORDER BY counter.key DESC
+                    FOR UPDATE)
 $$;
 
 -- Voids a user's links, and says how many. A message that waits to carry one is not sent then.

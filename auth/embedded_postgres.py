@@ -99,8 +99,8 @@ class EmbeddedPostgres:
         try:
             if os.geteuid() == 0:
                 self._account = self._account_for_root()
-                self._let_pass(programs / "postgres")
-                self._let_pass(self._data)
+                self._let_pass(self._account, programs / "postgres")
+                self._let_pass(self._account, self._data)
             if not (self._data / "PG_VERSION").exists():
                 self._initialise(programs)
             self._clear_away_predecessor()
@@ -175,16 +175,15 @@ class EmbeddedPostgres:
                 os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
         return account
 
-    def _let_pass(self, path: Path) -> None:
-        """Let the account that Postgres runs as under root pass through every directory above a path (o+x; listing stays forbidden)."""
-        assert self._account
+    def _let_pass(self, account: pwd.struct_passwd, path: Path) -> None:
+        """Let an account pass through every directory above a path (o+x; listing them stays forbidden)."""
         for directory in reversed(path.parents):
             status = directory.stat()
-            if status.st_uid != self._account.pw_uid and not status.st_mode & stat.S_IXOTH:
+            if status.st_uid != account.pw_uid and not status.st_mode & stat.S_IXOTH:
                 try:
                     directory.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
                 except OSError as error:
-                    raise EmbeddedPostgresError(f"Postgres runs as {self._account.pw_name} and can't pass through {directory}: {error.strerror}") from None
+                    raise EmbeddedPostgresError(f"Postgres runs as {account.pw_name} and can't pass through {directory}: {error.strerror}") from None
                 self.opened.append(directory)
 
     def _initialise(self, programs: Path) -> None:
@@ -195,7 +194,7 @@ class EmbeddedPostgres:
         # The built-in locale knows the letters of all languages, and sorts and folds them alike on every machine.
         locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         sync = ["--no-sync"] if self._options.get("fsync") == "off" else []
-        command = [programs / "initdb", "-D", draft, "--username=postgres", "--auth=trust", "--no-instructions", *locale, *sync]
+        command = [str(programs / "initdb"), "-D", str(draft), "--username=postgres", "--auth=trust", "--no-instructions", *locale, *sync]
         done = subprocess.run(command, **self._as_account(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)  # noqa: S603
         if done.returncode != 0:
             raise EmbeddedPostgresError(f"Postgres can't make a database in {self._data}:\n{done.stdout.strip()}")
@@ -233,7 +232,7 @@ class EmbeddedPostgres:
         """Whether a process is a live server on our data; a zombie has no arguments any more."""
         try:
             if sys.platform == "linux":
-                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
             else:
                 command = subprocess.run(["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout  # noqa: S603
         except OSError:
@@ -254,25 +253,24 @@ class EmbeddedPostgres:
         try:
             begin = os.fstat(descriptor).st_size
             settings = [argument for name, value in self._options.items() for argument in ("-c", f"{name}={value}")]
-            command = [programs / "postgres", "-D", self._data, *settings, "-c", f"unix_socket_directories={self._socket_dir}"]
-            self._process = subprocess.Popen(command, **self._as_account(), stdout=descriptor, stderr=descriptor)  # noqa: S603
+            command = [str(programs / "postgres"), "-D", str(self._data), *settings, "-c", f"unix_socket_directories={self._socket_dir}"]
+            process = self._process = subprocess.Popen(command, **self._as_account(), stdout=descriptor, stderr=descriptor)  # noqa: S603
         finally:
             os.close(descriptor)
         deadline = time.monotonic() + _START_LIMIT
-        while not self._is_ready():
+        while not self._is_ready(process.pid):
             if self.has_died() or time.monotonic() > deadline:
                 with self._log.open(errors="replace") as log:
                     log.seek(begin)
                     raise EmbeddedPostgresError(f"Postgres did not start. The end of {self._log}:\n{''.join(log.readlines()[-20:]).strip()}")
             time.sleep(0.02)
 
-    def _is_ready(self) -> bool:
-        assert self._process
+    def _is_ready(self, pid: int) -> bool:
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return False
-        return len(lines) > 7 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
+        return len(lines) > 7 and lines[0] == str(pid) and lines[7].strip() == "ready"
 
     def _make_private(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)

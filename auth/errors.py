@@ -7,6 +7,7 @@ from typing import Any
 import psycopg2
 import structlog
 from flask import Flask, Response, g, json
+from gunicorn.http.errors import ParseException
 from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
 from werkzeug.exceptions import HTTPException
 
@@ -74,6 +75,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(ApiError, envelope)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(psycopg2.Error, _database_error)
+    app.register_error_handler(ParseException, _broken_body)
     app.register_error_handler(TooManyWaiting, _too_many_waiting)
     app.register_error_handler(Exception, _unexpected)
 
@@ -96,6 +98,11 @@ def _database_error(error: psycopg2.Error) -> Response:
         log.error("database_unavailable", reason=str(error).strip())
         return envelope(unavailable())
     return _unexpected(error)
+
+
+def _broken_body(_error: ParseException) -> Response:
+    # gunicorn reads a body when a view does, and finds only then that a chunk of it is malformed.
+    return envelope(ApiError(400, "bad_json", "The body could not be read", "the body's chunks are malformed"))
 
 
 def _too_many_waiting(_error: TooManyWaiting) -> Response:

@@ -55,10 +55,31 @@ def admin(view: View) -> View:
     return guarded
 
 
+def service_role(view: View) -> View:
+    """Let in the service role key alone."""
+
+    @functools.wraps(view)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if not _has_service_role_key():
+            # Whose access token is good is told that it does not suffice.
+            g.caller = _verified(_bearer_token())
+            admit(latchkey.db.one("select_caller", **caller()))
+            raise ApiError(403, "insufficient_permissions", "Only the service role key may do this")
+        g.caller = None
+        return view(*args, **kwargs)
+
+    return guarded
+
+
 def caller() -> dict[str, str | int]:
     """Return the caller as parameters for a statement that asks for `caller_state`."""
     known: Caller = g.caller
     return {"caller_id": known.user_id, "caller_session_id": known.session_id, "caller_expires_at": known.expires_at}
+
+
+def caller_id() -> str:
+    """Return whose limits count: the key of those that are the caller's."""
+    return g.caller.user_id
 
 
 def is_service_role() -> bool:

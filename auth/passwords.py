@@ -6,8 +6,9 @@ import os
 import re
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 import bcrypt
@@ -45,27 +46,46 @@ class Passwords:
         # What stands in where there is no password to check, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
 
-    def hash(self, password: str) -> str:
-        """Return a new hash. Raises `TooManyWaiting`."""
-        return self._in_thread(lambda: bcrypt.hashpw(_prepare(password), bcrypt.gensalt(self._cost)).decode())
-
-    def check(self, password: str, password_hash: str | None) -> bool:
-        """Whether this is the password; False after as long where there is none. Raises `TooManyWaiting`."""
-        matches = self._in_thread(lambda: bcrypt.checkpw(_prepare(password), (password_hash or self._dummy_hash).encode()))
-        return matches and password_hash is not None
-
-    def renewed_hash(self, password: str, password_hash: str) -> str | None:
-        """Return a hash at today's cost for one that was made at another, else None. Raises `TooManyWaiting`."""
-        cost = re.match(r"\$2[aby]\$(\d\d)\$", password_hash)
-        return None if cost and int(cost[1]) == self._cost else self.hash(password)
-
-    def _in_thread(self, work: Callable[[], T]) -> T:
+    @contextmanager
+    def slot(self) -> Iterator["Slot"]:
+        """Take a place in the queue of those who hash. Raises `TooManyWaiting` when there is none."""
         if not self._slots.acquire(blocking=False):
             raise TooManyWaiting
         try:
-            return self._thread.submit(work).result()
+            yield Slot(self._thread, self._cost, self._dummy_hash)
         finally:
             self._slots.release()
+
+    def hash(self, password: str) -> str:
+        """Return a new hash. Raises `TooManyWaiting`."""
+        with self.slot() as slot:
+            return slot.hash(password)
+
+
+class Slot:
+    """A place in the queue: what it hashes is hashed in its turn."""
+
+    def __init__(self, thread: ThreadPoolExecutor, cost: int, dummy_hash: str) -> None:
+        self._thread = thread
+        self._cost = cost
+        self._dummy_hash = dummy_hash
+
+    def hash(self, password: str) -> str:
+        """Return a new hash."""
+        return self._in_turn(lambda: bcrypt.hashpw(_prepare(password), bcrypt.gensalt(self._cost)).decode())
+
+    def check(self, password: str, password_hash: str | None) -> bool:
+        """Whether this is the password; False, after as long, where there is none."""
+        matches = self._in_turn(lambda: bcrypt.checkpw(_prepare(password), (password_hash or self._dummy_hash).encode()))
+        return matches and password_hash is not None
+
+    def renewed_hash(self, password: str, password_hash: str) -> str | None:
+        """Return a hash at today's cost for one that was made at another, else None."""
+        cost = re.match(r"\$2[aby]\$(\d\d)\$", password_hash)
+        return None if cost and int(cost[1]) == self._cost else self.hash(password)
+
+    def _in_turn(self, work: Callable[[], T]) -> T:
+        return self._thread.submit(work).result()
 
 
 def _prepare(password: str) -> bytes:

@@ -3,8 +3,10 @@
 Unknown members are ignored, `null` means absent, and nothing is converted: "true", 1 and "on" are no booleans here.
 """
 
+import math
 import re
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
@@ -18,6 +20,8 @@ MAX_TEXT = 2048
 MAX_PAGE = 2**31
 PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LONGEST_BAN = 1000 * 366 * 86_400
 _ROLE = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _RESERVED_ROLES = {"service_role", "supabase_admin", "anon", "postgres"}
 
@@ -25,12 +29,20 @@ _RESERVED_ROLES = {"service_role", "supabase_admin", "anon", "postgres"}
 class Text(Field):
     """A string of bounded length."""
 
+    most = MAX_TEXT
+
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         if not isinstance(value, str):
             raise ValidationError("must be a string")
-        if len(value) > MAX_TEXT:
-            raise ValidationError(f"must be at most {MAX_TEXT} characters")
+        if len(value) > self.most:
+            raise ValidationError(f"must be at most {self.most} characters")
         return value
+
+
+class LongText(Text):
+    """A string as long as an access token may be."""
+
+    most = 64 * 1024
 
 
 class Flag(Field):
@@ -92,6 +104,44 @@ class Role(Text):
         if not _ROLE.fullmatch(role) or role in _RESERVED_ROLES:
             raise ValidationError("must be a lower-case word, and none of " + ", ".join(sorted(_RESERVED_ROLES)))
         return role
+
+
+class Timestamp(Field):
+    """An ISO 8601 timestamp with a time zone, in UTC from here on."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
+        problem = ValidationError("must be an ISO 8601 timestamp with a time zone")
+        if not isinstance(value, str) or len(value) > MAX_TEXT:
+            raise problem
+        try:
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is None:
+                raise problem
+            return moment.astimezone(UTC)
+        # At the ends of the calendar an offset leads out of it.
+        except (ValueError, OverflowError):
+            raise problem from None
+
+
+class BanDuration(Field):
+    """`24h`, `1h30m`, `permanent`, `none` or null; a number of seconds from here on, infinite or 0."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_none=True, **kwargs)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize("none" if value is None else value, attr, data, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
+        if value in ("permanent", "none"):
+            return math.inf if value == "permanent" else 0.0
+        # [0-9], not \d, which has the digits of other scripts too; and a ceiling, since an interval overflows.
+        if not isinstance(value, str) or len(value) > MAX_TEXT or not re.fullmatch(r"([0-9]{1,12}(ms|[smhdw]))+", value):
+            raise ValidationError("must be numbers with a unit of ms s m h d w, such as 24h, or permanent, or null")
+        seconds = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(ms|[smhdw])", value))
+        if not 0 < seconds <= _LONGEST_BAN:
+            raise ValidationError("must be more than nothing and at most 1000 years; permanent is longer")
+        return seconds
 
 
 class Choice(Text):
@@ -198,6 +248,32 @@ class NewUser(Input):
     phone_confirm = Flag(load_default=False)
     user_metadata = Metadata(load_default=dict)
     app_metadata = Metadata(load_default=dict)
+
+
+class AnyUserChange(Input):
+    email = Email()
+    phone = Phone()
+    password = Password()
+    role = Role()
+    email_confirm = Flag()
+    phone_confirm = Flag()
+    email_confirmed_at = Timestamp(allow_none=True)
+    phone_confirmed_at = Timestamp(allow_none=True)
+    user_metadata = Metadata(load_default=dict)
+    app_metadata = Metadata(load_default=dict)
+    ban_duration = BanDuration()
+
+
+class UsersQuery(PageQuery):
+    email = Email()
+    role = Text()
+    q = Text()
+    sort = Choice("created_at", "updated_at", "last_sign_in_at", "email", load_default="created_at")
+    order = Choice("asc", "desc", load_default="desc")
+
+
+class Introspection(Input):
+    token = LongText(required=True)
 
 
 def is_uuid(text: str) -> bool:

@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import limits
 from dotenv import dotenv_values
 from environs import Env, EnvValidationError
+from limits import RateLimitItem
 from marshmallow import ValidationError
 from marshmallow.validate import Length, OneOf, Range, Regexp
 
@@ -26,7 +28,7 @@ _WITHOUT_PREFIX = {"database_url", "port"}
 # Kubernetes and Docker links put the address of every service that they know into each container's environment: for one
 # that is called "auth" these names, which nobody set as settings.
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
-_JWT_ALGORITHMS_NOTE = "a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
+_JWK_SETS = "a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -65,6 +67,19 @@ class Settings:
     password_common_check: bool
     bcrypt_cost: int
     reauthentication_age: int | None
+    rate_limits_enabled: bool
+    rate_limit_storage: str
+    rate_limit_signup: RateLimitItem
+    rate_limit_login: RateLimitItem
+    rate_limit_login_failures: RateLimitItem
+    rate_limit_account_failures: RateLimitItem
+    rate_limit_recover: RateLimitItem
+    rate_limit_verify: RateLimitItem
+    rate_limit_refresh: RateLimitItem
+    rate_limit_logout: RateLimitItem
+    rate_limit_user_changes: RateLimitItem
+    rate_limit_address_changes: RateLimitItem
+    trusted_proxies: int
     cors_origins: tuple[str, ...]
     smtp_url: str | None
     deliver: bool
@@ -162,6 +177,23 @@ def _read(env: Env) -> dict:
         "password_common_check": env.bool("AUTH_PASSWORD_COMMON_CHECK", True),
         "bcrypt_cost": env.int("AUTH_BCRYPT_COST", 10, validate=Range(4, 16)),
         "reauthentication_age": _reauthentication_age(env),
+        "rate_limits_enabled": env.bool("AUTH_RATE_LIMITS_ENABLED", True),
+        "rate_limit_storage": env.str(
+            "AUTH_RATE_LIMIT_STORAGE",
+            "postgresql",
+            validate=Regexp(r"(postgresql|memory://|rediss?://.+)\Z", error="Must be postgresql, memory:// or redis://…."),
+        ),
+        "rate_limit_signup": _rate_limit(env, "AUTH_RATE_LIMIT_SIGNUP", "30 per 5 minutes"),
+        "rate_limit_login": _rate_limit(env, "AUTH_RATE_LIMIT_LOGIN", "30 per 5 minutes"),
+        "rate_limit_login_failures": _rate_limit(env, "AUTH_RATE_LIMIT_LOGIN_FAILURES", "10 per 15 minutes"),
+        "rate_limit_account_failures": _rate_limit(env, "AUTH_RATE_LIMIT_ACCOUNT_FAILURES", "100 per day"),
+        "rate_limit_recover": _rate_limit(env, "AUTH_RATE_LIMIT_RECOVER", "30 per 5 minutes"),
+        "rate_limit_verify": _rate_limit(env, "AUTH_RATE_LIMIT_VERIFY", "30 per 5 minutes"),
+        "rate_limit_refresh": _rate_limit(env, "AUTH_RATE_LIMIT_REFRESH", "60 per 5 minutes"),
+        "rate_limit_logout": _rate_limit(env, "AUTH_RATE_LIMIT_LOGOUT", "20 per 5 minutes"),
+        "rate_limit_user_changes": _rate_limit(env, "AUTH_RATE_LIMIT_USER_CHANGES", "30 per 5 minutes"),
+        "rate_limit_address_changes": _rate_limit(env, "AUTH_RATE_LIMIT_ADDRESS_CHANGES", "5 per hour"),
+        "trusted_proxies": env.int("AUTH_TRUSTED_PROXIES", 0, validate=Range(0, 10)),
         "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"]) or ()),
         "smtp_url": env.str("AUTH_SMTP_URL", None, validate=OneOf(["console"], error="Must be console.")),
         "deliver": env.bool("AUTH_DELIVER", True),
@@ -191,6 +223,21 @@ def _reauthentication_age(env: Env) -> int | None:
     form = Regexp(r"\A([0-9]{1,9}|always|never)\Z", error="Must be seconds, always or never.")
     text = env.str("AUTH_REAUTHENTICATION_AGE", "86400", validate=form)
     return {"always": 0, "never": None}.get(text) if text in ("always", "never") else int(text or 0)
+
+
+def _rate_limit(env: Env, name: str, default: str) -> RateLimitItem:
+    """Read one limit in the notation of the limits library: `30 per 5 minutes`."""
+    text = env.str(name, default, validate=_one_limit)
+    return limits.parse(text if text else default)
+
+
+def _one_limit(value: str) -> None:
+    try:
+        (limit,) = limits.parse_many(value)
+        if limit.amount < 1:
+            raise ValueError
+    except ValueError:
+        raise ValidationError("Must be a rate limit such as 30 per 5 minutes.") from None
 
 
 def _each(check: Callable) -> Callable[[Collection[str]], None]:
@@ -224,7 +271,7 @@ def _jwk_set(value: str) -> None:
         try:
             access_tokens.parse_jwk_set(value)
         except (ValueError, OSError) as error:
-            raise ValidationError(f"Must be {_JWT_ALGORITHMS_NOTE} ({error}).") from None
+            raise ValidationError(f"Must be {_JWK_SETS} ({error}).") from None
 
 
 def _warn_of_unknown(environment: Mapping[str, str | None]) -> None:

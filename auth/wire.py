@@ -1,20 +1,29 @@
 """What all requests and responses have in common: ids, headers, CORS, prefixes, and how bodies and queries are read."""
 
+import functools
 import re
+import time
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from flask import Flask, Response, g, request
+import structlog
+from flask import Flask, Response, current_app, g, request
 from flask_cors import CORS
 from marshmallow import Schema, ValidationError
+from werkzeug.datastructures import MultiDict
+from werkzeug.middleware.proxy_fix import ProxyFix
 
-from auth import json_bodies
+from auth import json_bodies, networks
+from auth.context import latchkey
 from auth.errors import ApiError
 from auth.settings import Settings
 
+log = structlog.get_logger()
+
 PREFIX = "/auth/v1"
+FORM = "application/x-www-form-urlencoded"
 MAX_BODY = 1024 * 1024
 _MAX_USER_AGENT = 512
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
@@ -23,6 +32,9 @@ _CORS_ALLOWED = ["authorization", "apikey", "content-type", "x-client-info", "x-
 _CORS_EXPOSED = [
     "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-Request-Id", "X-Total-Count", "Link",
 ]  # fmt: skip
+
+
+View = TypeVar("View", bound=Callable)
 
 
 class PrefixMiddleware:
@@ -42,38 +54,58 @@ def register(app: Flask, settings: Settings) -> None:
     """Install what happens before and after each request."""
     app.before_request(_begin)
     app.after_request(_finish)
+    if settings.trusted_proxies:
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies)  # type: ignore[method-assign]
     CORS(app, origins=list(settings.cors_origins), allow_headers=_CORS_ALLOWED, expose_headers=_CORS_EXPOSED, send_wildcard=True, max_age=3600)
     app.wsgi_app = PrefixMiddleware(app.wsgi_app)  # type: ignore[method-assign]
 
 
+def accepts_forms(view: View) -> View:
+    """Let a view be sent `application/x-www-form-urlencoded` too."""
+    view.accepts_forms = True  # type: ignore[attr-defined]
+    return view
+
+
 def read_body(schema: Schema) -> dict[str, Any]:
-    """Return the JSON body as the schema has checked it. Raises `ApiError` 400."""
-    try:
-        body = json_bodies.decode(request.get_data())
-    except json_bodies.InvalidJson as error:
-        raise ApiError(400, "bad_json", "The body could not be read", str(error)) from None
-    return _checked(schema, body)
+    """Return the body as the schema has checked it. Raises `ApiError` 400."""
+    if request.mimetype == FORM:
+        return _checked(schema, _single_values(schema, request.form))
+    return _checked(schema, json_body())
+
+
+def json_body() -> dict[str, Any]:
+    """Return the JSON body unchecked: what decides which limit counts is read before the view. Raises `ApiError` 400."""
+    if "json_body" not in g:
+        try:
+            g.json_body = json_bodies.decode(request.get_data())
+        except json_bodies.InvalidJson as error:
+            raise ApiError(400, "bad_json", "The body could not be read", str(error)) from None
+    return g.json_body
 
 
 def read_query(schema: Schema) -> dict[str, Any]:
     """Return the query's parameters as the schema has checked them. Raises `ApiError` 400."""
-    for name in schema.fields:
-        if len(request.args.getlist(name)) > 1:
-            raise ApiError(400, "validation_failed", "A parameter is repeated", f"{name}: must be given once")
-    for name in schema.fields:
-        if "\0" in request.args.get(name, ""):
-            raise ApiError(400, "validation_failed", "A parameter is malformed", f"{name}: must not hold NUL characters")
-    return _checked(schema, request.args.to_dict())
+    return _checked(schema, _single_values(schema, request.args))
 
 
 def client() -> dict[str, str | None]:
     """Return where the request comes from, as parameters for a statement that keeps it."""
-    return {"ip": request.remote_addr or None, "user_agent": request.headers.get("User-Agent", "")[:_MAX_USER_AGENT] or None}
+    return {"ip": g.ip, "network": g.network, "user_agent": request.headers.get("User-Agent", "")[:_MAX_USER_AGENT] or None}
 
 
 def json_response(text: str, status: int = 200) -> Response:
     """Return a response whose JSON is there as text already, as Postgres has made it."""
     return Response(text, status, mimetype="application/json")
+
+
+def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str]:
+    for name in schema.fields:
+        if len(values.getlist(name)) > 1:
+            raise ApiError(400, "validation_failed", "A parameter is repeated", f"{name}: must be given once")
+        # Postgres can't store the one; the other is what Werkzeug makes of bytes that are not UTF-8.
+        if "\0" in values.get(name, "") or "\ufffd" in values.get(name, ""):
+            raise ApiError(400, "validation_failed", "A parameter is malformed", f"{name}: must be UTF-8 without NUL characters")
+    return values.to_dict()
 
 
 def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,20 +122,43 @@ def _first(problem: Any) -> str:
 
 
 def _begin() -> None:
-    """Give the request its id, and refuse a body that no view may see."""
+    """Give the request its id, find out where it comes from, and refuse a body that no view may see."""
+    g.began_at = time.perf_counter()
     sent = request.headers.get("X-Request-Id", "")
     g.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+    address = networks.parse(request.remote_addr or "")
+    g.ip, g.network = str(address) if address else None, networks.network_of(address)
+    if address and not latchkey.settings.trusted_proxies and "X-Forwarded-For" in request.headers and not address.is_global:
+        _warn_of_proxy()
     has_body = bool(request.content_length) or "Transfer-Encoding" in request.headers
     if has_body and request.method not in ("GET", "HEAD", "OPTIONS"):
         # Compared here: Werkzeug's own limit bites only when a body is read.
         if (request.content_length or 0) > MAX_BODY:
             raise ApiError(413, "request_entity_too_large", "The body is larger than 1 MiB")
-        if request.mimetype != "application/json":
+        view = current_app.view_functions.get(request.endpoint or "")
+        if request.mimetype != "application/json" and not (request.mimetype == FORM and getattr(view, "accepts_forms", False)):
             raise ApiError(415, "unsupported_media_type", "The body must be JSON", "Content-Type: must be application/json")
+
+
+@functools.cache
+def _warn_of_proxy() -> None:
+    log.warning("proxy_not_trusted", reason="a peer of this network sends X-Forwarded-For: if it is your proxy, set AUTH_TRUSTED_PROXIES to 1")
 
 
 def _finish(response: Response) -> Response:
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers["X-Request-Id"] = g.request_id
+    # The route, not the path, and never the query: links and state are in there.
+    route = request.url_rule.rule if request.url_rule else None
+    caller = g.get("caller")
+    log.info(
+        "request",
+        method=request.method,
+        route=route,
+        status=response.status_code,
+        milliseconds=round((time.perf_counter() - g.began_at) * 1000, 1),
+        ip=g.ip,
+        user_id=caller.user_id if caller else None,
+    )
     return response

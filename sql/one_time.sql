@@ -1,5 +1,6 @@
--- name: verify_signup(token_hash bytea, ip inet, user_agent text, audience text)
--- Spends the link of a sign-up: confirms and proves the address, voids the user's other links and signs in. No row when the
+-- name: verify_signup(token_hash bytea, ip inet, network text, user_agent text, audience text)
+-- Spends the link of a sign-up: confirms and proves the address, voids the user's other links and signs in; the network is known
+-- from now on. No row when the
 -- link is unknown, spent, expired, or for another address than the user has by now; a banned user's is not spent.
 WITH spent AS (
   DELETE FROM one_time_tokens AS token
@@ -17,6 +18,10 @@ WITH spent AS (
     FROM spent
    WHERE account.id = spent.user_id
   RETURNING account, void_one_time_tokens(account.id) AS voided
+), network AS (
+  INSERT INTO known_networks (user_id, network)
+  SELECT (confirmed.account).id, :network FROM confirmed
+  ON CONFLICT DO NOTHING
 ), session AS (
   INSERT INTO sessions (user_id, method, ip, user_agent)
   SELECT (confirmed.account).id, 'otp', :ip, :user_agent FROM confirmed

@@ -1,13 +1,16 @@
--- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, email text, email_confirm_required boolean,
---               phone_confirm_required boolean, sessions_per_user integer, method text, ip inet, user_agent text, audience text)
--- Makes a session for a user whose password was checked: only if it still is the password, the user is not banned, and the
--- address that it was sent with (email, else phone) is confirmed where it must be. Beyond so many, the oldest session ends.
+-- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, email text, phone text, is_stranger boolean,
+--               admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer,
+--               method text, ip inet, network text, user_agent text, audience text)
+-- Makes a session for a user whose password was checked: only if it still is the password, the user is not banned, the address
+-- that it was sent with (email, else phone) is confirmed where it must be, and the user is an administrator where only those
+-- are let in. Beyond so many, the oldest session ends. The count of the try is taken back, and the network is known from now on.
 WITH candidate AS (
   SELECT account.id,
          CASE
            WHEN account.banned_until > now() THEN 'user_banned'
            WHEN :email IS NOT NULL AND :email_confirm_required AND account.email_confirmed_at IS NULL THEN 'email_not_confirmed'
            WHEN :email IS NULL AND :phone_confirm_required AND account.phone_confirmed_at IS NULL THEN 'phone_not_confirmed'
+           WHEN :admin_only AND account.role <> 'admin' THEN 'not_admin'
            ELSE 'live'
          END AS state
     FROM users AS account
@@ -20,7 +23,12 @@ WITH candidate AS (
    WHERE account.id = candidate.id AND candidate.state = 'live'
      AND account.password_hash = :checked_password_hash
      AND (account.banned_until > now()) IS NOT TRUE
+     AND (account.role = 'admin' OR NOT :admin_only)
   RETURNING account
+), network AS (
+  INSERT INTO known_networks AS known (user_id, network)
+  SELECT (signed_in.account).id, :network FROM signed_in
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now() WHERE known.seen_at < now() - interval '1 day'
 ), excess AS (
   UPDATE sessions
      SET ended_at = now(), end_reason = 'too_many_sessions'
@@ -52,7 +60,9 @@ SELECT CASE WHEN candidate.state = 'live' AND session.id IS NULL THEN 'invalid_c
        user_object(signed_in.account, linked.objects, linked.providers, :audience)::text AS user_object,
        session.id AS session_id,
        session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       iso_8601((signed_in.account).admin_since) AS admin_since,
+       take_back_attempt(coalesce(:email, :phone), :network, :is_stranger) AS taken_back
   FROM candidate
   CROSS JOIN linked
   LEFT JOIN signed_in ON true

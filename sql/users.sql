@@ -84,35 +84,6 @@ SELECT created.id IS NOT NULL AS created,
   LEFT JOIN created ON true
   LEFT JOIN session ON true;
 
--- name: create_user(email text, phone text, password_hash text, role text, user_metadata user_metadata, app_metadata app_metadata,
---                   email_confirm boolean, phone_confirm boolean, audience text)
--- Makes a user as an administrator describes it. An address that is taken breaks its constraint.
-WITH created AS (
-  INSERT INTO users (email, email_confirmed_at, email_proved, phone, phone_confirmed_at, password_hash, role, admin_since,
-                     user_metadata, app_metadata, made_by)
-  VALUES (:email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
-          :phone, CASE WHEN :phone_confirm AND :phone IS NOT NULL THEN now() END, :password_hash,
-          coalesce(:role, 'authenticated'), CASE WHEN :role = 'admin' THEN now() END,
-          merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'admin')
-  RETURNING *
-), identity AS (
-  INSERT INTO identities (user_id, provider, subject, identity_data)
-  SELECT created.id, address.provider, created.id, jsonb_build_object('sub', created.id, address.provider, address.value)
-    FROM created, (VALUES ('email', :email), ('phone', :phone)) AS address (provider, value)
-   WHERE address.value IS NOT NULL
-  RETURNING *
-)
-SELECT user_object(created::users, linked.objects, linked.providers, :audience)::text AS user_object
-  FROM created,
-       (SELECT json_agg(identity_object(identity::identities) ORDER BY provider) AS objects, array_agg(provider ORDER BY provider) AS providers
-          FROM identity) AS linked;
-
--- name: select_any_user(id uuid, audience text)
--- Any user, for administrators.
-SELECT user_object(account, linked.objects, linked.providers, :audience)::text AS user_object
-  FROM users AS account, identities_of(account.id) AS linked
- WHERE account.id = :id;
-
 -- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
 --                   session_timebox integer, audience text)
 -- The caller itself, or why its access token no longer speaks for it; no row when the user is deleted.
@@ -136,10 +107,6 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
   FROM users AS caller
   LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
  WHERE caller.id = :caller_id;
-
--- name: select_password(email text, phone text)
--- The password to check at a log-in; no row when nobody has the address.
-SELECT id AS user_id, password_hash FROM users WHERE email = :email OR phone = :phone;
 
 -- name: update_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
 --                   session_timebox integer, audience text, reauthentication_age integer, reauthenticated boolean,

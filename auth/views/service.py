@@ -10,7 +10,8 @@ from flask import Blueprint, Response, jsonify, render_template
 
 from auth import __version__
 from auth.context import latchkey
-from auth.settings import PASSWORD_CLASSES
+from auth.limits import requests_and_window
+from auth.settings import PASSWORD_CLASSES, Settings
 
 NAME = "latchkey"
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
@@ -76,8 +77,18 @@ def get_settings() -> Response:
         refresh_token_rotation_enabled=settings.refresh_token_rotation,
         mfa_enabled=False,
         mfa_max_enrolled_factors=0,
-        rate_limits={},
+        rate_limits=_rate_limits(settings),
     )
+
+
+def _rate_limits(settings: Settings) -> dict[str, dict[str, int]]:
+    if not settings.rate_limits_enabled:
+        return {}
+    return {
+        "signup": requests_and_window(settings.rate_limit_signup),
+        "login": requests_and_window(settings.rate_limit_login),
+        "recover": requests_and_window(settings.rate_limit_recover),
+    }
 
 
 @blueprint.get("/openapi.yaml")

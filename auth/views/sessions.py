@@ -5,6 +5,7 @@ from flask import Blueprint, Response, jsonify
 from auth import guard, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.limits import limited
 from auth.paging import paginated
 from auth.wire import read_query
 
@@ -13,6 +14,7 @@ blueprint = Blueprint("sessions", __name__)
 
 @blueprint.post("/logout")
 @guard.access_token
+@limited("logout", key=guard.caller_id)
 def logout() -> Response:
     """End the caller's sessions: all, or as `scope` says."""
     scope = read_query(schemas.LogoutQuery())["scope"]
@@ -32,6 +34,7 @@ def list_sessions() -> Response:
 
 @blueprint.delete("/sessions/<session_id>")
 @guard.access_token
+@limited("user_changes", key=guard.caller_id)
 def delete_session(session_id: str) -> Response:
     """End one of the caller's own sessions."""
     not_found = ApiError(404, "not_found", "There is no such session")

@@ -7,6 +7,7 @@ from flask import Blueprint, Response, json
 from auth import one_time, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.limits import limited
 from auth.password_policy import check_strength
 from auth.token_response import token_response
 from auth.wire import client, json_response, read_body
@@ -15,6 +16,7 @@ blueprint = Blueprint("signup", __name__)
 
 
 @blueprint.post("/signup")
+@limited("signup")
 def signup() -> Response:
     """Register a user. Where addresses must be confirmed, a taken one is answered like a free one."""
     body = read_body(schemas.Signup())

@@ -1,16 +1,19 @@
 """POST /token: signing in with a password, and trading a refresh token."""
 
+from collections.abc import Callable
 from typing import Any
 
 import structlog
-from flask import Blueprint, Response, jsonify
+from flask import Blueprint, Response, jsonify, request
 
 from auth import schemas
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.limits import limited
+from auth.password_attempts import password_attempt
 from auth.refresh_tokens import InvalidRefreshToken
 from auth.token_response import token_response
-from auth.wire import client, read_body, read_query
+from auth.wire import client, json_body, read_body, read_query
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
@@ -19,6 +22,7 @@ _SIGN_IN_REFUSALS = {
     "user_banned": "This user is banned",
     "email_not_confirmed": "The email address is not confirmed yet",
     "phone_not_confirmed": "The phone number is not confirmed yet",
+    "not_admin": "Only administrators may sign in here",
 }
 _REFRESH_REFUSALS = {
     "refresh_token_not_found": "Invalid Refresh Token: the session has ended",
@@ -28,17 +32,45 @@ _REFRESH_REFUSALS = {
 }
 
 
+def _grant_type_is_not(grant_type: str) -> Callable[[], bool]:
+    return lambda: request.args.get("grant_type") != grant_type
+
+
+def _session_of_token() -> str:
+    """The key that refreshes are counted by: a server that refreshes for all its users is one address."""
+    sent = json_body().get("refresh_token")
+    try:
+        return latchkey.refresh_tokens.read(sent).session_id if isinstance(sent, str) else ""
+    # A forged token costs less to refuse than to count.
+    except InvalidRefreshToken:
+        return ""
+
+
 @blueprint.post("/token")
+@limited("login", unless=_grant_type_is_not("password"))
+@limited("refresh", key=_session_of_token, unless=_grant_type_is_not("refresh_token"))
 def token() -> Response:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
-    grants = {"password": _sign_in, "refresh_token": _refresh}
-    grant = grants.get(read_query(schemas.TokenQuery())["grant_type"])
-    if grant is None:
-        raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", f"grant_type: must be one of {', '.join(grants)}")
-    return jsonify(grant())
+    grant_type = read_query(schemas.TokenQuery())["grant_type"]
+    if grant_type == "password":
+        return jsonify(_sign_in()[0])
+    if grant_type == "refresh_token":
+        return jsonify(_refresh())
+    raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password or refresh_token")
 
 
-def _sign_in() -> dict[str, Any]:
+@blueprint.post("/login-admin")
+@limited("login")
+def login_admin() -> Response:
+    """Sign in an administrator; anybody else gets no session."""
+    tokens, row = _sign_in(admin_only=True)
+    user = tokens["user"]
+    details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
+    return jsonify(tokens | {"admin_details": details})
+
+
+def _sign_in(admin_only: bool = False) -> tuple[dict[str, Any], Any]:
+    """Return the token response for an address and its password, and the row that made the session."""
     body = read_body(schemas.PasswordGrant())
     email, phone = body.get("email"), body.get("phone")
     settings = latchkey.settings
@@ -48,25 +80,27 @@ def _sign_in() -> dict[str, Any]:
         raise ApiError(400, "phone_provider_disabled", "Sign-in by phone is disabled")
     invalid = ApiError(401, "invalid_credentials", "Invalid login credentials")
 
-    # The same for an unknown address, a wrong password, and a user without one: a statement, and a hash.
-    known = latchkey.db.one("select_password", email=email, phone=phone)
-    password_hash = known and known.password_hash
-    if not latchkey.passwords.check(body["password"], password_hash):
-        raise invalid
-    row = latchkey.db.one(
-        "sign_in",
-        user_id=known.user_id,
-        checked_password_hash=password_hash,
-        new_password_hash=latchkey.passwords.renewed_hash(body["password"], password_hash),
-        email=email,
-        method="password",
-        **client(),
-    )
+    with password_attempt(email, phone) as attempt:
+        # The same for an unknown address, a wrong password, and a user without one: a statement, and a hash.
+        if not attempt.check(body["password"]) or attempt.password_hash is None:
+            raise invalid
+        row = latchkey.db.one(
+            "sign_in",
+            user_id=attempt.user_id,
+            checked_password_hash=attempt.password_hash,
+            new_password_hash=attempt.slot.renewed_hash(body["password"], attempt.password_hash),
+            email=email,
+            phone=phone,
+            is_stranger=attempt.is_stranger,
+            admin_only=admin_only,
+            method="password",
+            **client(),
+        )
     if row is None or row.state == "invalid_credentials":
         raise invalid
     if row.state != "live":
         raise ApiError(403, row.state, _SIGN_IN_REFUSALS[row.state])
-    return token_response(row, "password")
+    return token_response(row, "password"), row
 
 
 def _refresh() -> dict[str, Any]:

@@ -3,13 +3,15 @@
 import uuid
 from typing import Any
 
-from flask import Blueprint, Response, jsonify
+from flask import Blueprint, Response, g, jsonify
 
 from auth import guard, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.limits import limited
+from auth.password_attempts import password_attempt
 from auth.password_policy import check_strength
-from auth.wire import json_response, read_body
+from auth.wire import json_body, json_response, read_body
 
 blueprint = Blueprint("user", __name__)
 
@@ -29,6 +31,8 @@ def get_user() -> Response:
 
 @blueprint.put("/user")
 @guard.access_token
+@limited("user_changes", key=guard.caller_id)
+@limited("address_changes", key=guard.caller_id, unless=lambda: not _changes_address())
 def update_user() -> Response:
     """Change the caller's metadata and password at once, and make a new email or phone pending."""
     body = read_body(schemas.UserChange())
@@ -63,6 +67,7 @@ def update_user() -> Response:
 
 @blueprint.delete("/user")
 @guard.access_token
+@limited("user_changes", key=guard.caller_id)
 def delete_user() -> Response:
     """Delete the caller and all that belongs to it."""
     body = read_body(schemas.Reauthentication())
@@ -75,13 +80,19 @@ def delete_user() -> Response:
     return jsonify(message="User deleted", timestamp=row.moment)
 
 
+def _changes_address() -> bool:
+    return not {"email", "phone"}.isdisjoint(json_body())
+
+
 def _is_reauthenticated(known: Any, body: dict[str, Any]) -> bool:
     """Whether the session is old enough to need the current password, and it was given. Raises `ApiError` for a wrong one."""
     age = latchkey.settings.reauthentication_age
     if age is None or known.session_age < age or "current_password" not in body:
         return False
-    if not latchkey.passwords.check(body["current_password"], known.password_hash):
-        raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
+    with password_attempt(known.email, None if known.email else known.phone) as attempt:
+        if not attempt.check(body["current_password"]):
+            raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
+    latchkey.db.one("finish_password_attempt", email=known.email, phone=known.phone, network=g.network, is_stranger=attempt.is_stranger)
     return True
 
 
@@ -91,7 +102,9 @@ def _check_new_password(body: dict[str, Any], known: Any, reauthenticated: bool)
     # Asked before the next check, which would otherwise let an old session try passwords.
     if age is not None and known.session_age >= age and not reauthenticated:
         raise _reauthentication_needed()
-    if known.password_hash and latchkey.passwords.check(body["password"], known.password_hash):
+    with latchkey.passwords.slot() as slot:
+        is_same = known.password_hash is not None and slot.check(body["password"], known.password_hash)
+    if is_same:
         raise ApiError(422, "same_password", "The new password is the same as the old one", "password: must differ from the current one")
 
 

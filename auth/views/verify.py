@@ -6,6 +6,7 @@ from flask import Blueprint, Response, request
 
 from auth import one_time, schemas
 from auth.context import latchkey
+from auth.limits import limited
 from auth.redirects import with_fragment
 from auth.token_response import token_response
 from auth.wire import client, read_query
@@ -16,6 +17,7 @@ _EXPIRED = {"error": "access_denied", "error_code": "otp_expired", "error_descri
 
 
 @blueprint.get("/verify")
+@limited("verify", unless=lambda: request.method == "HEAD")
 def verify() -> Response:
     """Spend a link, and send the browser on to the application with tokens, or with what went wrong, in the fragment."""
     query = read_query(schemas.VerifyQuery())

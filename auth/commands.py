@@ -1,0 +1,37 @@
+"""Commands for the operator: `flask create-admin EMAIL`."""
+
+import click
+from flask import Flask
+from flask.cli import with_appcontext
+
+from auth import addresses, passwords
+from auth.context import latchkey
+from auth.errors import ApiError
+from auth.password_policy import check_strength
+
+
+def register(app: Flask) -> None:
+    """Add the commands."""
+    app.cli.add_command(create_admin)
+
+
+@click.command("create-admin")
+@click.argument("email")
+@click.option("--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user; asked for when it is not given.")
+@with_appcontext
+def create_admin(email: str, password: str | None) -> None:
+    """Make the user EMAIL an administrator; create it when there is none."""
+    try:
+        email = addresses.canonical_email(email)
+    except addresses.InvalidAddress as error:
+        raise click.BadParameter(str(error)) from None
+    password_hash = None
+    if not latchkey.db.one("select_user_by_email", email=email):
+        password = passwords.normalize(password or click.prompt("Password of the new administrator", hide_input=True, confirmation_prompt=True))
+        try:
+            check_strength(latchkey.settings, password, [email], status=400)
+        except ApiError as error:
+            raise click.ClickException(error.details or error.msg) from None
+        password_hash = latchkey.passwords.hash(password)
+    row = latchkey.db.one("make_administrator", email=email, password_hash=password_hash)
+    click.echo(f"{email} is an administrator{' and was created' if row.created else ''}: {row.id}")

@@ -1,0 +1,98 @@
+"""gunicorn's threaded worker, made safe against slow clients, and with errors in this service's envelope.
+
+gunicorn's own time-outs end neither half-sent heads nor half-sent bodies: sixteen such connections would hold all threads of
+a worker for as long as they like.
+"""
+
+import json
+import selectors
+import socket
+import time
+import uuid
+from functools import partial
+from typing import Any
+
+import structlog
+from gunicorn import util
+from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+log = structlog.get_logger()
+
+# Seconds that a request may take, from its first byte to the end of its answer; and that a new connection may stay silent.
+REQUEST_DEADLINE = 10
+SILENCE_DEADLINE = 10
+
+_STATUSES = {
+    400: ("Bad Request", "validation_failed", "The request is not valid HTTP"),
+    414: ("URI Too Long", "request_entity_too_large", "The path and query are too long"),
+    431: ("Request Header Fields Too Large", "request_entity_too_large", "The headers are too large"),
+    500: ("Internal Server Error", "unexpected_failure", "Something went wrong on our side"),
+}
+
+
+class Worker(ThreadWorker):
+    """A worker whose threads are given to requests that have begun, and for so long only."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._begun: dict[TConn, float] = {}
+
+    def accept(self, listener: socket.socket) -> None:
+        """Take a connection, and wait for its first byte with the poller: gunicorn would let a thread wait."""
+        try:
+            client, address = listener.accept()
+        except OSError as error:
+            # The client has gone again, another worker was faster, or descriptors are short: then later.
+            log.debug("accept_failed", reason=str(error))
+            return
+        conn = TConn(self.cfg, client, address, listener.getsockname())
+        self.nr_conns += 1
+        conn.timeout = time.monotonic() + SILENCE_DEADLINE
+        self.pending_conns.append(conn)
+        self.poller.register(client, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def handle(self, conn: TConn) -> Any:
+        """Serve a request, under the eyes of `murder_pending`."""
+        self._begun[conn] = time.monotonic()
+        try:
+            return super().handle(conn)
+        finally:
+            del self._begun[conn]
+
+    def murder_pending(self) -> None:
+        """End connections that stay silent, and requests that take too long; gunicorn calls this every second."""
+        super().murder_pending()
+        now = time.monotonic()
+        for conn, began_at in list(self._begun.items()):
+            if now - began_at > REQUEST_DEADLINE:
+                try:
+                    # The thread that reads from it wakes up, finds it at its end, and gives up.
+                    conn.sock.shutdown(socket.SHUT_RDWR)
+                except OSError as error:
+                    log.debug("shutdown_failed", reason=str(error))
+
+    def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
+        """Answer what has not become a request with the error envelope. What was sent, which may be a secret, is not logged."""
+        status = 400 if isinstance(exc, ParseException) else 500
+        if isinstance(exc, LimitRequestLine | LimitRequestHeaders):
+            status = 414 if isinstance(exc, LimitRequestLine) else 431
+        reason, error_code, msg = _STATUSES[status]
+        request_id = str(uuid.uuid4())
+        log.warning("invalid_request", status=status, error=type(exc).__name__, ip=addr[0] if addr else None, request_id=request_id)
+        body = json.dumps({"code": status, "msg": msg, "error_code": error_code})
+        head = [
+            f"HTTP/1.1 {status} {reason}",
+            "Connection: close",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            "Referrer-Policy: no-referrer",
+            "Access-Control-Allow-Origin: *",
+            f"X-Request-Id: {request_id}",
+        ]
+        try:
+            util.write_nonblock(client, "\r\n".join([*head, "", body]).encode())
+        except OSError as error:
+            log.debug("error_not_sent", reason=str(error))

@@ -1,0 +1,28 @@
+"""POST /introspect: what an access token is worth at this moment (RFC 7662)."""
+
+from flask import Blueprint, Response, jsonify
+
+from auth import guard, schemas
+from auth.access_tokens import InvalidAccessToken
+from auth.context import latchkey
+from auth.wire import accepts_forms, read_body
+
+blueprint = Blueprint("introspect", __name__)
+
+_INACTIVE = {"active": False}
+
+
+@blueprint.post("/introspect")
+@accepts_forms
+@guard.service_role
+def introspect() -> Response:
+    """Return the claims of a live access token; of anything else, that it is not active."""
+    token = read_body(schemas.Introspection())["token"]
+    try:
+        caller = latchkey.access_tokens.verify(token)
+    except InvalidAccessToken:
+        return jsonify(_INACTIVE)
+    row = latchkey.db.one("select_caller", caller_id=caller.user_id, caller_session_id=caller.session_id, caller_expires_at=caller.expires_at)
+    if row is None or row.state != "live":
+        return jsonify(_INACTIVE)
+    return jsonify({"active": True} | latchkey.access_tokens.claims(token))

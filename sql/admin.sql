@@ -1,0 +1,167 @@
+-- name: create_user(email text, phone text, password_hash text, role text, user_metadata user_metadata, app_metadata app_metadata,
+--                   email_confirm boolean, phone_confirm boolean, audience text)
+-- Makes a user as an administrator describes it. An address that is taken breaks its constraint.
+WITH created AS (
+  INSERT INTO users AS account (email, email_confirmed_at, email_proved, phone, phone_confirmed_at, password_hash, role,
+                                admin_since, user_metadata, app_metadata, made_by)
+  VALUES (:email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
+          :phone, CASE WHEN :phone_confirm AND :phone IS NOT NULL THEN now() END, :password_hash,
+          coalesce(:role, 'authenticated'), CASE WHEN :role = 'admin' THEN now() END,
+          merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'admin')
+  RETURNING account
+), written AS (
+  INSERT INTO identities AS identity (user_id, provider, subject, identity_data)
+  SELECT (created.account).id, address.provider, (created.account).id,
+         jsonb_build_object('sub', (created.account).id, address.provider, address.value)
+    FROM created, (VALUES ('email', :email), ('phone', :phone)) AS address (provider, value)
+   WHERE address.value IS NOT NULL
+  RETURNING identity
+), linked AS (
+  SELECT json_agg(identity_object(identity) ORDER BY (identity).created_at, (identity).provider) AS objects,
+         array_agg((identity).provider ORDER BY (identity).created_at, (identity).provider) AS providers
+    FROM written
+)
+SELECT user_object(created.account, linked.objects, linked.providers, :audience)::text AS user_object
+  FROM created
+  CROSS JOIN linked;
+
+-- name: select_any_user(id uuid, audience text)
+-- Any user, for administrators.
+SELECT user_object(account, linked.objects, linked.providers, :audience)::text AS user_object
+  FROM users AS account
+  CROSS JOIN identities_of(account.id) AS linked
+ WHERE account.id = :id;
+
+-- name: select_addresses(id uuid)
+-- A user's addresses, which its password must differ from.
+SELECT email, phone FROM users WHERE id = :id;
+
+-- name: update_any_user(id uuid, email text, phone text, password_hash text, role text, user_metadata user_metadata,
+--                       app_metadata app_metadata, email_confirm boolean, sets_email_confirmed boolean,
+--                       email_confirmed_at timestamptz, phone_confirm boolean, sets_phone_confirmed boolean,
+--                       phone_confirmed_at timestamptz, sets_ban boolean, ban_seconds double precision, audience text)
+-- Changes any user, for administrators. A new address is unconfirmed unless the same request confirms it. A new password or
+-- email and a ban end all sessions and void all links; a ban without seconds is for ever, and one of 0 seconds is lifted.
+WITH changed AS (
+  UPDATE users AS account
+     SET email = coalesce(:email, account.email),
+         email_confirmed_at = CASE WHEN :sets_email_confirmed THEN :email_confirmed_at
+                                   WHEN :email_confirm THEN now()
+                                   WHEN :email <> coalesce(account.email, '') THEN NULL
+                                   ELSE account.email_confirmed_at END,
+         email_proved = CASE WHEN :sets_email_confirmed THEN :email_confirmed_at IS NOT NULL
+                             WHEN :email_confirm THEN true
+                             WHEN :email <> coalesce(account.email, '') THEN false
+                             ELSE account.email_proved END,
+         new_email = CASE WHEN :email <> coalesce(account.email, '') THEN NULL ELSE account.new_email END,
+         phone = coalesce(:phone, account.phone),
+         phone_confirmed_at = CASE WHEN :sets_phone_confirmed THEN :phone_confirmed_at
+                                   WHEN :phone_confirm THEN now()
+                                   WHEN :phone <> coalesce(account.phone, '') THEN NULL
+                                   ELSE account.phone_confirmed_at END,
+         new_phone = CASE WHEN :phone <> coalesce(account.phone, '') THEN NULL ELSE account.new_phone END,
+         password_hash = coalesce(:password_hash, account.password_hash),
+         role = coalesce(:role, account.role),
+         admin_since = CASE WHEN coalesce(:role, account.role) = 'admin' THEN coalesce(account.admin_since, now()) END,
+         user_metadata = merge_metadata(account.user_metadata, :user_metadata),
+         app_metadata = merge_metadata(account.app_metadata, :app_metadata),
+         banned_until = CASE WHEN NOT :sets_ban THEN account.banned_until
+                             WHEN :ban_seconds IS NULL THEN timestamptz '9999-12-31 23:59:59+00'
+                             WHEN :ban_seconds > 0 THEN now() + make_interval(secs => :ban_seconds) END,
+         updated_at = now()
+    FROM users AS before
+   WHERE account.id = :id AND before.id = :id
+  RETURNING account, before.email AS old_email
+), ended AS (
+  SELECT end_sessions((account).id, NULL, reason) + void_one_time_tokens((account).id) AS many
+    FROM changed,
+         LATERAL (SELECT CASE WHEN :sets_ban AND (:ban_seconds > 0) IS NOT FALSE THEN 'banned'
+                              WHEN :password_hash IS NOT NULL THEN 'password_changed'
+                              WHEN (account).email IS DISTINCT FROM old_email THEN 'email_changed' END AS reason) AS why
+   WHERE reason IS NOT NULL
+), written AS (
+  INSERT INTO identities AS identity (user_id, provider, subject, identity_data)
+  SELECT (account).id, address.provider, (account).id, jsonb_build_object('sub', (account).id, address.provider, address.value)
+    FROM changed, (VALUES ('email', :email), ('phone', :phone)) AS address (provider, value)
+   WHERE address.value IS NOT NULL
+  ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now()
+  RETURNING identity
+), linked AS (
+  SELECT coalesce(json_agg(identity_object(identity) ORDER BY (identity).created_at, (identity).provider), '[]') AS objects,
+         coalesce(array_agg((identity).provider ORDER BY (identity).created_at, (identity).provider), '{}') AS providers
+    FROM (SELECT identity FROM written
+           UNION ALL
+          SELECT identity FROM identities AS identity
+           WHERE identity.user_id = :id AND NOT EXISTS (SELECT FROM written WHERE (written.identity).id = identity.id)) AS every
+)
+SELECT user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object,
+       (SELECT many FROM ended) AS ended
+  FROM changed
+  CROSS JOIN linked;
+
+-- name: delete_any_user(id uuid)
+-- Deletes any user with all that belongs to it, for administrators.
+DELETE FROM users WHERE id = :id;
+
+-- name: end_any_users_sessions(id uuid)
+-- Signs any user out, for administrators; no row when there is no such user.
+SELECT end_sessions(account.id, NULL, 'ended_by_admin') AS ended, iso_8601(now()) AS moment FROM users AS account WHERE account.id = :id;
+
+-- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer, page_offset bigint, audience text)
+-- A page of users, for administrators. With its parameters' values at hand the planner folds each CASE to a column or to
+-- nothing, so that an index gives the order.
+SELECT coalesce(json_agg(user_object(account, linked.objects, linked.providers, :audience) ORDER BY page.place), '[]')::text AS users
+  FROM (SELECT listed.id, row_number() OVER () AS place
+          FROM (SELECT id
+                  FROM users
+                 WHERE (:email IS NULL OR email = :email)
+                   AND (:role IS NULL OR role = :role)
+                   AND (:q IS NULL
+                        OR email >= :q AND email < :q || chr(1114111)
+                        OR phone >= :q AND phone < :q || chr(1114111)
+                        OR split_part(email, '@', 2) COLLATE "C" >= :q AND split_part(email, '@', 2) COLLATE "C" < :q || chr(1114111))
+                 ORDER BY CASE WHEN :sort = 'created_at' AND NOT :descending THEN created_at
+                               WHEN :sort = 'updated_at' AND NOT :descending THEN updated_at END,
+                          CASE WHEN :sort = 'created_at' AND :descending THEN created_at
+                               WHEN :sort = 'updated_at' AND :descending THEN updated_at END DESC,
+                          CASE WHEN :sort = 'last_sign_in_at' AND NOT :descending THEN last_sign_in_at END,
+                          CASE WHEN :sort = 'last_sign_in_at' AND :descending THEN last_sign_in_at END DESC NULLS LAST,
+                          CASE WHEN :sort = 'email' AND NOT :descending THEN email END,
+                          CASE WHEN :sort = 'email' AND :descending THEN email END DESC NULLS LAST,
+                          CASE WHEN NOT :descending THEN id END,
+                          CASE WHEN :descending THEN id END DESC
+                 LIMIT :page_size OFFSET :page_offset) AS listed) AS page
+  JOIN users AS account ON account.id = page.id
+  CROSS JOIN identities_of(account.id) AS linked;
+
+-- name: count_users(email text, role text, q text, most integer)
+-- How many users a listing has, but counts no further than `most` (null: all).
+SELECT count(*) AS total
+  FROM (SELECT
+          FROM users
+         WHERE (:email IS NULL OR email = :email)
+           AND (:role IS NULL OR role = :role)
+           AND (:q IS NULL
+                OR email >= :q AND email < :q || chr(1114111)
+                OR phone >= :q AND phone < :q || chr(1114111)
+                OR split_part(email, '@', 2) COLLATE "C" >= :q AND split_part(email, '@', 2) COLLATE "C" < :q || chr(1114111))
+         LIMIT :most) AS found;
+
+-- name: select_user_by_email(email text)
+-- Whether anybody has an address.
+SELECT id FROM users WHERE email = :email;
+
+-- name: make_administrator(email text, password_hash text)
+-- Makes the user of an address an administrator; creates it, confirmed, where nobody has the address.
+WITH made AS (
+  INSERT INTO users AS account (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
+  VALUES (:email, now(), true, :password_hash, 'admin', now(), 'admin')
+  ON CONFLICT (email) DO UPDATE
+     SET role = 'admin', admin_since = coalesce(account.admin_since, now()), updated_at = now()
+  RETURNING id, created_at = now() AS created
+), identity AS (
+  INSERT INTO identities (user_id, provider, subject, identity_data)
+  SELECT made.id, 'email', made.id, jsonb_build_object('sub', made.id, 'email', :email) FROM made
+  ON CONFLICT (user_id, provider) DO NOTHING
+)
+SELECT id, created FROM made;
