@@ -8,14 +8,15 @@ from auth.access_tokens import AccessTokens
 from auth.context import EXTENSION, Latchkey
 from auth.delivery.console import ConsoleSender
 from auth.delivery.worker import Deliverer
+from auth.one_time import Codes
 from auth.passwords import Passwords
 from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
-from auth.views import admin_users, introspect, service, sessions, signup, token, user, verify
+from auth.views import admin_links, admin_users, introspect, passwordless, service, sessions, signup, token, user, verify
 from sql import Database
 
-BLUEPRINTS = (service, signup, token, user, sessions, verify, introspect, admin_users)
+BLUEPRINTS = (service, signup, token, passwordless, verify, user, sessions, introspect, admin_users, admin_links)
 
 
 def create_app(config: Settings | None = None) -> Flask:
@@ -62,6 +63,7 @@ def _make_parts(config: Settings) -> Latchkey:
         refresh_tokens=RefreshTokens(config.secret_key),
         passwords=Passwords(config),
         sealer=sealer,
+        codes=Codes(config.secret_key),
         redirects=AllowList(config.site_url, config.redirect_allow_list),
         deliverer=Deliverer(config, db, sealer, sender),
     )

@@ -22,7 +22,7 @@ EXCEPTION WHEN duplicate_object THEN NULL;
 END $$;
 
 -- Who can sign in. Addresses are in their canonical form (auth/addresses.py), which makes these constraints mean what they say.
--- `email_proved` differs from `email_confirmed_at` in what was confirmed without proof, by AUTH_AUTOCONFIRM.
+-- `email_proved` differs from `email_confirmed_at` in what was confirmed without proof, by AUTH_AUTOCONFIRM; so does `phone_proved`.
 CREATE TABLE IF NOT EXISTS users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS users (
   email_proved          boolean NOT NULL DEFAULT false,
   phone                 text COLLATE "C" CONSTRAINT users_phone_key UNIQUE,
   phone_confirmed_at    timestamptz,
+  phone_proved          boolean NOT NULL DEFAULT false,
   password_hash         text,
   app_metadata          app_metadata NOT NULL DEFAULT '{}',
   user_metadata         user_metadata NOT NULL DEFAULT '{}',
@@ -46,10 +47,13 @@ CREATE TABLE IF NOT EXISTS users (
   made_by               text NOT NULL,
   created_at            timestamptz NOT NULL DEFAULT now(),
   updated_at            timestamptz NOT NULL DEFAULT now(),
-  CONSTRAINT users_made_by_check CHECK (made_by IN ('signup', 'admin'))
+  CONSTRAINT users_made_by_check CHECK (made_by IN ('signup', 'admin', 'message', 'invite', 'link'))
 ) WITH (fillfactor = 80);
 -- For the administrators' listing: what it sorts by, and what it finds by prefix (in collation C a prefix is a range).
 CREATE INDEX IF NOT EXISTS users_created_at ON users (created_at, id);
+-- For a message that is asked for again by the address that is to be proved.
+CREATE INDEX IF NOT EXISTS users_new_email ON users (new_email) WHERE new_email IS NOT NULL;
+CREATE INDEX IF NOT EXISTS users_new_phone ON users (new_phone) WHERE new_phone IS NOT NULL;
 CREATE INDEX IF NOT EXISTS users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
 CREATE INDEX IF NOT EXISTS users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
 
@@ -83,29 +87,61 @@ CREATE TABLE IF NOT EXISTS sessions (
   CONSTRAINT sessions_end_reason_check CHECK (
     (ended_at IS NULL) = (end_reason IS NULL)
     AND end_reason IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed', 'email_changed', 'banned',
-                       'too_many_sessions')
+                       'address_proved', 'email_restored', 'authorization_code_reused', 'too_many_sessions')
   )
 ) WITH (fillfactor = 70);
 CREATE INDEX IF NOT EXISTS sessions_live ON sessions (user_id, created_at) WHERE ended_at IS NULL;
 
--- Links that can be spent once. What is stored is the hash of the token; `target` is the address that it proves.
+-- What is sent to prove an address, and spent once: a link (the hash of its token), a code (its MAC), or both. `target` is the
+-- address that it proves. Of a purpose the three newest links are good, and the newest code.
 CREATE TABLE IF NOT EXISTS one_time_tokens (
-  id           uuid PRIMARY KEY,
-  user_id      uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-  purpose      text NOT NULL CONSTRAINT one_time_tokens_purpose_check CHECK (purpose IN ('signup', 'email_change', 'phone_change')),
-  token_hash   bytea NOT NULL CONSTRAINT one_time_tokens_token_hash_key UNIQUE,
-  target       text NOT NULL,
-  redirect_to  text,
-  created_at   timestamptz NOT NULL DEFAULT now(),
-  expires_at   timestamptz NOT NULL
+  id               uuid PRIMARY KEY,
+  user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  purpose          text NOT NULL,
+  target           text NOT NULL,
+  token_hash       bytea CONSTRAINT one_time_tokens_token_hash_key UNIQUE,
+  code_mac         bytea,
+  code_expires_at  timestamptz,
+  tries            integer NOT NULL DEFAULT 0,
+  redirect_to      text,
+  code_challenge   text,
+  password_hash    text,
+  session_id       uuid,
+  user_agent       text,
+  created_at       timestamptz NOT NULL DEFAULT now(),
+  expires_at       timestamptz NOT NULL,
+  spent_at         timestamptz,
+  CONSTRAINT one_time_tokens_purpose_check CHECK (
+    purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change', 'phone_change', 'email_restore',
+                'reauthentication')
+  ),
+  CONSTRAINT one_time_tokens_code_check CHECK ((code_mac IS NULL) = (code_expires_at IS NULL))
 );
-CREATE INDEX IF NOT EXISTS one_time_tokens_user_id ON one_time_tokens (user_id);
+CREATE INDEX IF NOT EXISTS one_time_tokens_user_id ON one_time_tokens (user_id, purpose, created_at);
+CREATE INDEX IF NOT EXISTS one_time_tokens_target ON one_time_tokens (target) WHERE code_mac IS NOT NULL;
 
--- What is to be sent, written by the statement that makes it true. `secret` (a link's token, encrypted) is there while the
--- message waits. Kind `none` sends nothing: it makes a request for an unknown address write as much as one for a known.
+-- What a browser brings back to an application that asked with a code_challenge, to be traded for tokens (RFC 7636). A code that
+-- was used keeps the session that it made, which ends when the code is used again.
+CREATE TABLE IF NOT EXISTS authorization_codes (
+  id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  code_hash       bytea NOT NULL CONSTRAINT authorization_codes_code_hash_key UNIQUE,
+  code_challenge  text NOT NULL,
+  method          text NOT NULL,
+  session_id      uuid,
+  created_at      timestamptz NOT NULL DEFAULT now(),
+  expires_at      timestamptz NOT NULL
+);
+CREATE INDEX IF NOT EXISTS authorization_codes_user_id ON authorization_codes (user_id);
+
+-- What is to be sent, written by the statement that makes it true. `secret` (the token of a link and a code, encrypted) is there
+-- while the message waits. Kind `none` sends nothing: it makes a request for an unknown address write as much as one for a known.
+-- Whoever sends a message takes it until `next_attempt_at`; `last_error` is why it wasn't sent then, `response` what the
+-- receiving server said when it was.
 CREATE TABLE IF NOT EXISTS outbox (
   id                 uuid PRIMARY KEY,
   user_id            uuid,
+  channel            text CONSTRAINT outbox_channel_check CHECK (channel IN ('email', 'sms', 'webhook')),
   kind               text NOT NULL,
   recipient          text,
   variables          jsonb NOT NULL DEFAULT '{}',
@@ -115,11 +151,31 @@ CREATE TABLE IF NOT EXISTS outbox (
   next_attempt_at    timestamptz NOT NULL DEFAULT now(),
   created_at         timestamptz NOT NULL DEFAULT now(),
   expires_at         timestamptz,
-  outcome            text CONSTRAINT outbox_outcome_check CHECK (outcome IN ('none', 'sent', 'void', 'expired')),
+  outcome            text CONSTRAINT outbox_outcome_check CHECK (outcome IN ('none', 'sent', 'void', 'expired', 'failed')),
   finished_at        timestamptz,
+  last_error         text,
+  response           text,
+  -- Nobody would ever take it otherwise.
+  CONSTRAINT outbox_sendable_check CHECK (outcome IS NOT NULL OR (channel IS NOT NULL AND recipient IS NOT NULL)),
   CONSTRAINT outbox_finished_check CHECK ((outcome IS NULL) = (finished_at IS NULL) AND (outcome IS NULL OR secret IS NULL))
 );
-CREATE INDEX IF NOT EXISTS outbox_waiting ON outbox (next_attempt_at) WHERE outcome IS NULL;
+CREATE INDEX IF NOT EXISTS outbox_waiting ON outbox (channel, next_attempt_at) WHERE outcome IS NULL;
+CREATE INDEX IF NOT EXISTS outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
+
+-- With AUTH_DEV_INBOX, the last messages as they were sent, encrypted.
+CREATE TABLE IF NOT EXISTS dev_inbox (
+  id       uuid PRIMARY KEY,
+  sealed   bytea NOT NULL,
+  kept_at  timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX IF NOT EXISTS dev_inbox_kept_at ON dev_inbox (kept_at);
+
+-- Where a message goes, as far as slowness is concerned: one mail host, one endpoint, or the provider of all SMS.
+CREATE OR REPLACE FUNCTION outbox_target(channel text, recipient text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1) WHEN 'webhook' THEN recipient ELSE channel END
+$$;
 
 -- How often something was done in a window that ends at `expires_at`. Requests are counted in a table that a crash of
 -- Postgres empties: it costs no write-ahead log. Failed passwords are counted in one that lasts.
@@ -257,6 +313,33 @@ AS $$
   SELECT count(*) FROM ended
 $$;
 
+-- Ends the oldest sessions of a user who is about to get one more than `most`, and says how many.
+CREATE OR REPLACE FUNCTION end_excess_sessions(owner uuid, most integer) RETURNS bigint
+  LANGUAGE sql VOLATILE
+AS $$
+  WITH ended AS (
+    UPDATE sessions
+       SET ended_at = now(), end_reason = 'too_many_sessions'
+     WHERE ended_at IS NULL
+       AND id IN (SELECT id FROM sessions WHERE user_id = owner AND ended_at IS NULL ORDER BY created_at DESC OFFSET most - 1)
+    RETURNING id
+  )
+  SELECT count(*) FROM ended
+$$;
+
+-- Ends the session that an authorization code has made, and says whether there was one: then the code was used before.
+CREATE OR REPLACE FUNCTION end_session_of_code(session_id uuid) RETURNS boolean
+  LANGUAGE sql VOLATILE
+AS $$
+  WITH ended AS (
+    UPDATE sessions
+       SET ended_at = coalesce(ended_at, now()), end_reason = coalesce(end_reason, 'authorization_code_reused')
+     WHERE id = session_id
+    RETURNING id
+  )
+  SELECT EXISTS (SELECT FROM ended)
+$$;
+
 -- Takes back the count of a try whose password was right, and no other (see begin_password_attempt).
 CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
   LANGUAGE sql VOLATILE
@@ -272,10 +355,73 @@ AS $$
                     FOR UPDATE)
 $$;
 
--- Voids a user's links, and says how many. A message that waits to carry one is not sent then.
+-- Voids a user's links and codes, and says how many. A message that waits to carry one is not sent then. What undoes a change of
+-- email stays: whoever has taken over a user would void it first.
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
-  WITH voided AS (DELETE FROM one_time_tokens WHERE user_id = owner RETURNING id)
+  WITH voided AS (DELETE FROM one_time_tokens WHERE user_id = owner AND purpose <> 'email_restore' RETURNING id)
   SELECT count(*) FROM voided
+$$;
+
+-- Counts in the window of a key, which begins with the first and lasts so many seconds; no row for no key.
+CREATE OR REPLACE FUNCTION count_up(counted_key text, seconds integer) RETURNS TABLE (count bigint, seconds_left double precision)
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO failure_counts AS counter (key, count, expires_at)
+  SELECT counted_key, 1, now() + make_interval(secs => seconds) WHERE counted_key IS NOT NULL
+  ON CONFLICT (key) DO UPDATE
+     SET count = CASE WHEN counter.expires_at <= now() THEN 1 ELSE counter.count + 1 END,
+         expires_at = CASE WHEN counter.expires_at <= now() THEN excluded.expires_at ELSE counter.expires_at END
+  RETURNING counter.count, extract(epoch FROM counter.expires_at - now())::double precision
+$$;
+
+-- Counts in several windows at once: the seconds until all of them allow one more, 0 where they do now.
+CREATE OR REPLACE FUNCTION count_messages(keys text[], amounts integer[], seconds integer[]) RETURNS double precision
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT coalesce(max(CASE WHEN counted.count > item.amount THEN counted.seconds_left ELSE 0 END), 0)
+    FROM unnest(keys, amounts, seconds) WITH ORDINALITY AS item (key, amount, seconds, place)
+   CROSS JOIN LATERAL count_up(item.key, item.seconds) AS counted
+$$;
+
+-- Spends the link with this hash, if it is one of the purposes, and still good.
+CREATE OR REPLACE FUNCTION spend_link(hash bytea, purposes text[]) RETURNS SETOF one_time_tokens
+  LANGUAGE sql VOLATILE
+AS $$
+  UPDATE one_time_tokens AS token
+     SET spent_at = now()
+   WHERE token.token_hash = hash AND token.purpose = ANY (purposes) AND token.spent_at IS NULL AND token.expires_at > now()
+     AND 3 > (SELECT count(*)
+                FROM one_time_tokens AS newer
+               WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.created_at > token.created_at)
+  RETURNING token.*
+$$;
+
+-- Tries a code that was sent to an address, for one of the purposes, and spends it when it is right. Each try is counted before
+-- it is looked at: five kill a code, and twenty in a day that were wrong all codes of the address. The links beside them stay.
+CREATE OR REPLACE FUNCTION spend_code(address text, mac bytea, purposes text[]) RETURNS SETOF one_time_tokens
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF mac IS NULL OR (SELECT count FROM count_up('code ' || address, 86400)) > 20 THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+    WITH tried AS (
+      UPDATE one_time_tokens AS token
+         SET tries = token.tries + 1,
+             spent_at = CASE WHEN token.code_mac = mac THEN now() END
+       WHERE token.target = address AND token.purpose = ANY (purposes) AND token.code_mac IS NOT NULL
+         AND token.tries < 5 AND token.spent_at IS NULL AND token.code_expires_at > now()
+         AND NOT EXISTS (SELECT FROM one_time_tokens AS newer
+                          WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.code_mac IS NOT NULL
+                            AND newer.created_at > token.created_at)
+      RETURNING token.*
+    )
+    SELECT * FROM tried WHERE tried.spent_at IS NOT NULL;
+  IF FOUND THEN
+    UPDATE failure_counts AS counter SET count = greatest(counter.count - 1, 0) WHERE counter.key = 'code ' || address;
+  END IF;
+END
 $$;

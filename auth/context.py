@@ -9,6 +9,7 @@ from werkzeug.local import LocalProxy
 from auth.access_tokens import AccessTokens
 from auth.delivery.worker import Deliverer
 from auth.keys import Sealer
+from auth.one_time import Codes
 from auth.passwords import Passwords
 from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
@@ -28,6 +29,7 @@ class Latchkey:
     refresh_tokens: RefreshTokens
     passwords: Passwords
     sealer: Sealer
+    codes: Codes
     redirects: AllowList
     deliverer: Deliverer
 

@@ -80,6 +80,17 @@ def with_fragment(url: str, parameters: Mapping[str, str | int]) -> str:
     return f"{url}#{urlencode(parameters, quote_via=quote)}"
 
 
+def with_query(url: str, parameters: Mapping[str, str]) -> str:
+    """Return the URL with parameters added to its query."""
+    return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(parameters, quote_via=quote)}"
+
+
+def origin(url: str) -> str:
+    """Return what a CSP names a URL by: its origin, or the scheme of an application's own."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in _DEFAULT_PORTS else f"{parts.scheme}:"
+
+
 def _wildcard(text: str, one: str) -> re.Pattern[str]:
     return re.compile(one.join(map(re.escape, text.split("*"))))
 

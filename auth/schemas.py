@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
-from marshmallow.fields import Field
+from marshmallow.fields import Field, Nested
 
-from auth import addresses, passwords
+from auth import addresses, one_time, passwords
 
 # Characters. Longer than any token or address that this service makes or takes.
 MAX_TEXT = 2048
@@ -144,6 +144,26 @@ class BanDuration(Field):
         return seconds
 
 
+class CodeChallenge(Text):
+    """The SHA-256 of a code verifier in base64url (RFC 7636, section 4.2)."""
+
+    form = re.compile(r"[A-Za-z0-9_-]{43}")
+    problem = "must be the SHA-256 of the verifier in base64url, 43 characters"
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if not self.form.fullmatch(text):
+            raise ValidationError(self.problem)
+        return text
+
+
+class CodeVerifier(CodeChallenge):
+    """A code verifier (RFC 7636, section 4.1)."""
+
+    form = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
+    problem = "must be 43 to 128 letters, digits or -._~"
+
+
 class Choice(Text):
     """One of a few strings."""
 
@@ -186,10 +206,64 @@ class Input(Schema):
         return {name: value for name, value in data.items() if value is not None or (name in self.fields and self.fields[name].allow_none)}
 
 
-class Signup(Input):
-    email = Email(required=True)
+class Addressed(Input):
+    """What goes to one address: an email or a phone."""
+
+    email = Email()
+    phone = Phone()
+
+    @validates_schema
+    def has_one_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if ("email" in data) == ("phone" in data):
+            raise ValidationError("give either an email or a phone", "email")
+
+
+class Challenged(Input):
+    """What may ask for an authorization code instead of tokens (RFC 7636)."""
+
+    redirect_to = Text()
+    code_challenge = CodeChallenge()
+    code_challenge_method = Text()
+
+    @validates_schema
+    def is_hashed(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if "code_challenge" in data and data.get("code_challenge_method", "s256").lower() != "s256":
+            raise ValidationError("must be s256", "code_challenge_method")
+        if "code_challenge_method" in data and "code_challenge" not in data:
+            raise ValidationError("must be given with code_challenge_method", "code_challenge")
+
+
+class Signup(Addressed, Challenged):
     password = Password(required=True)
     data = Metadata(load_default=dict)
+
+
+class Magiclink(Challenged):
+    email = Email(required=True)
+    create_user = Flag(load_default=True)
+    data = Metadata(load_default=dict)
+
+
+class Otp(Addressed, Challenged):
+    create_user = Flag(load_default=True)
+    data = Metadata(load_default=dict)
+
+
+class Recover(Challenged):
+    email = Email(required=True)
+
+
+class Resend(Addressed, Challenged):
+    type = Choice("signup", "email_change", "sms", "phone_change", required=True)
+
+    @validates_schema
+    def has_the_types_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        wanted = "phone" if data.get("type") in ("sms", "phone_change") else "email"
+        if wanted not in data:
+            raise ValidationError(f"must be given for type {data.get('type')}", wanted)
+
+
+class RedirectQuery(Input):
     redirect_to = Text()
 
 
@@ -197,15 +271,13 @@ class TokenQuery(Input):
     grant_type = Text(required=True)
 
 
-class PasswordGrant(Input):
-    email = Email()
-    phone = Phone()
+class PasswordGrant(Addressed):
     password = Password(required=True)
 
-    @validates_schema
-    def has_one_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
-        if ("email" in data) == ("phone" in data):
-            raise ValidationError("give either an email or a phone", "email")
+
+class PkceGrant(Input):
+    auth_code = Text(required=True)
+    code_verifier = CodeVerifier(required=True)
 
 
 class RefreshGrant(Input):
@@ -217,7 +289,7 @@ class Reauthentication(Input):
     nonce = Text()
 
 
-class UserChange(Reauthentication):
+class UserChange(Reauthentication, Challenged):
     email = Email()
     phone = Phone()
     password = Password()
@@ -239,6 +311,27 @@ class VerifyQuery(Input):
     redirect_to = Text()
 
 
+class VerifyForm(VerifyQuery):
+    action = Text()
+
+
+class Verification(Input):
+    type = Choice(*one_time.PURPOSES, required=True)
+    token = Text()
+    token_hash = Text()
+    email = Email()
+    phone = Phone()
+
+    @validates_schema
+    def names_what_was_sent(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if "token_hash" in data:
+            return
+        if "token" not in data:
+            raise ValidationError("give a token with an email or a phone, or a token_hash", "token")
+        if ("email" in data) == ("phone" in data):
+            raise ValidationError("give either an email or a phone", "email")
+
+
 class NewUser(Input):
     email = Email(required=True)
     phone = Phone()
@@ -248,6 +341,34 @@ class NewUser(Input):
     phone_confirm = Flag(load_default=False)
     user_metadata = Metadata(load_default=dict)
     app_metadata = Metadata(load_default=dict)
+
+
+class NewLink(Input):
+    type = Choice("signup", "magiclink", "recovery", "invite", "email_change", "email_change_current", "email_change_new", required=True)
+    email = Email(required=True)
+    new_email = Email()
+    password = Password()
+    data = Metadata(load_default=dict)
+    redirect_to = Text()
+
+    @validates_schema
+    def has_what_its_type_needs(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if str(data.get("type", "")).startswith("email_change") and "new_email" not in data:
+            raise ValidationError("must be given for a change of email", "new_email")
+        if data.get("type") == "signup" and "password" not in data:
+            raise ValidationError("must be given for a sign-up", "password")
+
+
+class InviteOptions(Input):
+    captcha_token = Text()
+    data = Metadata(load_default=dict)
+
+
+class Invitation(Input):
+    email = Email(required=True)
+    data = Metadata(load_default=dict)
+    options = Nested(InviteOptions, load_default=lambda: {"data": {}})
+    redirect_to = Text()
 
 
 class AnyUserChange(Input):

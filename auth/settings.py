@@ -67,6 +67,7 @@ class Settings:
     password_common_check: bool
     bcrypt_cost: int
     reauthentication_age: int | None
+    verify_on_get: str
     rate_limits_enabled: bool
     rate_limit_storage: str
     rate_limit_signup: RateLimitItem
@@ -74,6 +75,11 @@ class Settings:
     rate_limit_login_failures: RateLimitItem
     rate_limit_account_failures: RateLimitItem
     rate_limit_recover: RateLimitItem
+    rate_limit_messages: tuple[RateLimitItem, ...]
+    rate_limit_messages_per_recipient: tuple[RateLimitItem, ...]
+    rate_limit_sms_total: RateLimitItem
+    rate_limit_invite: RateLimitItem
+    rate_limit_invite_per_address: RateLimitItem
     rate_limit_verify: RateLimitItem
     rate_limit_refresh: RateLimitItem
     rate_limit_logout: RateLimitItem
@@ -82,6 +88,7 @@ class Settings:
     trusted_proxies: int
     cors_origins: tuple[str, ...]
     smtp_url: str | None
+    sms_countries: tuple[str, ...]
     deliver: bool
     db_prepare: bool
     log_format: str
@@ -177,6 +184,7 @@ def _read(env: Env) -> dict:
         "password_common_check": env.bool("AUTH_PASSWORD_COMMON_CHECK", True),
         "bcrypt_cost": env.int("AUTH_BCRYPT_COST", 10, validate=Range(4, 16)),
         "reauthentication_age": _reauthentication_age(env),
+        "verify_on_get": env.str("AUTH_VERIFY_ON_GET", "programs", validate=OneOf(["programs", "never"], error="Must be programs or never.")),
         "rate_limits_enabled": env.bool("AUTH_RATE_LIMITS_ENABLED", True),
         "rate_limit_storage": env.str(
             "AUTH_RATE_LIMIT_STORAGE",
@@ -188,6 +196,11 @@ def _read(env: Env) -> dict:
         "rate_limit_login_failures": _rate_limit(env, "AUTH_RATE_LIMIT_LOGIN_FAILURES", "10 per 15 minutes"),
         "rate_limit_account_failures": _rate_limit(env, "AUTH_RATE_LIMIT_ACCOUNT_FAILURES", "100 per day"),
         "rate_limit_recover": _rate_limit(env, "AUTH_RATE_LIMIT_RECOVER", "30 per 5 minutes"),
+        "rate_limit_messages": _rate_limits(env, "AUTH_RATE_LIMIT_MESSAGES", "1 per minute; 5 per hour"),
+        "rate_limit_messages_per_recipient": _rate_limits(env, "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT", "20 per hour"),
+        "rate_limit_sms_total": _rate_limit(env, "AUTH_RATE_LIMIT_SMS_TOTAL", "200 per hour"),
+        "rate_limit_invite": _rate_limit(env, "AUTH_RATE_LIMIT_INVITE", "30 per hour"),
+        "rate_limit_invite_per_address": _rate_limit(env, "AUTH_RATE_LIMIT_INVITE_PER_ADDRESS", "3 per day"),
         "rate_limit_verify": _rate_limit(env, "AUTH_RATE_LIMIT_VERIFY", "30 per 5 minutes"),
         "rate_limit_refresh": _rate_limit(env, "AUTH_RATE_LIMIT_REFRESH", "60 per 5 minutes"),
         "rate_limit_logout": _rate_limit(env, "AUTH_RATE_LIMIT_LOGOUT", "20 per 5 minutes"),
@@ -196,6 +209,7 @@ def _read(env: Env) -> dict:
         "trusted_proxies": env.int("AUTH_TRUSTED_PROXIES", 0, validate=Range(0, 10)),
         "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"]) or ()),
         "smtp_url": env.str("AUTH_SMTP_URL", None, validate=OneOf(["console"], error="Must be console.")),
+        "sms_countries": tuple(env.list("AUTH_SMS_COUNTRIES", [], validate=_each(Regexp(r"\+[0-9]{1,4}\Z", error="Must be prefixes such as +1,+49."))) or ()),
         "deliver": env.bool("AUTH_DELIVER", True),
         "db_prepare": env.bool("AUTH_DB_PREPARE", True),
         "log_format": env.str("AUTH_LOG_FORMAT", "", validate=OneOf(["", "text", "json"], error="Must be text or json.")),
@@ -229,6 +243,20 @@ def _rate_limit(env: Env, name: str, default: str) -> RateLimitItem:
     """Read one limit in the notation of the limits library: `30 per 5 minutes`."""
     text = env.str(name, default, validate=_one_limit)
     return limits.parse(text if text else default)
+
+
+def _rate_limits(env: Env, name: str, default: str) -> tuple[RateLimitItem, ...]:
+    """Read limits that all hold: `1 per minute; 5 per hour`."""
+    text = env.str(name, default, validate=_some_limits)
+    return tuple(limits.parse_many(text if text else default))
+
+
+def _some_limits(value: str) -> None:
+    try:
+        if any(limit.amount < 1 for limit in limits.parse_many(value)):
+            raise ValueError
+    except ValueError:
+        raise ValidationError("Must be rate limits such as 1 per minute; 5 per hour.") from None
 
 
 def _one_limit(value: str) -> None:

@@ -18,6 +18,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from auth import json_bodies, networks
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.schemas import RedirectQuery
 from auth.settings import Settings
 
 log = structlog.get_logger()
@@ -88,9 +89,15 @@ def read_query(schema: Schema) -> dict[str, Any]:
     return _checked(schema, _single_values(schema, request.args))
 
 
+def checked_redirect(body: Mapping[str, Any]) -> str | None:
+    """Return where a request wants its link to lead, from body or query: the site where that is not allowed, None where it says nothing."""
+    sent = body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
+    return latchkey.redirects.checked(sent) if sent else None
+
+
 def client() -> dict[str, str | None]:
     """Return where the request comes from, as parameters for a statement that keeps it."""
-    return {"ip": g.ip, "network": g.network, "user_agent": request.headers.get("User-Agent", "")[:_MAX_USER_AGENT] or None}
+    return {"ip": g.ip, "network": g.network, "user_agent": g.user_agent}
 
 
 def json_response(text: str, status: int = 200) -> Response:
@@ -127,6 +134,7 @@ def _begin() -> None:
     sent = request.headers.get("X-Request-Id", "")
     g.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
     address = networks.parse(request.remote_addr or "")
+    g.user_agent = request.headers.get("User-Agent", "")[:_MAX_USER_AGENT] or None
     g.ip, g.network = str(address) if address else None, networks.network_of(address)
     if address and not latchkey.settings.trusted_proxies and "X-Forwarded-For" in request.headers and not address.is_global:
         _warn_of_proxy()

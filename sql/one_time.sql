@@ -1,36 +1,372 @@
--- name: verify_signup(token_hash bytea, ip inet, network text, user_agent text, audience text)
--- Spends the link of a sign-up: confirms and proves the address, voids the user's other links and signs in; the network is known
--- from now on. No row when the
--- link is unknown, spent, expired, or for another address than the user has by now; a banned user's is not spent.
-WITH spent AS (
-  DELETE FROM one_time_tokens AS token
-   USING users AS account
-   WHERE token.token_hash = :token_hash AND token.purpose = 'signup' AND token.expires_at > now()
-     AND account.id = token.user_id AND account.email = token.target
-     AND (account.banned_until > now()) IS NOT TRUE
-  RETURNING token.user_id
-), confirmed AS (
-  UPDATE users AS account
-     SET email_confirmed_at = coalesce(account.email_confirmed_at, now()),
-         email_proved = true,
-         last_sign_in_at = now(),
-         updated_at = now()
-    FROM spent
-   WHERE account.id = spent.user_id
-  RETURNING account, void_one_time_tokens(account.id) AS voided
-), network AS (
-  INSERT INTO known_networks (user_id, network)
-  SELECT (confirmed.account).id, :network FROM confirmed
+-- name: request_message(purpose text, email text, phone text, create_user boolean, user_metadata user_metadata,
+--                       token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
+--                       code_challenge text, message_id uuid, message_secret bytea, message_variables jsonb, quota_keys text[],
+--                       quota_amounts integer[], quota_seconds integer[], user_agent text)
+-- Sends what signs in or proves an address, because somebody has asked for it who need not be its owner: a link, a code. Makes
+-- the user where that is asked for. Whether anybody has the address shows nowhere, so one message is written in each case; it
+-- is of kind `none`, and nothing else happens, where there is nothing to send or the quota is used up.
+WITH quota AS (
+  SELECT count_messages(:quota_keys, :quota_amounts, :quota_seconds) = 0 AS allowed
+), known AS (
+  SELECT account.id, account.user_metadata ->> 'locale' AS locale,
+         (account.banned_until > now()) IS NOT TRUE
+           AND CASE :purpose WHEN 'signup' THEN account.email_confirmed_at IS NULL AND account.made_by = 'signup'
+                             WHEN 'sms_signup' THEN account.phone_confirmed_at IS NULL AND account.made_by = 'signup'
+                             ELSE true END AS is_due
+    FROM users AS account
+   WHERE CASE :purpose WHEN 'email_change' THEN account.new_email = :email
+                       WHEN 'phone_change' THEN account.new_phone = :phone
+                       ELSE account.email = :email OR account.phone = :phone END
+   -- What is pending claims nothing, so several may wait for one address.
+   ORDER BY greatest(account.email_change_sent_at, account.phone_change_sent_at) DESC NULLS LAST
+   LIMIT 1
+), created AS (
+  INSERT INTO users (email, phone, user_metadata, made_by, confirmation_sent_at)
+  SELECT :email, :phone, merge_metadata('{}', :user_metadata), 'message', now()
+    FROM quota
+   WHERE :create_user AND quota.allowed AND NOT EXISTS (SELECT FROM known)
   ON CONFLICT DO NOTHING
+  RETURNING id, user_metadata ->> 'locale' AS locale
+), identity AS (
+  INSERT INTO identities (user_id, provider, subject, identity_data)
+  SELECT created.id, CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END, created.id,
+         jsonb_build_object('sub', created.id) || CASE WHEN :email IS NOT NULL
+           THEN jsonb_build_object('email', :email) ELSE jsonb_build_object('phone', :phone) END
+    FROM created
+), told AS (
+  SELECT coalesce(known.id, created.id) AS user_id,
+         coalesce(known.locale, created.locale) AS locale,
+         quota.allowed AND coalesce(known.is_due, created.id IS NOT NULL) AS is_due
+    FROM quota
+    LEFT JOIN known ON true
+    LEFT JOIN created ON true
+), token AS (
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, user_agent, expires_at)
+  SELECT :token_id, told.user_id, :purpose, coalesce(:email, :phone), :token_hash, :code_mac,
+         now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge, :user_agent,
+         now() + make_interval(secs => :link_lifetime)
+    FROM told
+   WHERE told.is_due
+)
+INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at, outcome, finished_at)
+SELECT :message_id,
+       told.user_id,
+       CASE WHEN told.is_due THEN CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'sms' END END,
+       CASE WHEN told.is_due THEN replace(:purpose, 'sms_signup', 'sms') ELSE 'none' END,
+       CASE WHEN told.is_due THEN coalesce(:email, :phone) END,
+       :message_variables || jsonb_build_object('locale', told.locale),
+       CASE WHEN told.is_due THEN :message_secret END,
+       CASE WHEN told.is_due THEN :token_id END,
+       now() + make_interval(secs => CASE WHEN :email IS NOT NULL THEN :link_lifetime ELSE :code_lifetime END),
+       CASE WHEN NOT told.is_due THEN 'none' END,
+       CASE WHEN NOT told.is_due THEN now() END
+  FROM told;
+
+-- name: request_reauthentication(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
+--                                session_timebox integer, channel text, address text, token_id uuid, code_mac bytea,
+--                                code_lifetime integer, message_id uuid, message_secret bytea, message_variables jsonb,
+--                                quota_keys text[], quota_amounts integer[], quota_seconds integer[])
+-- Sends the caller a code that reauthenticates its session, to the address that select_caller has just shown as confirmed.
+WITH caller AS (
+  SELECT account.id, account.user_metadata ->> 'locale' AS locale,
+         caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state
+    FROM users AS account
+    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
+   WHERE account.id = :caller_id
+), verdict AS (
+  SELECT caller.*, CASE WHEN state = 'live' THEN count_messages(:quota_keys, :quota_amounts, :quota_seconds) ELSE 0 END AS seconds_left
+    FROM caller
+), token AS (
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, code_mac, code_expires_at, session_id, expires_at)
+  SELECT :token_id, verdict.id, 'reauthentication', :address, :code_mac,
+         now() + make_interval(secs => :code_lifetime), :caller_session_id, now() + make_interval(secs => :code_lifetime)
+    FROM verdict
+   WHERE verdict.state = 'live' AND verdict.seconds_left = 0
+), message AS (
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at)
+  SELECT :message_id, verdict.id, :channel, 'reauthentication', :address,
+         :message_variables || jsonb_build_object('locale', verdict.locale), :message_secret, :token_id,
+         now() + make_interval(secs => :code_lifetime)
+    FROM verdict
+   WHERE verdict.state = 'live' AND verdict.seconds_left = 0
+)
+SELECT verdict.state, verdict.seconds_left FROM verdict;
+
+-- name: spend_reauthentication_code(caller_id uuid, email text, email_code_mac bytea, phone text, phone_code_mac bytea)
+-- Spends a code that was sent to reauthenticate the caller, to either of its addresses.
+SELECT spent.id
+  FROM (SELECT * FROM spend_code(:email, :email_code_mac, '{reauthentication}')
+         UNION ALL
+        SELECT * FROM spend_code(:phone, :phone_code_mac, '{reauthentication}')) AS spent
+ WHERE spent.user_id = :caller_id;
+
+-- name: select_link(token_hash bytea, purposes text[])
+-- What a link would do, without doing it; no row when it would do nothing any more.
+SELECT token.purpose, token.target, token.redirect_to, account.email, token.user_agent, iso_8601(token.created_at) AS created_at
+  FROM one_time_tokens AS token
+  JOIN users AS account ON account.id = token.user_id
+ WHERE token.token_hash = :token_hash AND token.purpose = ANY (:purposes) AND token.spent_at IS NULL AND token.expires_at > now()
+   AND 3 > (SELECT count(*)
+              FROM one_time_tokens AS newer
+             WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.created_at > token.created_at);
+
+-- name: verify_address(token_hash bytea, target text, code_mac bytea, purposes text[], redirects boolean, authorization_code text,
+--                      authorization_code_lifetime integer, sessions_per_user integer, ip inet, network text, user_agent text, audience text)
+-- Spends a link or a code that was sent to a user's own address: confirms the address, voids what else was sent, and signs in:
+-- by a session or, where the link `redirects` and was asked for with a code_challenge, by an authorization code.
+-- When an address is proved for the first time, and not by the sign-up's own message, what was there before without proof goes:
+-- password, sessions, other identities, the other address, pending changes. Somebody else may have set them.
+WITH spent AS (
+  SELECT * FROM spend_link(:token_hash, :purposes)
+   UNION ALL
+  SELECT * FROM spend_code(:target, :code_mac, :purposes)
+), before AS (
+  -- Waits for what is under way with this user, and sees what it has left.
+  SELECT account.id, account.email_proved, account.phone_proved, (account.banned_until > now()) IS TRUE AS is_banned,
+         spent.purpose, spent.redirect_to, spent.code_challenge, spent.password_hash AS new_password_hash, spent.target LIKE '%@%' AS by_email,
+         NOT account.email_proved AND NOT account.phone_proved
+           OR NOT account.email_proved AND spent.target LIKE '%@%' AS is_first_proof,
+         spent.purpose IN ('signup', 'sms_signup') AS is_own_sign_up
+    FROM users AS account
+    JOIN spent ON spent.user_id = account.id
+   WHERE spent.target IN (account.email, account.phone)
+     FOR UPDATE OF account
+), verified AS (
+  UPDATE users AS account
+     SET email_confirmed_at = CASE WHEN before.by_email THEN coalesce(account.email_confirmed_at, now()) ELSE account.email_confirmed_at END,
+         email_proved = account.email_proved OR before.by_email,
+         phone_confirmed_at = CASE WHEN NOT before.by_email THEN coalesce(account.phone_confirmed_at, now())
+                                   WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL ELSE account.phone_confirmed_at END,
+         phone_proved = CASE WHEN NOT before.by_email THEN true
+                             WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN false ELSE account.phone_proved END,
+         phone = CASE WHEN before.by_email AND before.is_first_proof AND NOT before.is_own_sign_up THEN NULL ELSE account.phone END,
+         password_hash = CASE WHEN before.new_password_hash IS NOT NULL THEN before.new_password_hash
+                              WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL
+                              ELSE account.password_hash END,
+         new_email = CASE WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL ELSE account.new_email END,
+         new_phone = CASE WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL ELSE account.new_phone END,
+         last_sign_in_at = now(),
+         updated_at = CASE WHEN before.is_first_proof OR before.new_password_hash IS NOT NULL THEN now() ELSE account.updated_at END
+    FROM before
+   WHERE account.id = before.id AND NOT before.is_banned
+  RETURNING account, before.code_challenge, before.is_first_proof AND NOT before.is_own_sign_up AS drops, before.by_email,
+            CASE WHEN before.new_password_hash IS NOT NULL THEN end_sessions(account.id, NULL, 'password_changed')
+                 WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN end_sessions(account.id, NULL, 'address_proved') END AS ended,
+            void_one_time_tokens(account.id) AS voided
+), dropped AS (
+  DELETE FROM identities AS identity
+   USING verified
+   WHERE identity.user_id = (verified.account).id AND verified.drops
+     AND identity.provider <> CASE WHEN verified.by_email THEN 'email' ELSE 'phone' END
+  RETURNING identity.id
+), used AS (
+  UPDATE identities AS identity
+     SET last_sign_in_at = now()
+    FROM verified
+   WHERE identity.user_id = (verified.account).id AND identity.provider = CASE WHEN verified.by_email THEN 'email' ELSE 'phone' END
+  RETURNING identity
+), linked AS (
+  SELECT coalesce(json_agg(identity_object(coalesce(used.identity, identity)) ORDER BY identity.created_at, identity.provider), '[]') AS objects,
+         coalesce(array_agg(identity.provider ORDER BY identity.created_at, identity.provider), '{}') AS providers
+    FROM verified
+    JOIN identities AS identity ON identity.user_id = (verified.account).id AND identity.id NOT IN (SELECT id FROM dropped)
+    LEFT JOIN used ON (used.identity).id = identity.id
+), network AS (
+  INSERT INTO known_networks (user_id, network) SELECT (verified.account).id, :network FROM verified ON CONFLICT DO NOTHING
+), excess AS (
+  SELECT end_excess_sessions((verified.account).id, :sessions_per_user) AS many FROM verified
+), code AS (
+  INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, expires_at)
+  SELECT (verified.account).id, sha256(convert_to(:authorization_code, 'UTF8')), verified.code_challenge, 'otp', now() + make_interval(secs => :authorization_code_lifetime)
+    FROM verified
+   WHERE :redirects AND verified.code_challenge IS NOT NULL
+  RETURNING id
 ), session AS (
   INSERT INTO sessions (user_id, method, ip, user_agent)
-  SELECT (confirmed.account).id, 'otp', :ip, :user_agent FROM confirmed
+  SELECT (verified.account).id, 'otp', :ip, :user_agent
+    FROM verified
+   CROSS JOIN excess
+   WHERE NOT (:redirects AND verified.code_challenge IS NOT NULL)
   RETURNING id, counter
 )
-SELECT user_object(confirmed.account, linked.objects, linked.providers, :audience)::text AS user_object,
+SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
+       before.purpose,
+       user_object(verified.account, linked.objects, linked.providers, :audience)::text AS user_object,
+       CASE WHEN code.id IS NOT NULL THEN :authorization_code END AS authorization_code,
+       before.redirect_to,
        session.id AS session_id,
        session.counter,
        floor(extract(epoch FROM now()))::bigint AS issued_at
-  FROM confirmed
-  CROSS JOIN session
-  CROSS JOIN identities_of((confirmed.account).id) AS linked;
+  FROM before
+  CROSS JOIN linked
+  LEFT JOIN verified ON true
+  LEFT JOIN code ON true
+  LEFT JOIN session ON true;
+
+-- name: verify_change(token_hash bytea, target text, code_mac bytea, purposes text[], signs_in boolean, restore_id uuid, restore_hash bytea,
+--                     restore_lifetime integer, notice_id uuid, notice_secret bytea, message_variables jsonb, ip inet, network text,
+--                     user_agent text, audience text)
+-- Spends a link or a code that was sent to a new address: it becomes the user's, all sessions end but the one that asked for it,
+-- and the old email is told, with a link that restores it. An address that somebody else has by now breaks its constraint.
+WITH spent AS (
+  SELECT * FROM spend_link(:token_hash, :purposes)
+   UNION ALL
+  SELECT * FROM spend_code(:target, :code_mac, :purposes)
+), before AS (
+  SELECT account.id, account.email, account.user_metadata ->> 'locale' AS locale, (account.banned_until > now()) IS TRUE AS is_banned,
+         spent.purpose, spent.redirect_to, spent.target, spent.session_id
+    FROM users AS account
+    JOIN spent ON spent.user_id = account.id
+   WHERE spent.target = CASE spent.purpose WHEN 'email_change' THEN account.new_email ELSE account.new_phone END
+     FOR UPDATE OF account
+), changed AS (
+  UPDATE users AS account
+     SET email = CASE WHEN before.purpose = 'email_change' THEN before.target ELSE account.email END,
+         email_confirmed_at = CASE WHEN before.purpose = 'email_change' THEN now() ELSE account.email_confirmed_at END,
+         email_proved = account.email_proved OR before.purpose = 'email_change',
+         new_email = CASE WHEN before.purpose <> 'email_change' THEN account.new_email END,
+         email_change_sent_at = CASE WHEN before.purpose <> 'email_change' THEN account.email_change_sent_at END,
+         phone = CASE WHEN before.purpose = 'phone_change' THEN before.target ELSE account.phone END,
+         phone_confirmed_at = CASE WHEN before.purpose = 'phone_change' THEN now() ELSE account.phone_confirmed_at END,
+         phone_proved = account.phone_proved OR before.purpose = 'phone_change',
+         new_phone = CASE WHEN before.purpose <> 'phone_change' THEN account.new_phone END,
+         phone_change_sent_at = CASE WHEN before.purpose <> 'phone_change' THEN account.phone_change_sent_at END,
+         last_sign_in_at = CASE WHEN :signs_in THEN now() ELSE account.last_sign_in_at END,
+         updated_at = now()
+    FROM before
+   WHERE account.id = before.id AND NOT before.is_banned
+  RETURNING account, before.purpose, before.email AS old_email, before.locale, before.target,
+            CASE WHEN before.purpose = 'email_change' THEN end_sessions(account.id, before.session_id, 'email_changed') END AS ended,
+            void_one_time_tokens(account.id) AS voided
+), written AS (
+  INSERT INTO identities AS identity (user_id, provider, subject, identity_data)
+  SELECT (changed.account).id, address.provider, (changed.account).id,
+         jsonb_build_object('sub', (changed.account).id, address.provider, changed.target)
+    FROM changed
+    CROSS JOIN LATERAL (SELECT replace(changed.purpose, '_change', '') AS provider) AS address
+  ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now()
+  RETURNING identity
+), linked AS (
+  SELECT json_agg(identity_object(identity) ORDER BY (identity).created_at, (identity).provider) AS objects,
+         array_agg((identity).provider ORDER BY (identity).created_at, (identity).provider) AS providers
+    FROM (SELECT identity FROM written
+           UNION ALL
+          SELECT identity FROM identities AS identity
+            JOIN changed ON identity.user_id = (changed.account).id
+           WHERE NOT EXISTS (SELECT FROM written WHERE (written.identity).id = identity.id)) AS every
+), network AS (
+  INSERT INTO known_networks (user_id, network) SELECT (changed.account).id, :network FROM changed ON CONFLICT DO NOTHING
+), session AS (
+  INSERT INTO sessions (user_id, method, ip, user_agent)
+  SELECT (changed.account).id, 'otp', :ip, :user_agent FROM changed WHERE :signs_in
+  RETURNING id, counter
+), restore AS (
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, expires_at)
+  SELECT :restore_id, (changed.account).id, 'email_restore', changed.old_email, :restore_hash, now() + make_interval(secs => :restore_lifetime)
+    FROM changed
+   WHERE changed.purpose = 'email_change' AND changed.old_email IS NOT NULL
+  RETURNING id
+), notice AS (
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at)
+  SELECT :notice_id, (changed.account).id, 'email', replace(changed.purpose, '_change', '_changed'), changed.old_email,
+         :message_variables || jsonb_build_object('locale', changed.locale, 'new_email', (changed.account).email, 'new_phone', (changed.account).phone),
+         CASE WHEN restore.id IS NOT NULL THEN :notice_secret END, restore.id, now() + make_interval(secs => :restore_lifetime)
+    FROM changed
+    LEFT JOIN restore ON true
+   WHERE changed.old_email IS NOT NULL
+)
+SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
+       before.purpose,
+       user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object,
+       before.redirect_to,
+       session.id AS session_id,
+       session.counter,
+       floor(extract(epoch FROM now()))::bigint AS issued_at
+  FROM before
+  CROSS JOIN linked
+  LEFT JOIN changed ON true
+  LEFT JOIN session ON true;
+
+-- name: restore_email(token_hash bytea)
+-- Undoes a change of email: the old address is the user's again and proved, the password is void, and everybody is signed out.
+-- Whoever changed it may hold links to undo later changes, to addresses of theirs: those go too; and so does a sign-up that
+-- nobody has used, which would hold the address.
+WITH spent AS (
+  SELECT * FROM spend_link(:token_hash, '{email_restore}')
+), squatter AS (
+  DELETE FROM users AS account
+   USING spent
+   WHERE account.email = spent.target AND account.id <> spent.user_id AND NOT account.email_proved AND account.last_sign_in_at IS NULL
+  RETURNING account.id
+), restored AS (
+  UPDATE users AS account
+     SET email = spent.target, email_confirmed_at = now(), email_proved = true, new_email = NULL, new_phone = NULL, password_hash = NULL,
+         updated_at = now()
+    FROM spent, (SELECT count(*) FROM squatter) AS deletion
+   WHERE account.id = spent.user_id
+  RETURNING account.id, account.email, spent.created_at,
+            end_sessions(account.id, NULL, 'email_restored') AS ended,
+            void_one_time_tokens(account.id) AS voided
+), void AS (
+  DELETE FROM one_time_tokens AS token
+   USING restored
+   WHERE token.user_id = restored.id AND token.purpose = 'email_restore' AND token.created_at > restored.created_at
+), written AS (
+  UPDATE identities AS identity
+     SET identity_data = jsonb_build_object('sub', restored.id, 'email', restored.email), updated_at = now()
+    FROM restored
+   WHERE identity.user_id = restored.id AND identity.provider = 'email'
+)
+SELECT 'live' AS state, NULL AS redirect_to, id AS user_id, email FROM restored;
+
+-- name: decline_signup(token_hash bytea)
+-- "This was not me": deletes the sign-up that a link would confirm, while nobody has confirmed or used it.
+DELETE FROM users AS account
+ USING one_time_tokens AS token
+ WHERE token.token_hash = :token_hash AND token.purpose = 'signup' AND token.spent_at IS NULL AND token.expires_at > now()
+   AND account.id = token.user_id AND account.made_by = 'signup'
+   AND account.email_confirmed_at IS NULL AND account.phone_confirmed_at IS NULL AND account.last_sign_in_at IS NULL;
+
+-- name: exchange_authorization_code(code_hash bytea, code_challenge text, sessions_per_user integer, ip inet, network text, user_agent text,
+--                                   audience text)
+-- Trades an authorization code for a session, once, for whoever knows the verifier of its challenge. Used again, it ends the
+-- session that it made (RFC 6749, section 4.1.2). No row for an unknown or expired code.
+WITH used AS (
+  UPDATE authorization_codes AS code
+     SET session_id = coalesce(code.session_id, gen_random_uuid())
+   WHERE code.code_hash = :code_hash AND code.code_challenge = :code_challenge AND code.expires_at > now()
+  RETURNING code.user_id, code.session_id, code.method
+), reused AS (
+  -- Only the first use finds no session of that id; the code's row makes the others wait for it.
+  SELECT end_session_of_code(used.session_id) AS is_reused FROM used
+), signed_in AS (
+  UPDATE users AS account
+     SET last_sign_in_at = now()
+    FROM used, reused
+   WHERE account.id = used.user_id AND NOT reused.is_reused AND (account.banned_until > now()) IS NOT TRUE
+  RETURNING account
+), network AS (
+  INSERT INTO known_networks (user_id, network) SELECT (signed_in.account).id, :network FROM signed_in ON CONFLICT DO NOTHING
+), excess AS (
+  SELECT end_excess_sessions((signed_in.account).id, :sessions_per_user) AS many FROM signed_in
+), session AS (
+  INSERT INTO sessions (id, user_id, method, ip, user_agent)
+  SELECT used.session_id, used.user_id, used.method, :ip, :user_agent FROM used, signed_in, excess
+  RETURNING id, counter
+)
+SELECT CASE WHEN used.session_id IS NULL THEN 'bad_code_verifier'
+            WHEN reused.is_reused THEN 'flow_state_not_found'
+            WHEN session.id IS NULL THEN 'user_banned'
+            ELSE 'live' END AS state,
+       user_object(signed_in.account, linked.objects, linked.providers, :audience)::text AS user_object,
+       used.method,
+       session.id AS session_id,
+       session.counter,
+       floor(extract(epoch FROM now()))::bigint AS issued_at
+  FROM authorization_codes AS code
+  LEFT JOIN used ON true
+  LEFT JOIN reused ON true
+  LEFT JOIN signed_in ON true
+  LEFT JOIN session ON true
+  CROSS JOIN identities_of(code.user_id) AS linked
+ WHERE code.code_hash = :code_hash AND code.expires_at > now();

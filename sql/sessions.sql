@@ -30,14 +30,7 @@ WITH candidate AS (
   SELECT (signed_in.account).id, :network FROM signed_in
   ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now() WHERE known.seen_at < now() - interval '1 day'
 ), excess AS (
-  UPDATE sessions
-     SET ended_at = now(), end_reason = 'too_many_sessions'
-   WHERE ended_at IS NULL
-     AND id IN (SELECT other.id
-                  FROM sessions AS other, signed_in
-                 WHERE other.user_id = (signed_in.account).id AND other.ended_at IS NULL
-                 ORDER BY other.created_at DESC
-                OFFSET :sessions_per_user - 1)
+  SELECT end_excess_sessions((signed_in.account).id, :sessions_per_user) AS many FROM signed_in
 ), used AS (
   UPDATE identities AS identity
      SET last_sign_in_at = now()
@@ -53,7 +46,7 @@ WITH candidate AS (
     LEFT JOIN used ON (used.identity).id = identity.id
 ), session AS (
   INSERT INTO sessions (user_id, method, ip, user_agent)
-  SELECT (signed_in.account).id, :method, :ip, :user_agent FROM signed_in
+  SELECT (signed_in.account).id, :method, :ip, :user_agent FROM signed_in, excess
   RETURNING id, counter
 )
 SELECT CASE WHEN candidate.state = 'live' AND session.id IS NULL THEN 'invalid_credentials' ELSE candidate.state END AS state,

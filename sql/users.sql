@@ -1,18 +1,24 @@
--- name: sign_up(email text, password_hash text, user_metadata user_metadata, autoconfirm boolean, hidden boolean,
---               token_id uuid, token_hash bytea, link_lifetime integer, redirect_to text,
---               message_id uuid, message_secret bytea, message_variables jsonb, ip inet, user_agent text, audience text)
--- Registers a user by email and password. A sign-up of the same address that nobody has confirmed or used is replaced, with
--- all that belongs to it; any other user is left alone. Where that must stay `hidden` (an address has to be confirmed), the
--- answer is the same for a free and a taken address: it is built from the draft of a user, whether or not that was kept, and
--- one message is written in each case.
-WITH draft AS (
+-- name: sign_up(email text, phone text, password_hash text, user_metadata user_metadata, autoconfirm boolean, hidden boolean,
+--               token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
+--               code_challenge text, message_id uuid, message_secret bytea, message_variables jsonb, quota_keys text[],
+--               quota_amounts integer[], quota_seconds integer[], ip inet, network text, user_agent text, audience text)
+-- Registers a user by email or phone, and password. A sign-up of the same address that nobody has confirmed or used is
+-- replaced, with all that belongs to it; any other user is left alone. Where that must stay `hidden` (an address has to be
+-- confirmed), the answer is the same for a free and a taken address: it is built from the draft of a user, whether or not
+-- that was kept, and one message is written in each case. Over the quota nothing is sent, and so nothing is replaced.
+WITH quota AS (
+  SELECT count_messages(:quota_keys, :quota_amounts, :quota_seconds) = 0 AS allowed
+), draft AS (
   SELECT account.*
     FROM jsonb_populate_record(NULL::users, jsonb_build_object(
            'id', gen_random_uuid(),
            'role', 'authenticated',
            'email', :email,
-           'email_confirmed_at', CASE WHEN :autoconfirm THEN now() END,
+           'email_confirmed_at', CASE WHEN :autoconfirm AND :email IS NOT NULL THEN now() END,
            'email_proved', false,
+           'phone', :phone,
+           'phone_confirmed_at', CASE WHEN :autoconfirm AND :phone IS NOT NULL THEN now() END,
+           'phone_proved', false,
            'password_hash', :password_hash,
            'app_metadata', '{}'::jsonb,
            'user_metadata', merge_metadata('{}', :user_metadata),
@@ -24,13 +30,15 @@ WITH draft AS (
          )) AS account
 ), replaced AS (
   DELETE FROM users
-   WHERE email = :email AND :hidden AND made_by = 'signup' AND email_confirmed_at IS NULL AND last_sign_in_at IS NULL
+   USING quota
+   WHERE (email = :email OR phone = :phone) AND :hidden AND quota.allowed
+     AND made_by = 'signup' AND email_confirmed_at IS NULL AND phone_confirmed_at IS NULL AND last_sign_in_at IS NULL
   RETURNING id
 ), created AS (
   -- The count makes the deletion come first.
   INSERT INTO users
   SELECT draft.* FROM draft, (SELECT count(*) FROM replaced) AS deletion
-  ON CONFLICT (email) DO NOTHING
+  ON CONFLICT DO NOTHING
   RETURNING id
 ), draft_identity AS (
   SELECT identity.*
@@ -38,44 +46,60 @@ WITH draft AS (
          jsonb_populate_record(NULL::identities, jsonb_build_object(
            'id', gen_random_uuid(),
            'user_id', draft.id,
-           'provider', 'email',
+           'provider', CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END,
            'subject', draft.id,
-           'identity_data', jsonb_build_object('sub', draft.id, 'email', draft.email),
+           'identity_data', jsonb_build_object('sub', draft.id) || CASE WHEN :email IS NOT NULL
+                              THEN jsonb_build_object('email', draft.email) ELSE jsonb_build_object('phone', draft.phone) END,
            'last_sign_in_at', draft.last_sign_in_at,
            'created_at', now(),
            'updated_at', now()
          )) AS identity
 ), identity AS (
   INSERT INTO identities SELECT draft_identity.* FROM draft_identity, created
-), token AS (
-  INSERT INTO one_time_tokens (id, user_id, purpose, token_hash, target, redirect_to, expires_at)
-  SELECT :token_id, created.id, 'signup', :token_hash, :email, :redirect_to, now() + make_interval(secs => :link_lifetime)
-    FROM created
-   WHERE NOT :autoconfirm
 ), session AS (
   INSERT INTO sessions (user_id, method, ip, user_agent)
   SELECT created.id, 'password', :ip, :user_agent FROM created WHERE :autoconfirm
   RETURNING id, counter
-), message AS (
+), network AS (
+  INSERT INTO known_networks (user_id, network) SELECT created.id, :network FROM created WHERE :autoconfirm
+), told AS (
   -- A taken address is told that someone tried, unless what this statement saw was a sign-up to be replaced: then another
   -- one has just done so.
-  INSERT INTO outbox (id, user_id, kind, recipient, variables, secret, one_time_token_id, expires_at, outcome, finished_at)
-  SELECT :message_id, told.user_id, told.kind, CASE WHEN told.kind <> 'none' THEN :email END, :message_variables,
-         CASE WHEN told.kind = 'signup' THEN :message_secret END,
-         CASE WHEN told.kind = 'signup' THEN :token_id END,
-         now() + make_interval(secs => :link_lifetime),
+  SELECT coalesce(created.id, taken.id) AS user_id,
+         CASE WHEN NOT quota.allowed THEN 'none'
+              WHEN created.id IS NOT NULL AND NOT :autoconfirm THEN CASE WHEN :email IS NOT NULL THEN 'signup' ELSE 'sms' END
+              WHEN created.id IS NULL AND taken.id IS NOT NULL AND :hidden AND :email IS NOT NULL THEN 'signup_attempt'
+              ELSE 'none' END AS kind,
+         coalesce(taken.user_metadata, draft.user_metadata) ->> 'locale' AS locale
+    FROM quota
+   CROSS JOIN draft
+    LEFT JOIN created ON true
+    LEFT JOIN (SELECT id, user_metadata FROM users WHERE (email = :email OR phone = :phone) AND id NOT IN (SELECT id FROM replaced)) AS taken ON true
+   LIMIT 1
+), token AS (
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, user_agent, expires_at)
+  SELECT :token_id, told.user_id, CASE WHEN :email IS NOT NULL THEN 'signup' ELSE 'sms_signup' END, coalesce(:email, :phone),
+         :token_hash, :code_mac, now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge, :user_agent,
+         now() + make_interval(secs => :link_lifetime)
+    FROM told
+   WHERE told.kind IN ('signup', 'sms')
+), message AS (
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at, outcome, finished_at)
+  SELECT :message_id, told.user_id,
+         CASE WHEN told.kind <> 'none' THEN CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'sms' END END,
+         told.kind,
+         CASE WHEN told.kind <> 'none' THEN coalesce(:email, :phone) END,
+         :message_variables || jsonb_build_object('locale', told.locale),
+         CASE WHEN told.kind IN ('signup', 'sms') THEN :message_secret END,
+         CASE WHEN told.kind IN ('signup', 'sms') THEN :token_id END,
+         now() + make_interval(secs => CASE WHEN told.kind = 'sms' THEN :code_lifetime ELSE :link_lifetime END),
          CASE WHEN told.kind = 'none' THEN 'none' END,
          CASE WHEN told.kind = 'none' THEN now() END
-    FROM (SELECT coalesce(created.id, taken.id) AS user_id,
-                 CASE WHEN created.id IS NOT NULL AND NOT :autoconfirm THEN 'signup'
-                      WHEN created.id IS NULL AND taken.id IS NOT NULL AND :hidden THEN 'signup_attempt'
-                      ELSE 'none' END AS kind
-            FROM (VALUES (1)) AS single (line)
-            LEFT JOIN created ON true
-            LEFT JOIN (SELECT id FROM users WHERE email = :email AND id NOT IN (SELECT id FROM replaced)) AS taken ON true) AS told
+    FROM told
 )
 SELECT created.id IS NOT NULL AS created,
-       user_object(draft::users, json_build_array(identity_object(draft_identity::identities)), ARRAY['email'], :audience)::text AS user_object,
+       user_object(draft::users, json_build_array(identity_object(draft_identity::identities)), ARRAY[draft_identity.provider], :audience)::text
+         AS user_object,
        session.id AS session_id,
        session.counter,
        floor(extract(epoch FROM now()))::bigint AS issued_at
@@ -102,7 +126,9 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
        caller.role = 'admin' AS is_admin,
        caller.password_hash,
        caller.email,
+       caller.email_confirmed_at IS NOT NULL AS email_confirmed,
        caller.phone,
+       caller.phone_confirmed_at IS NOT NULL AS phone_confirmed,
        extract(epoch FROM now() - session.created_at)::bigint AS session_age
   FROM users AS caller
   LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
@@ -110,21 +136,26 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
 
 -- name: update_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
 --                   session_timebox integer, audience text, reauthentication_age integer, reauthenticated boolean,
---                   user_metadata user_metadata, password_hash text, checked_password_hash text, email text, phone text,
---                   message_id uuid)
--- Changes the caller's metadata and password, and makes a new email or phone pending. A password is changed only from the one
--- that was checked; all other sessions end and all links are void then, and the user is told. Anything that does not allow
--- the whole change is answered as a state, and nothing is changed.
+--                   user_metadata user_metadata, password_hash text, checked_password_hash text, notice_id uuid,
+--                   message_variables jsonb,
+--                   email text, email_token_id uuid, email_token_hash bytea, email_link_lifetime integer, email_code_mac bytea,
+--                   email_code_lifetime integer, email_message_id uuid, email_message_secret bytea, redirect_to text, code_challenge text,
+--                   email_quota_keys text[], email_quota_amounts integer[], email_quota_seconds integer[],
+--                   phone text, phone_token_id uuid, phone_code_mac bytea, phone_code_lifetime integer, phone_message_id uuid,
+--                   phone_message_secret bytea, phone_quota_keys text[], phone_quota_amounts integer[], phone_quota_seconds integer[])
+-- Changes the caller's metadata and password, and makes a new email or phone pending: what proves it is sent there. A password
+-- is changed only from the one that was checked; all other sessions end and all links are void then, and the user is told.
+-- Anything that does not allow the whole change is answered as a state, and nothing is changed.
 WITH caller AS (
   SELECT account.id,
          caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
-         :email <> coalesce(account.email, '') AS changes_email,
-         :phone <> coalesce(account.phone, '') AS changes_phone,
+         coalesce(:email <> coalesce(account.email, ''), false) AS changes_email,
+         coalesce(:phone <> coalesce(account.phone, ''), false) AS changes_phone,
          NOT :reauthenticated AND session.created_at <= now() - make_interval(secs => :reauthentication_age) AS is_old
     FROM users AS account
     LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
    WHERE account.id = :caller_id
-), verdict AS (
+), allowed AS (
   SELECT caller.*,
          CASE
            WHEN caller.state <> 'live' THEN caller.state
@@ -134,6 +165,19 @@ WITH caller AS (
            ELSE 'live'
          END AS decision
     FROM caller
+), counted AS (
+  SELECT allowed.*,
+         CASE WHEN decision = 'live' AND changes_email
+              THEN count_messages(:email_quota_keys, :email_quota_amounts, :email_quota_seconds) ELSE 0 END AS email_wait,
+         CASE WHEN decision = 'live' AND changes_phone
+              THEN count_messages(:phone_quota_keys, :phone_quota_amounts, :phone_quota_seconds) ELSE 0 END AS phone_wait
+    FROM allowed
+), verdict AS (
+  SELECT counted.*,
+         CASE WHEN email_wait > 0 THEN 'over_email_send_rate_limit'
+              WHEN phone_wait > 0 THEN 'over_sms_send_rate_limit'
+              ELSE decision END AS answer
+    FROM counted
 ), changed AS (
   UPDATE users AS account
      SET user_metadata = merge_metadata(account.user_metadata, :user_metadata),
@@ -144,18 +188,43 @@ WITH caller AS (
          phone_change_sent_at = CASE WHEN verdict.changes_phone THEN now() ELSE account.phone_change_sent_at END,
          updated_at = now()
     FROM verdict
-   WHERE account.id = verdict.id AND verdict.decision = 'live'
+   WHERE account.id = verdict.id AND verdict.answer = 'live'
      AND (:password_hash IS NULL OR account.password_hash IS NOT DISTINCT FROM :checked_password_hash)
   RETURNING account,
             CASE WHEN :password_hash IS NOT NULL THEN end_sessions(account.id, :caller_session_id, 'password_changed') END AS ended,
             CASE WHEN :password_hash IS NOT NULL THEN void_one_time_tokens(account.id) END AS voided
-), message AS (
-  INSERT INTO outbox (id, user_id, kind, recipient)
-  SELECT :message_id, (changed.account).id, 'password_changed', (changed.account).email
+), tokens AS (
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, session_id, expires_at)
+  SELECT :email_token_id, verdict.id, 'email_change', :email, :email_token_hash, :email_code_mac,
+         now() + make_interval(secs => :email_code_lifetime), :redirect_to, :code_challenge, :caller_session_id,
+         now() + make_interval(secs => :email_link_lifetime)
+    FROM verdict, changed
+   WHERE verdict.changes_email
+  UNION ALL
+  SELECT :phone_token_id, verdict.id, 'phone_change', :phone, NULL, :phone_code_mac,
+         now() + make_interval(secs => :phone_code_lifetime), NULL, NULL, :caller_session_id,
+         now() + make_interval(secs => :phone_code_lifetime)
+    FROM verdict, changed
+   WHERE verdict.changes_phone
+), messages AS (
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at)
+  SELECT told.id, (changed.account).id, told.channel, told.kind, told.recipient,
+         :message_variables || jsonb_build_object('locale', (changed.account).user_metadata ->> 'locale', 'redirect_to', told.redirect_to),
+         told.secret, told.token_id, now() + make_interval(secs => told.lifetime)
     FROM changed
-   WHERE :password_hash IS NOT NULL AND (changed.account).email IS NOT NULL
+   CROSS JOIN verdict
+   CROSS JOIN LATERAL (VALUES
+           (verdict.changes_email, :email_message_id, 'email', 'email_change', :email, :email_message_secret, :email_token_id,
+            :email_link_lifetime, :redirect_to),
+           (verdict.changes_phone, :phone_message_id, 'sms', 'phone_change', :phone, :phone_message_secret, :phone_token_id,
+            :phone_code_lifetime, NULL),
+           (:password_hash IS NOT NULL AND (changed.account).email IS NOT NULL, :notice_id, 'email', 'password_changed',
+            (changed.account).email, NULL, NULL, NULL, NULL)
+         ) AS told (is_due, id, channel, kind, recipient, secret, token_id, lifetime, redirect_to)
+   WHERE told.is_due
 )
-SELECT CASE WHEN verdict.decision = 'live' AND changed.account IS NULL THEN 'session_not_found' ELSE verdict.decision END AS state,
+SELECT CASE WHEN verdict.answer = 'live' AND (changed.account).id IS NULL THEN 'session_not_found' ELSE verdict.answer END AS state,
+       greatest(verdict.email_wait, verdict.phone_wait) AS seconds_left,
        user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object
   FROM verdict
   CROSS JOIN identities_of(verdict.id) AS linked

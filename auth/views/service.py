@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg2
-from flask import Blueprint, Response, jsonify, render_template
+from flask import Blueprint, Response, jsonify
 
 from auth import __version__
 from auth.context import latchkey
 from auth.limits import requests_and_window
+from auth.pages import page
 from auth.settings import PASSWORD_CLASSES, Settings
 
 NAME = "latchkey"
@@ -18,7 +19,6 @@ _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
 # Seconds for which an answer of the database is taken as its health: a flood of probes must not become one of statements.
 _HEALTH_INTERVAL = 1.0
 _CACHED = "public, max-age=300"
-_CSP = "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 blueprint = Blueprint("service", __name__)
 
@@ -116,7 +116,7 @@ def oauth_metadata() -> Response:
         token_endpoint=f"{base_url}/token",
         jwks_uri=f"{base_url}/.well-known/jwks.json",
         response_types_supported=[],
-        grant_types_supported=["password", "refresh_token"],
+        grant_types_supported=["password", "refresh_token", "pkce"],
         token_endpoint_auth_methods_supported=["none"],
         service_documentation=f"{base_url}/openapi.yaml",
     )
@@ -125,6 +125,4 @@ def oauth_metadata() -> Response:
 @blueprint.get("/")
 def welcome() -> Response:
     """Show a person where they are; after a link, what has become of it."""
-    response = Response(render_template("welcome.html", version=__version__))
-    response.headers["Content-Security-Policy"] = _CSP
-    return response
+    return page("welcome.html", script=True, version=__version__)

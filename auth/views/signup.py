@@ -1,16 +1,14 @@
-"""POST /signup: registration by email and password."""
-
-import uuid
+"""POST /signup: registration by email or phone, and password."""
 
 from flask import Blueprint, Response, json
 
-from auth import one_time, schemas
+from auth import outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_policy import check_strength
 from auth.token_response import token_response
-from auth.wire import client, json_response, read_body
+from auth.wire import checked_redirect, client, json_response, read_body
 
 blueprint = Blueprint("signup", __name__)
 
@@ -21,33 +19,38 @@ def signup() -> Response:
     """Register a user. Where addresses must be confirmed, a taken one is answered like a free one."""
     body = read_body(schemas.Signup())
     settings = latchkey.settings
+    email, phone = body.get("email"), body.get("phone")
+    address = email or body["phone"]
     if settings.disable_signup:
         raise ApiError(403, "signup_disabled", "Sign-up is disabled")
-    if not settings.email_enabled:
+    if email and not settings.email_enabled:
         raise ApiError(400, "email_provider_disabled", "Sign-up by email is disabled")
-    check_strength(settings, body["password"], [body["email"]], status=422)
+    if phone and not settings.phone_enabled:
+        raise ApiError(400, "phone_provider_disabled", "Sign-up by phone is disabled")
+    if phone:
+        outgoing.check_country(phone)
+    check_strength(settings, body["password"], [email, phone], status=422)
 
-    link = one_time.new()
-    message_id = str(uuid.uuid4())
-    hidden = settings.email_confirm_required and not settings.autoconfirm
+    must_confirm = settings.email_confirm_required if email else settings.phone_confirm_required
+    hidden = must_confirm and not settings.autoconfirm
+    redirect_to = checked_redirect(body)
     row = latchkey.db.one(
         "sign_up",
-        email=body["email"],
+        **outgoing.secrets_for(address),
+        **outgoing.quota(address),
+        email=email,
+        phone=phone,
         password_hash=latchkey.passwords.hash(body["password"]),
         user_metadata=body["data"],
         autoconfirm=settings.autoconfirm,
         hidden=hidden,
-        token_id=link.id,
-        token_hash=link.token_hash,
-        link_lifetime=one_time.LINK_LIFETIME,
-        redirect_to=latchkey.redirects.checked(body.get("redirect_to")),
-        message_id=message_id,
-        message_variables={"redirect_to": body.get("redirect_to")},
-        message_secret=latchkey.sealer.seal(link.token, message_id),
+        redirect_to=redirect_to,
+        code_challenge=body.get("code_challenge"),
+        message_variables=outgoing.variables(redirect_to=redirect_to),
         **client(),
     )
     if not row.created and not hidden:
-        raise ApiError(409, "user_already_exists", "A user with this email address has already been registered")
+        raise ApiError(409, "user_already_exists", f"A user with this {'email address' if email else 'phone number'} has already been registered")
     latchkey.deliverer.wake()
     signed_in = token_response(row, "password") if row.session_id else {}
     # The specification shows a new user without app metadata.

@@ -1,12 +1,14 @@
 """POST /token: signing in with a password, and trading a refresh token."""
 
+import base64
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 import structlog
 from flask import Blueprint, Response, jsonify, request
 
-from auth import schemas
+from auth import one_time, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
@@ -23,6 +25,11 @@ _SIGN_IN_REFUSALS = {
     "email_not_confirmed": "The email address is not confirmed yet",
     "phone_not_confirmed": "The phone number is not confirmed yet",
     "not_admin": "Only administrators may sign in here",
+}
+_CODE_REFUSALS = {
+    "flow_state_not_found": (400, "The authorization code is invalid, has expired, or was used before"),
+    "bad_code_verifier": (400, "The code verifier does not match the code challenge"),
+    "user_banned": (403, "This user is banned"),
 }
 _REFRESH_REFUSALS = {
     "refresh_token_not_found": "Invalid Refresh Token: the session has ended",
@@ -48,6 +55,7 @@ def _session_of_token() -> str:
 
 @blueprint.post("/token")
 @limited("login", unless=_grant_type_is_not("password"))
+@limited("verify", unless=_grant_type_is_not("pkce"))
 @limited("refresh", key=_session_of_token, unless=_grant_type_is_not("refresh_token"))
 def token() -> Response:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
@@ -56,7 +64,9 @@ def token() -> Response:
         return jsonify(_sign_in()[0])
     if grant_type == "refresh_token":
         return jsonify(_refresh())
-    raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password or refresh_token")
+    if grant_type == "pkce":
+        return jsonify(_exchange_code())
+    raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password, refresh_token or pkce")
 
 
 @blueprint.post("/login-admin")
@@ -118,3 +128,19 @@ def _refresh() -> dict[str, Any]:
     if state != "live":
         raise ApiError(400, state, _REFRESH_REFUSALS[state])
     return token_response(row, row.method, row.signed_in_at)
+
+
+def _exchange_code() -> dict[str, Any]:
+    body = read_body(schemas.PkceGrant())
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(body["code_verifier"].encode()).digest()).rstrip(b"=").decode()
+    row = latchkey.db.one(
+        "exchange_authorization_code",
+        code_hash=one_time.hash_token(body["auth_code"]),
+        code_challenge=challenge,
+        **client(),
+    )
+    state = row.state if row else "flow_state_not_found"
+    if state != "live":
+        status, msg = _CODE_REFUSALS[state]
+        raise ApiError(status, state, msg)
+    return token_response(row, row.method)

@@ -1,17 +1,16 @@
 """GET, PUT and DELETE /user: what users do with their own account."""
 
-import uuid
 from typing import Any
 
 from flask import Blueprint, Response, g, jsonify
 
-from auth import guard, schemas
+from auth import guard, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_attempts import password_attempt
 from auth.password_policy import check_strength
-from auth.wire import json_body, json_response, read_body
+from auth.wire import checked_redirect, json_body, json_response, read_body
 
 blueprint = Blueprint("user", __name__)
 
@@ -29,6 +28,10 @@ def get_user() -> Response:
     return json_response(row.user_object)
 
 
+def _changes_address() -> bool:
+    return not {"email", "phone"}.isdisjoint(json_body())
+
+
 @blueprint.put("/user")
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
@@ -36,29 +39,43 @@ def get_user() -> Response:
 def update_user() -> Response:
     """Change the caller's metadata and password at once, and make a new email or phone pending."""
     body = read_body(schemas.UserChange())
-    checked_hash, reauthenticated = None, False
-    if "password" in body or "current_password" in body:
+    email, phone, password = body.get("email"), body.get("phone"), body.get("password")
+    if phone:
+        outgoing.check_country(phone)
+    checked_hash, password_hash, reauthenticated = None, None, False
+    if email or phone or password is not None:
         known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
-        checked_hash = known.password_hash
-        reauthenticated = _is_reauthenticated(known, body)
-        if "password" in body:
-            _check_new_password(body, known, reauthenticated)
+        if password is not None:
+            check_strength(latchkey.settings, password, [known.email, known.phone], status=422)
+        if password is not None or email not in (None, known.email) or phone not in (None, known.phone):
+            # Before the new password is compared with the old one, which would let an old session try passwords.
+            reauthenticated = _reauthenticate(known, body)
+        if password is not None:
+            checked_hash, password_hash = known.password_hash, _new_hash(password, known.password_hash)
+    redirect_to = checked_redirect(body)
     row = guard.admit(
         latchkey.db.one(
             "update_user",
             reauthenticated=reauthenticated,
             user_metadata=body.get("data"),
-            password_hash=latchkey.passwords.hash(body["password"]) if "password" in body else None,
+            password_hash=password_hash,
             checked_password_hash=checked_hash,
-            email=body.get("email"),
-            phone=body.get("phone"),
-            message_id=str(uuid.uuid4()),
+            notice_id=outgoing.new_id(),
+            message_variables=outgoing.variables(),
+            email=email,
+            phone=phone,
+            redirect_to=redirect_to,
+            code_challenge=body.get("code_challenge"),
+            **_what_proves(email or "", "email_"),
+            **_what_proves(phone or "+", "phone_"),
             **guard.caller(),
         )
     )
     if row.state in _CHANGE_REFUSALS:
         status, msg = _CHANGE_REFUSALS[row.state]
         raise ApiError(status, row.state, msg)
+    if row.state in ("over_email_send_rate_limit", "over_sms_send_rate_limit"):
+        raise outgoing.over_quota(row.state, row.seconds_left)
     if row.state == "reauthentication_needed":
         raise _reauthentication_needed()
     latchkey.deliverer.wake()
@@ -71,43 +88,68 @@ def update_user() -> Response:
 def delete_user() -> Response:
     """Delete the caller and all that belongs to it."""
     body = read_body(schemas.Reauthentication())
-    reauthenticated = False
-    if "current_password" in body:
-        reauthenticated = _is_reauthenticated(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
+    reauthenticated = bool(body) and _reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
     row = guard.admit(latchkey.db.one("delete_user", reauthenticated=reauthenticated, **guard.caller()))
     if row.state == "reauthentication_needed":
         raise _reauthentication_needed()
     return jsonify(message="User deleted", timestamp=row.moment)
 
 
-def _changes_address() -> bool:
-    return not {"email", "phone"}.isdisjoint(json_body())
+def _reauthenticate(known: Any, body: dict[str, Any]) -> bool:
+    """Whether a session that is too old for what is sensitive was given what it needs: the current password, or a code.
 
-
-def _is_reauthenticated(known: Any, body: dict[str, Any]) -> bool:
-    """Whether the session is old enough to need the current password, and it was given. Raises `ApiError` for a wrong one."""
+    Raises `ApiError` where it was not. A younger session needs neither, and what it is given is not looked at.
+    """
     age = latchkey.settings.reauthentication_age
-    if age is None or known.session_age < age or "current_password" not in body:
+    if age is None or known.session_age < age:
         return False
-    with password_attempt(known.email, None if known.email else known.phone) as attempt:
-        if not attempt.check(body["current_password"]):
-            raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
-    latchkey.db.one("finish_password_attempt", email=known.email, phone=known.phone, network=g.network, is_stranger=attempt.is_stranger)
+    if "current_password" in body:
+        _check_current_password(body["current_password"], known)
+    elif "nonce" in body:
+        _spend_nonce(body["nonce"], known)
+    else:
+        raise _reauthentication_needed()
     return True
 
 
-def _check_new_password(body: dict[str, Any], known: Any, reauthenticated: bool) -> None:
-    check_strength(latchkey.settings, body["password"], [known.email, known.phone], status=422)
-    age = latchkey.settings.reauthentication_age
-    # Asked before the next check, which would otherwise let an old session try passwords.
-    if age is not None and known.session_age >= age and not reauthenticated:
-        raise _reauthentication_needed()
+def _check_current_password(password: str, known: Any) -> None:
+    with password_attempt(known.email, None if known.email else known.phone) as attempt:
+        if not attempt.check(password):
+            raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
+    latchkey.db.one(
+        "finish_password_attempt",
+        email=known.email,
+        phone=None if known.email else known.phone,
+        network=g.network,
+        is_stranger=attempt.is_stranger,
+    )
+
+
+def _spend_nonce(nonce: str, known: Any) -> None:
+    spent = latchkey.db.one(
+        "spend_reauthentication_code",
+        caller_id=guard.caller_id(),
+        email=known.email,
+        email_code_mac=latchkey.codes.mac(known.email, nonce) if known.email else None,
+        phone=known.phone,
+        phone_code_mac=latchkey.codes.mac(known.phone, nonce) if known.phone else None,
+    )
+    if spent is None:
+        raise ApiError(400, "reauthentication_not_valid", "The code is wrong or has expired", "nonce: must be the code that GET /reauthenticate sent")
+
+
+def _new_hash(password: str, password_hash: str | None) -> str:
     with latchkey.passwords.slot() as slot:
-        is_same = known.password_hash is not None and slot.check(body["password"], known.password_hash)
-    if is_same:
-        raise ApiError(422, "same_password", "The new password is the same as the old one", "password: must differ from the current one")
+        if password_hash is not None and slot.check(password, password_hash):
+            raise ApiError(422, "same_password", "The new password is the same as the old one", "password: must differ from the current one")
+        return slot.hash(password)
+
+
+def _what_proves(address: str, prefix: str) -> dict[str, Any]:
+    """Return what is sent to a new address, as parameters with a prefix; without an address nothing of it is used."""
+    return outgoing.secrets_for(address, link=not address.startswith("+"), prefix=prefix) | outgoing.quota(address, prefix)
 
 
 def _reauthentication_needed() -> ApiError:
-    details = "current_password: must be given, since this session is too old for this change without it"
+    details = "give current_password, or nonce with the code that GET /reauthenticate sends: this session is too old for this change"
     return ApiError(400, "reauthentication_needed", "This needs reauthentication", details)

@@ -1,40 +1,165 @@
-"""GET /verify: where the links in messages lead."""
+"""GET and POST /verify: where links lead, and where codes are typed in."""
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, jsonify, request
+from psycopg2.errors import UniqueViolation
 
-from auth import one_time, schemas
+from auth import one_time, outgoing, schemas
 from auth.context import latchkey
+from auth.errors import ApiError
 from auth.limits import limited
-from auth.redirects import with_fragment
+from auth.pages import page
+from auth.redirects import origin, with_fragment, with_query
 from auth.token_response import token_response
-from auth.wire import client, read_query
+from auth.wire import FORM, accepts_forms, client, read_body, read_query
 
 blueprint = Blueprint("verify", __name__)
 
-_EXPIRED = {"error": "access_denied", "error_code": "otp_expired", "error_description": "The link is invalid or has expired"}
+# What fetches a link to show a preview of it, and says so; the rest of them send what browsers send.
+_PREVIEW_BOTS = re.compile(
+    r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype|teams|embed|vkshare|safelinks"
+    r"|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat",
+    re.IGNORECASE,
+)
+_FAILURES = {
+    "otp_expired": "The link is invalid or has expired",
+    "user_banned": "This user is banned",
+    "email_exists": "A user with this email address has already been registered",
+    "phone_exists": "A user with this phone number has already been registered",
+}
+_DONE = {
+    "email_change": "The new email address is confirmed",
+    "email_restore": "The email address is restored; sign in again with a new password",
+}
 
 
 @blueprint.get("/verify")
 @limited("verify", unless=lambda: request.method == "HEAD")
-def verify() -> Response:
-    """Spend a link, and send the browser on to the application with tokens, or with what went wrong, in the fragment."""
+def verify_link() -> Response:
+    """Spend a link for a program; show a browser the page whose button does, so that scanners and previews spend nothing."""
     query = read_query(schemas.VerifyQuery())
-    target = latchkey.redirects.checked(query.get("redirect_to"))
-    # A HEAD request, which link scanners send, never has an effect.
-    if request.method == "HEAD":
-        return Response()
-    row = None
-    if query["type"] == "signup" and one_time.is_well_formed(query["token"]):
-        row = latchkey.db.one("verify_signup", token_hash=one_time.hash_token(query["token"]), **client())
+    token_hash = one_time.hash_token(query["token"])
+    if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
+        return _spend_and_redirect(query, token_hash)
+    link = None
+    if token_hash and query["type"] in one_time.PURPOSES:
+        link = latchkey.db.one("select_link", token_hash=token_hash, purposes=one_time.PURPOSES[query["type"]])
+    if link is None:
+        return page("link_dead.html", status=403)
+    return page("link.html", form_target=origin(_target(query, link.redirect_to)), link=link, query=query)
+
+
+@blueprint.post("/verify")
+@accepts_forms
+@limited("verify")
+def verify() -> Response:
+    """Spend a link or a code: for the page's form with a redirect, for a program with the token response."""
+    if request.mimetype == FORM:
+        # Another site must not sign its visitors in to a user of its choice.
+        if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            raise ApiError(403, "insufficient_permissions", "This form was sent by another site")
+        form = read_body(schemas.VerifyForm())
+        token_hash = one_time.hash_token(form["token"])
+        if form.get("action") == "decline":
+            declined = token_hash and latchkey.db.run("decline_signup", token_hash=token_hash)
+            return page("signup_declined.html") if declined else page("link_dead.html", status=403)
+        return _spend_and_redirect(form, token_hash)
+
+    body = read_body(schemas.Verification())
+    if body["type"] == "email_restore":
+        raise ApiError(400, "validation_failed", "The request is not valid", "type: email_restore is for the link's page alone")
+    if "token_hash" in body:
+        proof = {"token_hash": one_time.hash_token(body["token_hash"]), "target": None, "code_mac": None}
+    else:
+        address = body.get("email") or body["phone"]
+        proof = {"token_hash": None, "target": address, "code_mac": latchkey.codes.mac(address, body["token"])}
+    row, error_code = _spend(body["type"], proof, redirects=False)
     if row is None:
-        return _redirect(target, _EXPIRED)
+        status = 409 if error_code.endswith("_exists") else 403
+        raise ApiError(status, error_code, _FAILURES[error_code])
+    return jsonify(token_response(row, "otp"))
+
+
+def _is_program() -> bool:
+    """Whether a GET comes from a program that knows what it does: no browser, no scanner, no preview."""
+    headers = request.headers
+    if "text/html" in headers.get("Accept", "") or any(name.lower().startswith("sec-fetch-") for name in headers.keys()):  # noqa: SIM118
+        return False
+    if "Sec-Purpose" in headers or "Purpose" in headers or "X-Moz" in headers:
+        return False
+    return not _PREVIEW_BOTS.search(headers.get("User-Agent", ""))
+
+
+def _spend_and_redirect(query: Mapping[str, str], token_hash: bytes | None) -> Response:
+    link_type = query["type"]
+    row, error_code = None, "otp_expired"
+    if token_hash:
+        row, error_code = _spend(link_type, {"token_hash": token_hash, "target": None, "code_mac": None}, redirects=True)
+    target = _target(query, row.redirect_to if row else None)
+    if row is None:
+        return _redirect(with_fragment(target, {"error": "access_denied", "error_code": error_code, "error_description": _FAILURES[error_code]}))
+    if link_type in _DONE:
+        return _redirect(with_fragment(target, {"message": _DONE[link_type], "type": link_type}))
+    if row.authorization_code:
+        return _redirect(with_query(target, {"code": row.authorization_code}))
     tokens = token_response(row, "otp")
     del tokens["user"]
-    return _redirect(target, tokens | {"type": "signup"})
+    return _redirect(with_fragment(target, tokens | {"type": link_type}))
 
 
-def _redirect(target: str, parameters: Mapping[str, str | int]) -> Response:
+def _spend(link_type: str, proof: dict[str, Any], *, redirects: bool) -> tuple[Any, str]:
+    """Spend what was sent. Return the row of what has become of it, or None and the error_code."""
+    if link_type not in one_time.PURPOSES:
+        return None, "otp_expired"
+    purposes = one_time.PURPOSES[link_type]
+    try:
+        if link_type == "email_restore":
+            row = latchkey.db.one("restore_email", token_hash=proof["token_hash"])
+        elif link_type in one_time.CHANGES:
+            row = _spend_change(proof, purposes, signs_in=not redirects)
+        else:
+            row = latchkey.db.one(
+                "verify_address",
+                **proof,
+                purposes=purposes,
+                redirects=redirects,
+                authorization_code=one_time.new_token(),
+                authorization_code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
+                **client(),
+            )
+    except UniqueViolation as error:
+        return None, "phone_exists" if error.diag.constraint_name == "users_phone_key" else "email_exists"
+    latchkey.deliverer.wake()
+    if row is None:
+        return None, "otp_expired"
+    return (None, row.state) if row.state != "live" else (row, "")
+
+
+def _spend_change(proof: dict[str, Any], purposes: list[str], *, signs_in: bool) -> Any:
+    restore_token, notice_id = one_time.new_token(), outgoing.new_id()
+    return latchkey.db.one(
+        "verify_change",
+        **proof,
+        purposes=purposes,
+        signs_in=signs_in,
+        restore_id=outgoing.new_id(),
+        restore_hash=one_time.hash_token(restore_token),
+        restore_lifetime=one_time.RESTORE_LIFETIME,
+        notice_id=notice_id,
+        notice_secret=outgoing.sealed(notice_id, token=restore_token),
+        message_variables=outgoing.variables(),
+        **client(),
+    )
+
+
+def _target(query: Mapping[str, str], asked_for: str | None) -> str:
+    """Return where the browser goes: where the link says or, if that is not allowed, the site; else where it was asked for."""
+    return latchkey.redirects.checked(query.get("redirect_to") or asked_for)
+
+
+def _redirect(url: str) -> Response:
     # Without the usual page, which would repeat the tokens.
-    return Response(status=303, headers={"Location": with_fragment(target, parameters)})
+    return Response(status=303, headers={"Location": url})

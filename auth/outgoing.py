@@ -1,0 +1,88 @@
+"""What a statement needs in order to write a message: ids, the link and the code that it carries, and how many are allowed."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from flask import g, json, request
+from limits import RateLimitItem
+
+from auth import one_time
+from auth.context import latchkey
+from auth.errors import ApiError
+from auth.limits import refusal
+
+_MAX_LANGUAGES = 200
+
+
+def new_id() -> str:
+    """Return an id for a row that is yet to be written."""
+    return str(uuid.uuid4())
+
+
+def secrets_for(address: str, *, link: bool = True, code: bool = True, prefix: str = "") -> dict[str, Any]:
+    """Return a new link and code for an address, as parameters: ids, hashes, and both in the clear but sealed, for the message.
+
+    A phone is never sent a link.
+    """
+    message_id = new_id()
+    is_phone = address.startswith("+")
+    token = one_time.new_token() if link and not is_phone else None
+    digits = one_time.new_code() if code else None
+    parameters = {
+        "token_id": new_id(),
+        "code_mac": latchkey.codes.mac(address, digits) if digits else None,
+        "code_lifetime": one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME,
+        "message_id": message_id,
+        "message_secret": sealed(message_id, token=token, code=digits),
+    }
+    if link:
+        # Where a code goes alone, its row is good for as long as the code.
+        lifetime = one_time.SMS_CODE_LIFETIME if is_phone else one_time.LINK_LIFETIME
+        parameters |= {"token_hash": one_time.hash_token(token) if token else None, "link_lifetime": lifetime}
+    return {f"{prefix}{name}": value for name, value in parameters.items()}
+
+
+def sealed(message_id: str, **secrets: str | None) -> bytes:
+    """Return the secrets of a message as they wait in the outbox."""
+    return latchkey.sealer.seal(json.dumps({name: secret for name, secret in secrets.items() if secret}), message_id)
+
+
+def variables(**others: str | None) -> dict[str, str | None]:
+    """Return what a message may say of the request that caused it."""
+    return {"languages": request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES], "user_agent": g.get("user_agent")} | others
+
+
+def quota(address: str, prefix: str = "") -> dict[str, list[Any]]:
+    """Return the windows that a message to an address counts in, as parameters."""
+    settings = latchkey.settings
+    windows: list[tuple[str, RateLimitItem]] = []
+    if settings.rate_limits_enabled:
+        windows += [(f"message {address} {g.network}", limit) for limit in settings.rate_limit_messages]
+        windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
+        if address.startswith("+"):
+            windows.append(("sms", settings.rate_limit_sms_total))
+    return as_parameters(windows, prefix)
+
+
+def as_parameters(windows: Sequence[tuple[str, RateLimitItem]], prefix: str = "") -> dict[str, list[Any]]:
+    """Return windows as the arrays that `count_messages` takes; a key has one count for each length of window."""
+    return {
+        f"{prefix}quota_keys": [f"{key} {limit.get_expiry()}" for key, limit in windows],
+        f"{prefix}quota_amounts": [limit.amount for _, limit in windows],
+        f"{prefix}quota_seconds": [limit.get_expiry() for _, limit in windows],
+    }
+
+
+def over_quota(error_code: str, seconds: float) -> ApiError:
+    """Return the 429 for a message too many."""
+    error = refusal("Too many messages; try again later", seconds)
+    error.error_code = error_code
+    return error
+
+
+def check_country(phone: str) -> None:
+    """Refuse a number outside the countries that messages are sent to. Raises `ApiError`."""
+    countries = latchkey.settings.sms_countries
+    if countries and not phone.startswith(tuple(countries)):
+        raise ApiError(400, "validation_failed", "No messages are sent to this country", f"phone: must begin with {', '.join(countries)}")

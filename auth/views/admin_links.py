@@ -1,0 +1,92 @@
+"""POST /admin/generate_link and POST /admin/invite: links that administrators hand on, or have sent."""
+
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, json
+
+from auth import guard, one_time, outgoing, schemas
+from auth.context import latchkey
+from auth.errors import ApiError
+from auth.password_policy import check_strength
+from auth.wire import checked_redirect, json_response, read_body
+
+blueprint = Blueprint("admin_links", __name__)
+
+# These make the user when there is none.
+_CREATING = ("signup", "invite")
+
+
+@blueprint.post("/admin/generate_link")
+@guard.service_role
+def generate_link() -> Response:
+    """Make a link, and the code beside it, without sending them."""
+    body = read_body(schemas.NewLink())
+    settings = latchkey.settings
+    # Whether the mail goes to the old or the new address is the caller's to decide; what is confirmed is the new one.
+    purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
+    new_email = body["new_email"] if purpose == "email_change" else None
+    password_hash = None
+    if "password" in body and purpose in ("signup", "recovery"):
+        check_strength(settings, body["password"], [body["email"]], status=400)
+        password_hash = latchkey.passwords.hash(body["password"])
+    redirect_to = checked_redirect(body) or settings.site_url
+    token = one_time.new_token()
+    # An invitation is a link alone.
+    code = one_time.new_code() if purpose != "invite" else ""
+    row = latchkey.db.one(
+        "generate_link",
+        purpose=purpose,
+        email=body["email"],
+        new_email=new_email,
+        creates=purpose in _CREATING,
+        user_metadata=body["data"],
+        password_hash=password_hash,
+        token_id=outgoing.new_id(),
+        token_hash=one_time.hash_token(token),
+        link_lifetime=one_time.LINK_LIFETIME,
+        code_mac=latchkey.codes.mac(new_email or body["email"], code),
+        redirect_to=redirect_to,
+    )
+    if row is None:
+        raise ApiError(404, "user_not_found", "There is no user with this email address")
+    if row.is_taken:
+        raise ApiError(409, "email_exists", "A user with this email address has already been registered")
+    query = urlencode({"token": token, "type": purpose, "redirect_to": redirect_to})
+    link = {
+        "action_link": f"{settings.base_url}/verify?{query}",
+        "email_otp": code,
+        "hashed_token": token,
+        "verification_type": body["type"],
+        "redirect_to": redirect_to,
+    }
+    return json_response(json.dumps(json.loads(row.user_object) | link))
+
+
+@blueprint.post("/admin/invite")
+@blueprint.post("/invite")
+@guard.service_role
+def invite() -> Response:
+    """Invite somebody by mail."""
+    body = read_body(schemas.Invitation())
+    settings = latchkey.settings
+    email = body["email"]
+    redirect_to = checked_redirect(body)
+    secrets = outgoing.secrets_for(email, code=False) | {"link_lifetime": one_time.INVITATION_LIFETIME}
+    del secrets["code_mac"], secrets["code_lifetime"]
+    windows = [("invite", settings.rate_limit_invite), (f"invite {email}", settings.rate_limit_invite_per_address)]
+    row = latchkey.db.one(
+        "invite_user",
+        email=email,
+        user_metadata=body["data"],
+        app_metadata=body["options"].get("data", {}),
+        redirect_to=redirect_to,
+        message_variables=outgoing.variables(redirect_to=redirect_to),
+        **secrets,
+        **outgoing.as_parameters(windows if settings.rate_limits_enabled else []),
+    )
+    if row.state == "over_email_send_rate_limit":
+        raise outgoing.over_quota(row.state, row.seconds_left)
+    if row.state == "email_exists":
+        raise ApiError(409, "email_exists", "A user with this email address has already been registered")
+    latchkey.deliverer.wake()
+    return json_response(f'{{"user": {row.user_object}, "message_id": "{secrets["message_id"]}"}}')

@@ -1,0 +1,108 @@
+"""POST /magiclink, /otp, /recover and /resend, GET /reauthenticate: links and codes on request.
+
+Whoever asks need not be whom the message goes to: the answer never tells whether it was sent.
+"""
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from auth import guard, outgoing, schemas
+from auth.context import latchkey
+from auth.errors import ApiError
+from auth.limits import limited
+from auth.wire import checked_redirect, client, read_body
+
+blueprint = Blueprint("passwordless", __name__)
+
+
+@blueprint.post("/magiclink")
+@limited("recover")
+def magiclink() -> Response:
+    """Send a link that signs in."""
+    return _request("magiclink", read_body(schemas.Magiclink()))
+
+
+@blueprint.post("/otp")
+@limited("recover")
+def otp() -> Response:
+    """Send a code that signs in: by SMS, or by mail with a link beside it."""
+    body = read_body(schemas.Otp())
+    return _request("magiclink" if "email" in body else "sms", body)
+
+
+@blueprint.post("/recover")
+@limited("recover")
+def recover() -> Response:
+    """Send a link that signs in a user who has lost the password."""
+    return _request("recovery", read_body(schemas.Recover()))
+
+
+@blueprint.post("/resend")
+@limited("recover")
+def resend() -> Response:
+    """Send once more what confirms a sign-up or a new address."""
+    body = read_body(schemas.Resend())
+    return _request({"sms": "sms_signup"}.get(body["type"], body["type"]), body)
+
+
+@blueprint.get("/reauthenticate")
+@guard.access_token
+@limited("recover")
+def reauthenticate() -> Response:
+    """Send the caller a code that a session of some age needs for what is sensitive."""
+    known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
+    email = known.email if known.email_confirmed else None
+    phone = known.phone if known.phone_confirmed and not email else None
+    address = email or phone
+    if address is None:
+        raise ApiError(400, "validation_failed", "There is no confirmed address to send a code to")
+    secrets = outgoing.secrets_for(address, link=False)
+    row = guard.admit(
+        latchkey.db.one(
+            "request_reauthentication",
+            channel="email" if email else "sms",
+            address=address,
+            message_variables=outgoing.variables(),
+            **secrets,
+            **outgoing.quota(address),
+            **guard.caller(),
+        )
+    )
+    if row.seconds_left:
+        raise outgoing.over_quota("over_email_send_rate_limit" if email else "over_sms_send_rate_limit", row.seconds_left)
+    return _sent(secrets["message_id"])
+
+
+def _request(purpose: str, body: dict[str, Any]) -> Response:
+    settings = latchkey.settings
+    email, phone = body.get("email"), body.get("phone")
+    address = email or body["phone"]
+    if email and not settings.email_enabled:
+        raise ApiError(400, "email_provider_disabled", "Sign-in by email is disabled")
+    if phone and not settings.phone_enabled:
+        raise ApiError(400, "phone_provider_disabled", "Sign-in by phone is disabled")
+    if phone:
+        outgoing.check_country(phone)
+    redirect_to = checked_redirect(body)
+    secrets = outgoing.secrets_for(address)
+    latchkey.db.run(
+        "request_message",
+        **secrets,
+        **outgoing.quota(address),
+        purpose=purpose,
+        email=email,
+        phone=phone,
+        create_user=body.get("create_user", False) and not settings.disable_signup,
+        user_metadata=body.get("data", {}),
+        redirect_to=redirect_to,
+        code_challenge=body.get("code_challenge"),
+        message_variables=outgoing.variables(redirect_to=redirect_to),
+        user_agent=client()["user_agent"],
+    )
+    latchkey.deliverer.wake()
+    return _sent(secrets["message_id"])
+
+
+def _sent(message_id: str) -> Response:
+    return jsonify(message="If there is somebody to send it to, the message is on its way", message_id=message_id)
