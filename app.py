@@ -1,22 +1,22 @@
 """The application factory. Nothing is decided here."""
 
-import structlog
 from flask import Flask
 
 from auth import commands, errors, keys, limits, logs, settings, wire
 from auth.access_tokens import AccessTokens
 from auth.context import EXTENSION, Latchkey
-from auth.delivery.console import ConsoleSender
+from auth.delivery import commands as delivery_commands
 from auth.delivery.worker import Deliverer
 from auth.one_time import Codes
 from auth.passwords import Passwords
+from auth.providers.client import Provider
 from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
-from auth.views import admin_links, admin_users, introspect, passwordless, service, sessions, signup, token, user, verify
+from auth.views import admin_links, admin_users, dev_inbox, introspect, oauth, passwordless, service, sessions, signup, token, user, verify
 from sql import Database
 
-BLUEPRINTS = (service, signup, token, passwordless, verify, user, sessions, introspect, admin_users, admin_links)
+BLUEPRINTS = (service, signup, token, passwordless, oauth, verify, user, sessions, introspect, admin_users, admin_links, dev_inbox)
 
 
 def create_app(config: Settings | None = None) -> Flask:
@@ -32,6 +32,7 @@ def create_app(config: Settings | None = None) -> Flask:
     wire.register(app, config)
     limits.register(app, config)
     commands.register(app)
+    delivery_commands.register(app)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)
     return app
@@ -50,12 +51,9 @@ def _make_parts(config: Settings) -> Latchkey:
         "email_confirm_required": config.email_confirm_required,
         "phone_confirm_required": config.phone_confirm_required,
     }
-    # A connection for each request thread, and one for the delivery thread.
+    # A connection for each request thread, and one for the delivery threads, which need one for a moment now and then.
     db = Database(config.database_url, size=config.threads + 1, prepare=config.db_prepare, constants=constants)
     sealer = keys.Sealer(keys.derive(config.secret_key, "outbox"))
-    sender = ConsoleSender() if config.smtp_url == "console" or (config.smtp_url is None and config.is_local) else None
-    if sender is None:
-        structlog.get_logger().warning("messages_wait", reason="AUTH_SMTP_URL is not set and AUTH_BASE_URL is not local: nothing is sent")
     return Latchkey(
         settings=config,
         db=db,
@@ -65,5 +63,6 @@ def _make_parts(config: Settings) -> Latchkey:
         sealer=sealer,
         codes=Codes(config.secret_key),
         redirects=AllowList(config.site_url, config.redirect_allow_list),
-        deliverer=Deliverer(config, db, sealer, sender),
+        deliverer=Deliverer(config, db, sealer),
+        providers={name: Provider(name, provider, f"{config.base_url}/callback") for name, provider in config.providers.items()},
     )

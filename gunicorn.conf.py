@@ -26,7 +26,7 @@ except (_settings.SettingsError, OSError) as _error:
 bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded.bind}:{_loaded.port}"
 workers = _loaded.workers
 threads = _loaded.threads
-worker_class = "gthread"
+worker_class = "auth.gunicorn_worker.Worker"
 # Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is they who
 # close one: a request that crosses with our closing would be lost.
 keepalive = 75
@@ -36,6 +36,8 @@ graceful_timeout = 8
 # 24 KiB. The lower number of fields keeps what a connection may make us remember bounded.
 limit_request_field_size = 32_768
 limit_request_fields = 64
+# A URL of 2,048 characters, percent-encoded in a query beside a token, is longer than the 4,094 of the default.
+limit_request_line = 8190
 # No peer may set the scheme or the address of a request. AUTH_TRUSTED_PROXIES decides that, in the application.
 forwarded_allow_ips = ""
 # A second service would share the port unnoticed.
@@ -53,7 +55,6 @@ def on_starting(server) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     server.embedded_postgres = None
-    _say(f"State: {_loaded.state_dir} (secrets and signing keys{'' if _loaded.database_url else ', database'}). A backup needs all of it.")
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
     try:
@@ -73,6 +74,7 @@ def when_ready(server) -> None:
     if server.embedded_postgres:
         signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
         signal.setitimer(signal.ITIMER_REAL, 1, 1)
+    _say(f"State: {_loaded.state_dir} (secrets and signing keys{', database' if server.embedded_postgres else ''}). A backup needs all of it.")
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
 
 
@@ -92,7 +94,7 @@ def post_worker_init(worker) -> None:
         # A master kills the worker whose requests outlast the grace. One that was killed itself can't.
         if os.getppid() != worker.ppid:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(5)
+            signal.alarm(2)
         worker.handle_exit(number, frame)
 
     signal.signal(signal.SIGTERM, end)
@@ -103,6 +105,7 @@ def post_worker_init(worker) -> None:
 def on_exit(server) -> None:
     """Stop the embedded Postgres after the last worker; fail if it was gone before, so that a supervisor starts anew."""
     if server.embedded_postgres:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # the end that comes now is wanted; and Python forgets handlers before it ends
         died = server.embedded_postgres.has_died()
         server.embedded_postgres.stop()
         if died:
@@ -111,9 +114,10 @@ def on_exit(server) -> None:
 
 
 def _start_embedded_postgres(server) -> str:
-    connections = max(100, workers * threads + 20)
+    # Each worker may hold one for every thread and one for its deliveries; the rest is for people and their tools.
+    connections = max(100, workers * (threads + 1) + 20)
     server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
-    # on_exit isn't called when a worker can't start or the port is taken. Forked workers, who also come by here, can't stop it.
+    # on_exit isn't called when the port is taken or the schema can't be applied. In workers, which inherit this, it does nothing.
     atexit.register(server.embedded_postgres.stop)
     try:
         database_url = server.embedded_postgres.start()

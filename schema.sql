@@ -2,11 +2,13 @@
 -- applied last (see sql/__init__.py), in one transaction, and is safe to apply again.
 -- Plain PostgreSQL 14 or later; no extensions.
 --
--- Two laws that the statements in sql/*.sql rely on:
+-- Laws that the statements in sql/*.sql rely on:
 --   1. A session is inserted only by a statement that also updates (and so locks) its user's row.
 --   2. A statement that ends a user's sessions for good, or voids links, updates the user's row first and calls the function
 --      for it from RETURNING. The functions are VOLATILE: each query in them sees what was committed while the statement
 --      waited for the row, so that a session made at the same moment can't slip through.
+--   3. Rows are locked in one order, so that nothing waits in a circle: counts of messages and codes, then the user, then what
+--      belongs to it (deleting a user locks that last).
 
 -- Metadata travels in each access token, so its size is bounded where it is written. Domains, so that a value is refused by
 -- being given, whatever the statement then does with it: a sign-up for a known address must fail like any other.
@@ -47,7 +49,7 @@ CREATE TABLE IF NOT EXISTS users (
   made_by               text NOT NULL,
   created_at            timestamptz NOT NULL DEFAULT now(),
   updated_at            timestamptz NOT NULL DEFAULT now(),
-  CONSTRAINT users_made_by_check CHECK (made_by IN ('signup', 'admin', 'message', 'invite', 'link'))
+  CONSTRAINT users_made_by_check CHECK (made_by IN ('signup', 'admin', 'message', 'invite', 'link', 'oauth'))
 ) WITH (fillfactor = 80);
 -- For the administrators' listing: what it sorts by, and what it finds by prefix (in collation C a prefix is a range).
 CREATE INDEX IF NOT EXISTS users_created_at ON users (created_at, id);
@@ -133,6 +135,28 @@ CREATE TABLE IF NOT EXISTS authorization_codes (
   expires_at      timestamptz NOT NULL
 );
 CREATE INDEX IF NOT EXISTS authorization_codes_user_id ON authorization_codes (user_id);
+
+-- A sign-in with a provider that is under way: single use, for the browser that began it. `secrets` (nonce, PKCE verifier) are
+-- encrypted. One that links an identity to `user_id` has no browser until that person has agreed on a page of ours.
+CREATE TABLE IF NOT EXISTS oauth_flows (
+  id              uuid PRIMARY KEY,
+  state_hash      bytea NOT NULL CONSTRAINT oauth_flows_state_hash_key UNIQUE,
+  browser_hash    bytea,
+  provider        text NOT NULL,
+  secrets         bytea NOT NULL,
+  redirect_to     text,
+  code_challenge  text,
+  user_id         uuid REFERENCES users ON DELETE CASCADE,
+  session_id      uuid,
+  created_at      timestamptz NOT NULL DEFAULT now(),
+  expires_at      timestamptz NOT NULL
+);
+
+-- id_tokens that have signed somebody in, until they expire: each serves once.
+CREATE TABLE IF NOT EXISTS spent_id_tokens (
+  token_hash  bytea PRIMARY KEY,
+  expires_at  timestamptz NOT NULL
+);
 
 -- What is to be sent, written by the statement that makes it true. `secret` (the token of a link and a code, encrypted) is there
 -- while the message waits. Kind `none` sends nothing: it makes a request for an unknown address write as much as one for a known.
@@ -340,6 +364,13 @@ AS $$
   SELECT EXISTS (SELECT FROM ended)
 $$;
 
+-- How many identities a user has besides one, seen after the user's row is locked.
+CREATE OR REPLACE FUNCTION other_identities(owner uuid, one uuid) RETURNS bigint
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT count(*) FROM identities WHERE user_id = owner AND id <> one
+$$;
+
 -- Takes back the count of a try whose password was right, and no other (see begin_password_attempt).
 CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
   LANGUAGE sql VOLATILE
@@ -387,15 +418,20 @@ $$;
 
 -- Spends the link with this hash, if it is one of the purposes, and still good.
 CREATE OR REPLACE FUNCTION spend_link(hash bytea, purposes text[]) RETURNS SETOF one_time_tokens
-  LANGUAGE sql VOLATILE
+  LANGUAGE plpgsql VOLATILE
 AS $$
-  UPDATE one_time_tokens AS token
-     SET spent_at = now()
-   WHERE token.token_hash = hash AND token.purpose = ANY (purposes) AND token.spent_at IS NULL AND token.expires_at > now()
-     AND 3 > (SELECT count(*)
-                FROM one_time_tokens AS newer
-               WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.created_at > token.created_at)
-  RETURNING token.*
+BEGIN
+  PERFORM account.id FROM users AS account JOIN one_time_tokens AS token ON token.user_id = account.id WHERE token.token_hash = hash
+      FOR UPDATE OF account;
+  RETURN QUERY
+    UPDATE one_time_tokens AS token
+       SET spent_at = now()
+     WHERE token.token_hash = hash AND token.purpose = ANY (purposes) AND token.spent_at IS NULL AND token.expires_at > now()
+       AND 3 > (SELECT count(*)
+                  FROM one_time_tokens AS newer
+                 WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.created_at > token.created_at)
+    RETURNING token.*;
+END
 $$;
 
 -- Tries a code that was sent to an address, for one of the purposes, and spends it when it is right. Each try is counted before
@@ -407,6 +443,11 @@ BEGIN
   IF mac IS NULL OR (SELECT count FROM count_up('code ' || address, 86400)) > 20 THEN
     RETURN;
   END IF;
+  PERFORM account.id
+     FROM users AS account
+    WHERE account.id IN (SELECT token.user_id FROM one_time_tokens AS token WHERE token.target = address AND token.code_mac IS NOT NULL)
+    ORDER BY account.id
+      FOR UPDATE;
   RETURN QUERY
     WITH tried AS (
       UPDATE one_time_tokens AS token

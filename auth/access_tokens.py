@@ -25,8 +25,17 @@ TYPE = "at+jwt"
 ALGORITHMS = ("ES256", "EdDSA", "RS256")
 # How many verified tokens a worker remembers: each takes its length, mostly 1 KiB and 24 KiB at most.
 REMEMBERED = 2048
+# The first second that a Postgres timestamp of four digits for the year does not reach.
+_END_OF_CALENDAR = 253_402_300_800
 # RFC 7638, section 3.2: the members that make a key's thumbprint, in this order.
 _THUMBPRINT_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
+
+
+class _Utf8Encoder(json.JSONEncoder):
+    """JSON in UTF-8 as it is: escaped, metadata in most of the world's scripts would make a token twice or thrice as long."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs | {"ensure_ascii": False})
 
 
 class InvalidAccessToken(Exception):
@@ -90,7 +99,7 @@ class AccessTokens:
         }
         key = self._signing_key
         headers = {"typ": TYPE} | ({"kid": key.kid} if key.kid else {})
-        return jwt.encode(claims, key.signing_key, key.algorithm, headers)
+        return jwt.encode(claims, key.signing_key, key.algorithm, headers, json_encoder=_Utf8Encoder)
 
     def _verify(self, token: str) -> Caller:
         """Return whom the token speaks for.
@@ -99,7 +108,10 @@ class AccessTokens:
         """
         claims = self.claims(token)
         try:
-            return Caller(str(uuid.UUID(claims["sub"])), str(uuid.UUID(claims["session_id"])), int(claims["exp"]))
+            caller = Caller(str(uuid.UUID(claims["sub"])), str(uuid.UUID(claims["session_id"])), int(claims["exp"]))
+            if not 0 <= caller.expires_at < _END_OF_CALENDAR:
+                raise ValueError
+            return caller
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error
 

@@ -1,5 +1,6 @@
 """What a request works with: the parts of the application that serves it, made once by `create_app`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -11,6 +12,7 @@ from auth.delivery.worker import Deliverer
 from auth.keys import Sealer
 from auth.one_time import Codes
 from auth.passwords import Passwords
+from auth.providers.client import Provider
 from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
@@ -32,6 +34,7 @@ class Latchkey:
     codes: Codes
     redirects: AllowList
     deliverer: Deliverer
+    providers: Mapping[str, Provider]
 
 
 latchkey = cast(Latchkey, LocalProxy(lambda: current_app.extensions[EXTENSION]))

@@ -187,10 +187,10 @@ class EmbeddedPostgres:
                 self.opened.append(directory)
 
     def _initialise(self, programs: Path) -> None:
-        # In a directory of another name, so that one which a crash left half made is never taken for a database.
-        draft = self.state_dir / "postgres.new"
-        shutil.rmtree(draft, ignore_errors=True)
-        self._make_private(draft)
+        # Under a name of its own, so that what a crash leaves half made is never taken for a database.
+        for left in self.state_dir.glob("postgres.new-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        draft = self._make_private_directory(prefix="postgres.new-", parent=self.state_dir)
         # The built-in locale knows the letters of all languages, and sorts and folds them alike on every machine.
         locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         sync = ["--no-sync"] if self._options.get("fsync") == "off" else []
@@ -243,9 +243,7 @@ class EmbeddedPostgres:
         # Postgres and libpq take a comma for the start of a second directory.
         if len(os.fsencode(self._data / f".s.PGSQL.{_PORT}")) <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
             return self._data
-        directory = Path(tempfile.mkdtemp(prefix="latchkey-")).resolve()
-        self._make_private(directory)
-        return directory
+        return self._make_private_directory(prefix="latchkey-").resolve()
 
     def _launch(self, programs: Path) -> None:
         self.bound_log()
@@ -272,10 +270,11 @@ class EmbeddedPostgres:
             return False
         return len(lines) > 7 and lines[0] == str(pid) and lines[7].strip() == "ready"
 
-    def _make_private(self, directory: Path) -> None:
-        directory.mkdir(mode=0o700, exist_ok=True)
+    def _make_private_directory(self, prefix: str, parent: Path | None = None) -> Path:
+        directory = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         if self._account:
             os.chown(directory, self._account.pw_uid, self._account.pw_gid)
+        return directory
 
     def _as_account(self) -> dict:
         """Return how to start one of the programs: what it may see, who it is, and how it learns of our end."""

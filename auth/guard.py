@@ -5,18 +5,24 @@ import hmac
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import g, request
 from flask.typing import ResponseReturnValue
 
+from auth import networks
 from auth.access_tokens import Caller, InvalidAccessToken
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.settings import is_loopback
 
 View = Callable[..., ResponseReturnValue]
 
 # RFC 6750, section 2.1, without the "=" that would give one token several spellings.
 _BEARER = re.compile(r"Bearer +([A-Za-z0-9\-._~+/]+)", re.IGNORECASE)
+
+# As Werkzeug spells them; beside X-Forwarded-….
+_FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via"}
 
 # What `caller_state` answers beside `live`: status and msg. No row at all: the user is deleted.
 _REFUSALS = {
@@ -71,6 +77,22 @@ def service_role(view: View) -> View:
     return guarded
 
 
+def developer(view: View) -> View:
+    """Let in, with `AUTH_DEV_INBOX`, who is on this machine, where the service is for this machine alone; else the service role key."""
+    by_key = service_role(view)
+
+    @functools.wraps(view)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if not latchkey.settings.dev_inbox:
+            raise ApiError(404, "not_found", "There is nothing at this path")
+        if latchkey.settings.is_local and _is_on_this_machine():
+            g.caller = None
+            return view(*args, **kwargs)
+        return by_key(*args, **kwargs)
+
+    return guarded
+
+
 def caller() -> dict[str, str | int]:
     """Return the caller as parameters for a statement that asks for `caller_state`."""
     known: Caller = g.caller
@@ -98,6 +120,8 @@ def admit(row: Any) -> Any:
 
 def _bearer_token() -> str:
     authorization = _single_header("Authorization")
+    if not authorization and _single_header("apikey"):
+        raise ApiError(401, "bad_jwt", "The service role key is invalid")
     if not authorization:
         raise ApiError(401, "no_authorization", "This request needs a bearer token", "Authorization: must be Bearer <token>")
     match = _BEARER.fullmatch(authorization)
@@ -128,3 +152,15 @@ def _has_service_role_key() -> bool:
     # Every pair is compared, so that the time tells nothing of which one matched.
     matches = [hmac.compare_digest(key.encode(), value.encode()) for key in latchkey.settings.service_role_key for value in sent]
     return any(matches)
+
+
+def _is_on_this_machine() -> bool:
+    """Whether the request comes straight from this machine, to a name of this machine.
+
+    A proxy on this machine asks for anybody; and a page of another site can make a browser ask by a name of its own that leads
+    here (DNS rebinding).
+    """
+    if any(name.startswith("X-Forwarded-") or name in _FORWARDING_HEADERS for name, _ in request.headers):
+        return False
+    peer = networks.parse(request.remote_addr or "")
+    return peer is not None and peer.is_loopback and is_loopback(urlsplit(f"//{request.host}").hostname or "")

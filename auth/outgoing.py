@@ -1,8 +1,9 @@
 """What a statement needs in order to write a message: ids, the link and the code that it carries, and how many are allowed."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import g, json, request
 from limits import RateLimitItem
@@ -18,6 +19,11 @@ _MAX_LANGUAGES = 200
 def new_id() -> str:
     """Return an id for a row that is yet to be written."""
     return str(uuid.uuid4())
+
+
+def own_url(path: str, parameters: Mapping[str, str]) -> str:
+    """Return an address of this service."""
+    return f"{latchkey.settings.base_url}/{path}?{urlencode(parameters)}"
 
 
 def secrets_for(address: str, *, link: bool = True, code: bool = True, prefix: str = "") -> dict[str, Any]:

@@ -1,198 +1,33 @@
-"""What requests may say: marshmallow schemas, and the strict field types that they share.
+"""What requests may say: a marshmallow schema for each body and query.
 
-Unknown members are ignored, `null` means absent, and nothing is converted: "true", 1 and "on" are no booleans here.
+Unknown members are ignored, and `null` means absent.
 """
 
-import math
-import re
-import uuid
-from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
-from marshmallow.fields import Field, Nested
+from marshmallow.fields import Nested
 
-from auth import addresses, one_time, passwords
-
-# Characters. Longer than any token or address that this service makes or takes.
-MAX_TEXT = 2048
-# Postgres' OFFSET is a bigint.
-MAX_PAGE = 2**31
-PAGE_SIZE = 20
-MAX_PAGE_SIZE = 100
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_LONGEST_BAN = 1000 * 366 * 86_400
-_ROLE = re.compile(r"[a-z][a-z0-9_]{0,31}")
-_RESERVED_ROLES = {"service_role", "supabase_admin", "anon", "postgres"}
-
-
-class Text(Field):
-    """A string of bounded length."""
-
-    most = MAX_TEXT
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        if not isinstance(value, str):
-            raise ValidationError("must be a string")
-        if len(value) > self.most:
-            raise ValidationError(f"must be at most {self.most} characters")
-        return value
-
-
-class LongText(Text):
-    """A string as long as an access token may be."""
-
-    most = 64 * 1024
-
-
-class Flag(Field):
-    """true or false."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
-        if not isinstance(value, bool):
-            raise ValidationError("must be true or false")
-        return value
-
-
-class Email(Text):
-    """An email address, in its canonical form from here on."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        try:
-            return addresses.canonical_email(super()._deserialize(value, attr, data, **kwargs))
-        except addresses.InvalidAddress as error:
-            raise ValidationError(str(error)) from None
-
-
-class Phone(Text):
-    """A phone number, in E.164 from here on."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        try:
-            return addresses.canonical_phone(super()._deserialize(value, attr, data, **kwargs))
-        except addresses.InvalidAddress as error:
-            raise ValidationError(str(error)) from None
-
-
-class Password(Field):
-    """A password in NFC, of at most 1,024 bytes; whether it is strong enough is not asked here."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        # Measured first: normalizing a megabyte is work.
-        if not isinstance(value, str) or len(value) > passwords.MAX_BYTES:
-            raise ValidationError(f"must be a string of at most {passwords.MAX_BYTES} bytes")
-        password = passwords.normalize(value)
-        if len(password.encode()) > passwords.MAX_BYTES:
-            raise ValidationError(f"must be a string of at most {passwords.MAX_BYTES} bytes")
-        return password
-
-
-class Metadata(Field):
-    """A JSON object. Its size is bounded by the database's domain, which sees what a merge makes of it."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise ValidationError("must be an object")
-        return value
-
-
-class Role(Text):
-    """A role that a user may have."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        role = super()._deserialize(value, attr, data, **kwargs)
-        if not _ROLE.fullmatch(role) or role in _RESERVED_ROLES:
-            raise ValidationError("must be a lower-case word, and none of " + ", ".join(sorted(_RESERVED_ROLES)))
-        return role
-
-
-class Timestamp(Field):
-    """An ISO 8601 timestamp with a time zone, in UTC from here on."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
-        problem = ValidationError("must be an ISO 8601 timestamp with a time zone")
-        if not isinstance(value, str) or len(value) > MAX_TEXT:
-            raise problem
-        try:
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is None:
-                raise problem
-            return moment.astimezone(UTC)
-        # At the ends of the calendar an offset leads out of it.
-        except (ValueError, OverflowError):
-            raise problem from None
-
-
-class BanDuration(Field):
-    """`24h`, `1h30m`, `permanent`, `none` or null; a number of seconds from here on, infinite or 0."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(allow_none=True, **kwargs)
-
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        return super().deserialize("none" if value is None else value, attr, data, **kwargs)
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
-        if value in ("permanent", "none"):
-            return math.inf if value == "permanent" else 0.0
-        # [0-9], not \d, which has the digits of other scripts too; and a ceiling, since an interval overflows.
-        if not isinstance(value, str) or len(value) > MAX_TEXT or not re.fullmatch(r"([0-9]{1,12}(ms|[smhdw]))+", value):
-            raise ValidationError("must be numbers with a unit of ms s m h d w, such as 24h, or permanent, or null")
-        seconds = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(ms|[smhdw])", value))
-        if not 0 < seconds <= _LONGEST_BAN:
-            raise ValidationError("must be more than nothing and at most 1000 years; permanent is longer")
-        return seconds
-
-
-class CodeChallenge(Text):
-    """The SHA-256 of a code verifier in base64url (RFC 7636, section 4.2)."""
-
-    form = re.compile(r"[A-Za-z0-9_-]{43}")
-    problem = "must be the SHA-256 of the verifier in base64url, 43 characters"
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        text = super()._deserialize(value, attr, data, **kwargs)
-        if not self.form.fullmatch(text):
-            raise ValidationError(self.problem)
-        return text
-
-
-class CodeVerifier(CodeChallenge):
-    """A code verifier (RFC 7636, section 4.1)."""
-
-    form = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
-    problem = "must be 43 to 128 letters, digits or -._~"
-
-
-class Choice(Text):
-    """One of a few strings."""
-
-    def __init__(self, *choices: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.choices = choices
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        text = super()._deserialize(value, attr, data, **kwargs)
-        if text not in self.choices:
-            raise ValidationError("must be one of " + ", ".join(self.choices))
-        return text
-
-
-class PageNumber(Field):
-    """A positive integer of a query; empty means the default, and more than `most` counts as `most`."""
-
-    def __init__(self, *, default: int, most: int, **kwargs: Any) -> None:
-        super().__init__(load_default=default, **kwargs)
-        self.default = default
-        self.most = most
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
-        if value == "":
-            return self.default
-        # [0-9]: int() also takes other scripts' digits, signs, spaces and underscores.
-        if not re.fullmatch(r"[0-9]{1,20}", value) or int(value) < 1:
-            raise ValidationError("must be a whole number of at least 1")
-        return min(int(value), self.most)
+from auth import one_time
+from auth.fields import (
+    MAX_PAGE,
+    MAX_PAGE_SIZE,
+    PAGE_SIZE,
+    BanDuration,
+    Choice,
+    CodeChallenge,
+    CodeVerifier,
+    Email,
+    Flag,
+    LongText,
+    Metadata,
+    PageNumber,
+    Password,
+    Phone,
+    Role,
+    Text,
+    Timestamp,
+)
 
 
 class Input(Schema):
@@ -278,6 +113,31 @@ class PasswordGrant(Addressed):
 class PkceGrant(Input):
     auth_code = Text(required=True)
     code_verifier = CodeVerifier(required=True)
+
+
+class IdTokenGrant(Input):
+    provider = Text(required=True)
+    id_token = LongText(required=True)
+    nonce = Text()
+
+
+class AuthorizeQuery(Challenged):
+    provider = Text(required=True)
+    scopes = Text()
+    skip_http_redirect = Text()
+    nonce = Text()
+
+
+class CallbackQuery(Input):
+    state = Text()
+    code = LongText()
+    error = Text()
+    iss = Text()
+    user = LongText()
+
+
+class LinkingForm(Input):
+    flow = Text(required=True)
 
 
 class RefreshGrant(Input):
@@ -395,11 +255,3 @@ class UsersQuery(PageQuery):
 
 class Introspection(Input):
     token = LongText(required=True)
-
-
-def is_uuid(text: str) -> bool:
-    """Whether a path's id is a UUID in its canonical form; another names nothing."""
-    try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False

@@ -21,14 +21,15 @@ from limits import RateLimitItem
 from marshmallow import ValidationError
 from marshmallow.validate import Length, OneOf, Range, Regexp
 
-from auth import state
+from auth import redirects, setting_checks, state
+from auth.delivery import settings as delivery_settings
+from auth.providers.settings import PROVIDER_PREFIX, ProviderSettings, read_providers
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
 # Kubernetes and Docker links put the address of every service that they know into each container's environment: for one
 # that is called "auth" these names, which nobody set as settings.
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
-_JWK_SETS = "a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -88,7 +89,18 @@ class Settings:
     trusted_proxies: int
     cors_origins: tuple[str, ...]
     smtp_url: str | None
+    mail_from: str
+    mail_templates: Path | None
+    sms_provider: str | None
     sms_countries: tuple[str, ...]
+    twilio_account_sid: str
+    twilio_auth_token: str
+    twilio_from: str
+    twilio_api_url: str
+    sms_webhook_url: str
+    sms_webhook_secret: str
+    dev_inbox: bool
+    providers: Mapping[str, ProviderSettings]
     deliver: bool
     db_prepare: bool
     log_format: str
@@ -111,7 +123,7 @@ def name_of(field: str) -> str:
 
 def names() -> list[str]:
     """Return the variables there are, in the order of `Settings`."""
-    return [name_of(field.name) for field in dataclasses.fields(Settings)]
+    return [name_of(field.name) for field in dataclasses.fields(Settings) if field.name != "providers"]
 
 
 def is_loopback(host: str) -> bool:
@@ -129,7 +141,8 @@ def load(dotenv: str | Path = ".env") -> Settings:
     """
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
-    values = _read(env)
+    environment = {**dotenv_values(dotenv), **os.environ}
+    values = _read(env) | {"providers": read_providers(env, environment)}
     try:
         env.seal()
     except EnvValidationError as error:
@@ -137,11 +150,13 @@ def load(dotenv: str | Path = ".env") -> Settings:
         messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
         lines = [f"{name}: {' '.join(str(text) for text in texts)}" for name, texts in sorted(messages.items())]
         raise SettingsError("\n".join(lines)) from None
-    _warn_of_unknown({**dotenv_values(dotenv), **os.environ})
+    _warn_of_unknown(environment)
 
     values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
     for field in ("site_url", "jwt_issuer"):
         values[field] = values[field] or values["base_url"]
+    if lines := delivery_settings.problems(values, is_local=is_loopback(urlsplit(values["base_url"]).hostname or "")):
+        raise SettingsError("\n".join(lines))
     directory = values["state_dir"] = Path(values["state_dir"]).resolve()
     for field in ("secret_key", "service_role_key"):
         values[field] = values[field] or (state.kept_secret(directory, field),)
@@ -152,19 +167,19 @@ def load(dotenv: str | Path = ".env") -> Settings:
 def _read(env: Env) -> dict:
     """Parse every variable; what is wrong is collected in `env`, to be reported together by its `seal`."""
     return {
-        "database_url": env.str("DATABASE_URL", "", validate=_postgres_url),
+        "database_url": env.str("DATABASE_URL", "", validate=setting_checks.postgres_url),
         "port": env.int("PORT", 8000, validate=Range(1, 65535)),
         "bind": env.str("AUTH_BIND", "127.0.0.1", validate=Length(min=1)),
         "workers": env.int("AUTH_WORKERS", _cores(), validate=Range(1, 256)),
         "threads": env.int("AUTH_THREADS", 16, validate=Range(4, 256)),
         "state_dir": env.str("AUTH_STATE_DIR", "var", validate=Length(min=1)),
-        "base_url": env.str("AUTH_BASE_URL", "", validate=_http_url),
-        "site_url": env.str("AUTH_SITE_URL", "", validate=_http_url),
-        "redirect_allow_list": tuple(env.list("AUTH_REDIRECT_ALLOW_LIST", []) or ()),
+        "base_url": env.str("AUTH_BASE_URL", "", validate=setting_checks.http_url),
+        "site_url": env.str("AUTH_SITE_URL", "", validate=_site_url),
+        "redirect_allow_list": tuple(env.list("AUTH_REDIRECT_ALLOW_LIST", [], subcast=str.strip, validate=_redirect_patterns) or ()),
         "secret_key": _secrets(env, "AUTH_SECRET_KEY"),
         "service_role_key": _secrets(env, "AUTH_SERVICE_ROLE_KEY"),
-        "jwt_keys": env.str("AUTH_JWT_KEYS", "", validate=_jwk_set),
-        "jwt_secret": env.str("AUTH_JWT_SECRET", None, validate=_at_least_32_bytes),
+        "jwt_keys": env.str("AUTH_JWT_KEYS", "", validate=setting_checks.jwk_set),
+        "jwt_secret": env.str("AUTH_JWT_SECRET", None, validate=setting_checks.at_least_32_bytes),
         "jwt_issuer": env.str("AUTH_JWT_ISSUER", ""),
         "jwt_audience": env.str("AUTH_JWT_AUDIENCE", "authenticated", validate=Length(min=1)),
         "access_token_lifetime": env.int("AUTH_ACCESS_TOKEN_LIFETIME", 3600, validate=Range(30, 86_400)),
@@ -207,9 +222,8 @@ def _read(env: Env) -> dict:
         "rate_limit_user_changes": _rate_limit(env, "AUTH_RATE_LIMIT_USER_CHANGES", "30 per 5 minutes"),
         "rate_limit_address_changes": _rate_limit(env, "AUTH_RATE_LIMIT_ADDRESS_CHANGES", "5 per hour"),
         "trusted_proxies": env.int("AUTH_TRUSTED_PROXIES", 0, validate=Range(0, 10)),
-        "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"]) or ()),
-        "smtp_url": env.str("AUTH_SMTP_URL", None, validate=OneOf(["console"], error="Must be console.")),
-        "sms_countries": tuple(env.list("AUTH_SMS_COUNTRIES", [], validate=_each(Regexp(r"\+[0-9]{1,4}\Z", error="Must be prefixes such as +1,+49."))) or ()),
+        "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"], subcast=str.strip, validate=_each(_origin)) or ()),
+        **delivery_settings.read(env),
         "deliver": env.bool("AUTH_DELIVER", True),
         "db_prepare": env.bool("AUTH_DB_PREPARE", True),
         "log_format": env.str("AUTH_LOG_FORMAT", "", validate=OneOf(["", "text", "json"], error="Must be text or json.")),
@@ -224,11 +238,11 @@ def _cores() -> int:
 
 def _secrets(env: Env, name: str) -> tuple[str, ...]:
     """Read `new,old`: the first one is used, all are accepted."""
-    return tuple(env.list(name, [], validate=_each(Length(min=32, error="Must be at least 32 characters."))) or ())
+    return tuple(env.list(name, [], subcast=str.strip, validate=_each(Length(min=32, error="Must be at least 32 characters."))) or ())
 
 
 def _names_among(env: Env, name: str, allowed: Collection[str]) -> tuple[str, ...]:
-    chosen = env.list(name, list(allowed), validate=_each(OneOf(allowed, error="Must be among {choices}."))) or []
+    chosen = env.list(name, list(allowed), subcast=str.strip, validate=_each(OneOf(allowed, error="Must be among {choices}."))) or []
     return tuple(choice for choice in allowed if choice in chosen)
 
 
@@ -268,6 +282,26 @@ def _one_limit(value: str) -> None:
         raise ValidationError("Must be a rate limit such as 30 per 5 minutes.") from None
 
 
+def _redirect_patterns(values: Collection[str]) -> None:
+    for value in values:
+        try:
+            redirects.parse_pattern(value)
+        except redirects.InvalidUrl as error:
+            raise ValidationError(f"Must be URLs or patterns: {error}.") from None
+
+
+def _site_url(value: str) -> None:
+    setting_checks.http_url(value)
+    if value:
+        _redirect_patterns([value])
+
+
+def _origin(value: str) -> None:
+    """Flask-CORS takes what looks like a pattern for an unanchored regular expression, so that only whole origins are let in."""
+    if value != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", value):
+        raise ValidationError("Must be * or origins such as https://app.example.com.")
+
+
 def _each(check: Callable) -> Callable[[Collection[str]], None]:
     def validate(values: Collection[str]) -> None:
         for value in values:
@@ -276,36 +310,10 @@ def _each(check: Callable) -> Callable[[Collection[str]], None]:
     return validate
 
 
-def _at_least_32_bytes(value: str) -> None:
-    if len(value.encode()) < 32:
-        raise ValidationError("Must be at least 32 bytes.")
-
-
-def _postgres_url(value: str) -> None:
-    if value and not value.startswith(("postgresql://", "postgres://")):
-        raise ValidationError("Must be a URL such as postgresql://user:password@host/database.")
-
-
-def _http_url(value: str) -> None:
-    parts = urlsplit(value)
-    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username):
-        raise ValidationError("Must be an http or https URL without user, query and fragment.")
-
-
-def _jwk_set(value: str) -> None:
-    from auth import access_tokens
-
-    if value:
-        try:
-            access_tokens.parse_jwk_set(value)
-        except (ValueError, OSError) as error:
-            raise ValidationError(f"Must be {_JWK_SETS} ({error}).") from None
-
-
 def _warn_of_unknown(environment: Mapping[str, str | None]) -> None:
     known = names()
     for name in sorted(set(environment) - set(known)):
-        if name.startswith("AUTH_") and not _INJECTED_BY_PLATFORMS.fullmatch(name):
+        if name.startswith("AUTH_") and not name.startswith(PROVIDER_PREFIX) and not _INJECTED_BY_PLATFORMS.fullmatch(name):
             nearest = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             warnings.warn(f"{name} is not a setting{hint}", stacklevel=3)

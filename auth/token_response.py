@@ -1,10 +1,30 @@
-"""The token response, RFC 6749, section 5.1: what every way to sign in ends with."""
+"""What every way to sign in ends with: the token response (RFC 6749, section 5.1), or a redirect that carries as much."""
 
 from typing import Any
 
-from flask import json
+from flask import Response, json
 
 from auth.context import latchkey
+from auth.redirects import with_fragment, with_query
+
+
+def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | None = None) -> Response:
+    """Send a browser on with what it is to have: tokens in the fragment or, where it asked with a code_challenge, a code."""
+    if row.authorization_code:
+        return see_other(with_query(target, {"code": row.authorization_code}))
+    tokens = token_response(row, method)
+    del tokens["user"]
+    return see_other(with_fragment(target, tokens | ({"type": link_type} if link_type else {})))
+
+
+def redirect_with_error(target: str, error: str, error_code: str, description: str) -> Response:
+    """Send a browser on with what went wrong, in the fragment."""
+    return see_other(with_fragment(target, {"error": error, "error_code": error_code, "error_description": description}))
+
+
+def see_other(url: str) -> Response:
+    """Return a redirect, without the usual page, which would repeat the tokens."""
+    return Response(status=303, headers={"Location": url})
 
 
 def token_response(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:

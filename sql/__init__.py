@@ -115,17 +115,17 @@ class Database:
         # How many statements were run, for those who measure.
         self.statements_run = 0
 
-    def one(self, name: str, **parameters: Any) -> Any:
+    def one(self, name: str, /, **parameters: Any) -> Any:
         """Return the one row, a named tuple, or None."""
         with self._run(name, parameters) as cursor:
             return cursor.fetchone()
 
-    def all(self, name: str, **parameters: Any) -> list[Any]:
+    def all(self, name: str, /, **parameters: Any) -> list[Any]:
         """Return all rows, as named tuples."""
         with self._run(name, parameters) as cursor:
             return cursor.fetchall()
 
-    def run(self, name: str, **parameters: Any) -> int:
+    def run(self, name: str, /, **parameters: Any) -> int:
         """Return how many rows were affected."""
         with self._run(name, parameters) as cursor:
             return cursor.rowcount

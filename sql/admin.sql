@@ -54,12 +54,14 @@ WITH changed AS (
                              WHEN :email <> coalesce(account.email, '') THEN false
                              ELSE account.email_proved END,
          new_email = CASE WHEN :email <> coalesce(account.email, '') THEN NULL ELSE account.new_email END,
+         email_change_sent_at = CASE WHEN :email <> coalesce(account.email, '') THEN NULL ELSE account.email_change_sent_at END,
          phone = coalesce(:phone, account.phone),
          phone_confirmed_at = CASE WHEN :sets_phone_confirmed THEN :phone_confirmed_at
                                    WHEN :phone_confirm THEN now()
                                    WHEN :phone <> coalesce(account.phone, '') THEN NULL
                                    ELSE account.phone_confirmed_at END,
          new_phone = CASE WHEN :phone <> coalesce(account.phone, '') THEN NULL ELSE account.new_phone END,
+         phone_change_sent_at = CASE WHEN :phone <> coalesce(account.phone, '') THEN NULL ELSE account.phone_change_sent_at END,
          password_hash = coalesce(:password_hash, account.password_hash),
          role = coalesce(:role, account.role),
          admin_since = CASE WHEN coalesce(:role, account.role) = 'admin' THEN coalesce(account.admin_since, now()) END,

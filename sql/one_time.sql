@@ -92,13 +92,13 @@ WITH caller AS (
 )
 SELECT verdict.state, verdict.seconds_left FROM verdict;
 
--- name: spend_reauthentication_code(caller_id uuid, email text, email_code_mac bytea, phone text, phone_code_mac bytea)
+-- name: spend_reauthentication_code(user_id uuid, email text, email_code_mac bytea, phone text, phone_code_mac bytea)
 -- Spends a code that was sent to reauthenticate the caller, to either of its addresses.
 SELECT spent.id
   FROM (SELECT * FROM spend_code(:email, :email_code_mac, '{reauthentication}')
          UNION ALL
         SELECT * FROM spend_code(:phone, :phone_code_mac, '{reauthentication}')) AS spent
- WHERE spent.user_id = :caller_id;
+ WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
 -- What a link would do, without doing it; no row when it would do nothing any more.
@@ -164,13 +164,13 @@ WITH spent AS (
      SET last_sign_in_at = now()
     FROM verified
    WHERE identity.user_id = (verified.account).id AND identity.provider = CASE WHEN verified.by_email THEN 'email' ELSE 'phone' END
-  RETURNING identity
+  RETURNING identity AS touched
 ), linked AS (
-  SELECT coalesce(json_agg(identity_object(coalesce(used.identity, identity)) ORDER BY identity.created_at, identity.provider), '[]') AS objects,
+  SELECT coalesce(json_agg(identity_object(coalesce(used.touched, identity)) ORDER BY identity.created_at, identity.provider), '[]') AS objects,
          coalesce(array_agg(identity.provider ORDER BY identity.created_at, identity.provider), '{}') AS providers
     FROM verified
     JOIN identities AS identity ON identity.user_id = (verified.account).id AND identity.id NOT IN (SELECT id FROM dropped)
-    LEFT JOIN used ON (used.identity).id = identity.id
+    LEFT JOIN used ON (used.touched).id = identity.id
 ), network AS (
   INSERT INTO known_networks (user_id, network) SELECT (verified.account).id, :network FROM verified ON CONFLICT DO NOTHING
 ), excess AS (
@@ -331,10 +331,17 @@ DELETE FROM users AS account
 --                                   audience text)
 -- Trades an authorization code for a session, once, for whoever knows the verifier of its challenge. Used again, it ends the
 -- session that it made (RFC 6749, section 4.1.2). No row for an unknown or expired code.
-WITH used AS (
+WITH owner AS (
+  SELECT account.id
+    FROM users AS account
+    JOIN authorization_codes AS code ON code.user_id = account.id
+   WHERE code.code_hash = :code_hash
+     FOR UPDATE OF account
+), used AS (
   UPDATE authorization_codes AS code
      SET session_id = coalesce(code.session_id, gen_random_uuid())
-   WHERE code.code_hash = :code_hash AND code.code_challenge = :code_challenge AND code.expires_at > now()
+    FROM owner
+   WHERE code.user_id = owner.id AND code.code_hash = :code_hash AND code.code_challenge = :code_challenge AND code.expires_at > now()
   RETURNING code.user_id, code.session_id, code.method
 ), reused AS (
   -- Only the first use finds no session of that id; the code's row makes the others wait for it.

@@ -37,13 +37,13 @@ WITH candidate AS (
     FROM signed_in
    WHERE identity.user_id = (signed_in.account).id
      AND identity.provider = CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END
-  RETURNING identity
+  RETURNING identity AS touched
 ), linked AS (
-  SELECT json_agg(identity_object(coalesce(used.identity, identity)) ORDER BY identity.created_at, identity.provider) AS objects,
+  SELECT json_agg(identity_object(coalesce(used.touched, identity)) ORDER BY identity.created_at, identity.provider) AS objects,
          array_agg(identity.provider ORDER BY identity.created_at, identity.provider) AS providers
     FROM candidate
     JOIN identities AS identity ON identity.user_id = candidate.id
-    LEFT JOIN used ON (used.identity).id = identity.id
+    LEFT JOIN used ON (used.touched).id = identity.id
 ), session AS (
   INSERT INTO sessions (user_id, method, ip, user_agent)
   SELECT (signed_in.account).id, :method, :ip, :user_agent FROM signed_in, excess

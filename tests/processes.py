@@ -86,8 +86,8 @@ class Service:
     def _start(self) -> None:
         # A session of its own, as a terminal gives it one: a signal can then go to the whole group.
         with self._output.open("wb") as output:
-            streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
-            self.process = subprocess.Popen(self._command, **as_user(self._user), **streams, cwd=CHECKOUT, env=self._environment, start_new_session=True)
+            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "start_new_session": True, **as_user(self._user)}
+            self.process = subprocess.Popen(self._command, cwd=CHECKOUT, env=self._environment, **how)
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
@@ -125,7 +125,8 @@ class Service:
     def _is_healthy(self) -> bool:
         assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.text()}"
         try:
-            return self.get("/health")[0] == 200
+            # The workers of a service that was killed before may still answer on this port.
+            return "\nServing " in self.text() and self.get("/health")[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 
@@ -145,7 +146,7 @@ class UnfinishedRequest:
     def finish(self) -> bytes:
         """Send the rest; return the status line."""
         self._socket.sendall(self.BODY[5:])
-        with self._socket.makefile("rb") as answer:
+        with self._socket, self._socket.makefile("rb") as answer:
             return answer.readline()
 
     def __enter__(self) -> Self:

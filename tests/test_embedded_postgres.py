@@ -22,20 +22,15 @@ FAST = {"fsync": "off"}
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Path]:
-    """A state directory with a database that was shut down; to be copied, which is quicker than making one."""
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        postgres = EmbeddedPostgres(Path(directory, "var"), FAST)
-        run(postgres.start(), "CREATE TABLE kept AS SELECT 'since the first start' AS what")
-        postgres.stop()
-        yield Path(directory, "var")
-
-
-@pytest.fixture
-def state_dir(made: Path) -> Iterator[Path]:
+def state_dir() -> Iterator[Path]:
+    """A state directory with a database that is shut down, before each test and after it."""
     # Not pytest's tmp_path: a socket's path must be short.
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        yield copy(made, Path(directory).resolve() / "var")
+        state_dir = Path(directory).resolve() / "var"
+        postgres = EmbeddedPostgres(state_dir, FAST)
+        run(postgres.start(), "CREATE TABLE kept AS SELECT 'since the first start' AS what")
+        postgres.stop()
+        yield state_dir
 
 
 @pytest.fixture
@@ -53,10 +48,10 @@ def start(state_dir: Path) -> Iterator[Callable[..., tuple[EmbeddedPostgres, str
         postgres.stop()
 
 
-def copy(made: Path, state_dir: Path) -> Path:
+def copy(state_dir: Path, to: Path) -> Path:
     """Copy a state directory, as root to files of root: what a restored backup looks like."""
-    shutil.copytree(made, state_dir)
-    return state_dir
+    shutil.copytree(state_dir, to)
+    return to
 
 
 def run(url: str, statement: str):
@@ -71,6 +66,10 @@ def run(url: str, statement: str):
 
 def postmaster_of(state_dir: Path) -> int:
     return int((state_dir / "postgres" / "postmaster.pid").read_text().split()[0])
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
 
 
 def crash(postgres: EmbeddedPostgres, state_dir: Path) -> None:
@@ -110,13 +109,14 @@ def test_psql_understands_its_url(start):
 def test_it_keeps_others_out_of_the_state_directory(start, state_dir):
     start()
 
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [state_dir, *state_dir.iterdir()]}
-    assert modes == {"var": 0o711 if os.geteuid() == 0 else 0o700, "postgres": 0o700, "postgres.log": 0o600, "lock": 0o600}
+    assert mode(state_dir) == (0o711 if os.geteuid() == 0 else 0o700)
+    assert mode(state_dir / "postgres") == 0o700
+    assert {mode(path) for path in state_dir.iterdir() if path.is_file()} == {0o600}
 
 
 @as_root
 def test_it_lets_no_other_user_connect(start):
-    postgres, url = start()
+    _, url = start()
 
     done = subprocess.run([_programs() / "psql", url, "-c", "SELECT 1"], user=54321, group=54321, extra_groups=[], capture_output=True, text=True, check=False)
 
@@ -125,15 +125,15 @@ def test_it_lets_no_other_user_connect(start):
 
 
 @as_root
-def test_it_opens_directories_for_passing_through_only(made):
+def test_it_opens_directories_for_passing_through_only(state_dir):
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         closed = Path(directory).resolve()
-        postgres = EmbeddedPostgres(copy(made, closed / "inner" / "var"), FAST)
+        postgres = EmbeddedPostgres(copy(state_dir, closed / "inner" / "var"), FAST)
         (closed / "inner").chmod(0o700)
         try:
             postgres.start()
             assert [directory for directory in postgres.opened if directory.is_relative_to(closed)] == [closed, closed / "inner"]
-            assert [stat.S_IMODE(directory.stat().st_mode) for directory in (closed, closed / "inner")] == [0o701, 0o701]
+            assert [mode(closed), mode(closed / "inner")] == [0o701, 0o701]
         finally:
             postgres.stop()
 
@@ -173,7 +173,8 @@ def test_it_starts_after_a_crash(start, state_dir):
 def test_it_starts_though_the_recorded_process_id_is(now, start, state_dir):
     postgres, _ = start()
     crash(postgres, state_dir)
-    other = subprocess.Popen(["sleep", "60"]) if now == "another process" else subprocess.Popen(["true"])
+    # Of the same user, for Postgres doesn't take another's process for a server of its own.
+    other = subprocess.Popen(["sleep", "60"] if now == "another process" else ["true"], user=(state_dir / "postgres").stat().st_uid)
     if now == "a zombie":
         os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
     elif now == "nothing":
@@ -195,34 +196,37 @@ def test_it_starts_though_the_recorded_process_id_is(now, start, state_dir):
 def test_it_stops_a_server_that_has_outlived_its_service(start, state_dir):
     orphan, _ = start()
     orphan.close_in_child()  # as if its service were gone
+    log = state_dir / "postgres.log"
+    before = log.stat().st_size
 
     _, url = start()
 
     assert run(url, "SELECT what FROM kept")
     assert orphan.has_died()
-    assert "received fast shutdown request" in (state_dir / "postgres.log").read_text()
+    assert "received fast shutdown request" in log.read_text()[before:]
 
 
 def test_it_begins_anew_when_the_first_start_was_cut_short():
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         state_dir = Path(directory, "var")
-        (state_dir / "postgres.new").mkdir(parents=True)
-        (state_dir / "postgres.new" / "PG_VERSION").write_text("18\n")
+        (state_dir / "postgres.new-1234").mkdir(parents=True)
+        (state_dir / "postgres.new-1234" / "PG_VERSION").write_text("18\n")
         postgres = EmbeddedPostgres(state_dir, FAST)
         try:
             assert run(postgres.start(), "SELECT 1") == (1,)
+            assert not (state_dir / "postgres.new-1234").exists()
         finally:
             postgres.stop()
 
 
 @pytest.mark.parametrize("name", ["a" * 120, "one,two"])
-def test_it_puts_the_socket_elsewhere_when_libpq_could_not_reach_it(name, made, start, state_dir):
-    directory = copy(made, state_dir.parent / name / "var")
+def test_it_puts_the_socket_elsewhere_when_libpq_could_not_reach_it(name, start, state_dir):
+    directory = copy(state_dir, state_dir.parent / name / "var")
     postgres, url = start(directory)
 
     socket_dir = Path(run(url, "SELECT current_setting('unix_socket_directories')")[0])
     assert run(url, "SELECT what FROM kept")
-    assert stat.S_IMODE(socket_dir.stat().st_mode) == 0o700
+    assert mode(socket_dir) == 0o700
 
     crash(postgres, directory)
     socket_dir.mkdir(mode=0o700, exist_ok=True)  # a killed service doesn't tidy up
@@ -236,7 +240,7 @@ def test_it_puts_the_socket_elsewhere_when_libpq_could_not_reach_it(name, made, 
 def test_it_says_why_postgres_does_not_start(state_dir):
     postgres = EmbeddedPostgres(state_dir, {"shared_buffers": "plenty"})
 
-    with pytest.raises(EmbeddedPostgresError, match='did not start.*\n.*invalid value for parameter "shared_buffers"'):
+    with pytest.raises(EmbeddedPostgresError, match=r'did not start.*\n.*invalid value for parameter "shared_buffers"'):
         postgres.start()
 
 

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import signal
 import stat
 import sys
@@ -54,6 +55,10 @@ def secrets_of(state_dir: Path) -> dict[str, str]:
     return {name: (state_dir / name).read_text() for name in ("secret_key", "service_role_key", "jwt_keys.json")}
 
 
+def workers_of(service: Service) -> set[int]:
+    return {pid for pid, command in processes_of(service.state_dir).items() if "gunicorn" in command} - {service.process.pid}
+
+
 def run(state_dir: Path, statement: str) -> None:
     connection = psycopg2.connect(f"postgresql://postgres@/postgres?host={state_dir}/postgres")
     with connection, connection.cursor() as cursor:
@@ -79,8 +84,7 @@ def test_it_accepts_an_access_token_with_full_metadata(running):
 
 
 def test_it_goes_on_when_a_worker_ends(running):
-    workers = {pid for pid, command in processes_of(running.state_dir).items() if "gunicorn" in command} - {running.process.pid}
-    assert len(workers) == 2
+    workers = wait_until(lambda: pids if len(pids := workers_of(running)) == 2 else set())
 
     for pid in workers:
         os.kill(pid, signal.SIGTERM)
@@ -101,7 +105,7 @@ def test_it_refuses_a_port_in_use(running, state_dir):
     status, text = Service(state_dir, PORT=str(running.port)).refuses_to_start()
 
     assert status == 1
-    assert text.splitlines()[-1] == f"Can't listen on 127.0.0.1:{running.port}: Address already in use. PORT and AUTH_BIND choose another address."
+    assert text == f"Can't listen on 127.0.0.1:{running.port}: Address already in use. PORT and AUTH_BIND choose another address.\n"
     assert none_left(state_dir)
     assert running.get("/health")[0] == 200
 
@@ -121,8 +125,8 @@ def test_it_refuses_a_database_that_it_cannot_reach(state_dir):
     status, text = Service(state_dir, DATABASE_URL=url).refuses_to_start()
 
     assert status == 1
-    assert text.splitlines()[-1].startswith("DATABASE_URL: can't use the database: connection to server at")
-    assert "Traceback" not in text
+    assert re.match("DATABASE_URL: can't use the database: .*Connection refused", text)
+    assert text.count("\n") == 1
     assert "correcthorse" not in text
 
 
@@ -170,12 +174,13 @@ def test_make_run_passes_on_the_signal_that_stops_it(state_dir):
 
 
 def test_nothing_outlives_a_killed_master_and_the_next_start_works(state_dir):
-    with Service(state_dir) as service, UnfinishedRequest(service, "/signup"):
-        service.process.kill()
-        wait_until(lambda: none_left(state_dir), 10)
+    with Service(state_dir) as killed, UnfinishedRequest(killed, "/signup"):
+        left = set(processes_of(state_dir))
+        killed.process.kill()
 
-    with Service(state_dir, PORT=str(service.port)):
-        pass
+        # A supervisor doesn't wait either.
+        with Service(state_dir, PORT=str(killed.port)):
+            wait_until(lambda: left.isdisjoint(processes_of(state_dir)), 10)
 
 
 def test_it_starts_at_once_after_everything_was_killed(state_dir):

@@ -1,73 +1,209 @@
 """The threads that send what waits in the outbox.
 
-A message is taken for the length of a lease and sent outside any transaction; should the process die, another takes it after
-the lease. So nothing is lost, and at most the message in flight is doubled.
+A thread takes one message for the length of a lease and sends it outside any transaction; should the process die, another takes
+it after the lease. So nothing is lost, and at most the message in flight is doubled.
+
+One dead target delays no other: each channel has threads of its own, and within a channel a target that has kept a thread waiting
+(a mail host, an endpoint) is left to threads that serve only such targets, until it is quick again.
 """
 
+import atexit
+import random
 import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import psycopg2
 import structlog
 
-from auth.delivery.console import ConsoleSender
-from auth.delivery.messages import render
+from auth.delivery import channels, dev_inbox
+from auth.delivery.messages import CannotRender, Templates
+from auth.delivery.senders import Refused, Sender, TryLater, one_line
+from auth.delivery.signals import Signal, SlowTargets, Trouble
 from auth.keys import CannotOpen, Sealer
 from auth.settings import Settings
 from sql import Database
 
-# Seconds. The interval is for what other processes have written: our own wakes the thread.
+# Seconds. The interval is for what other processes have written: our own wakes a thread. The lease is longer than any sender takes.
 INTERVAL = 2.0
-LEASE = 60
-BATCH = 20
+LEASE = 90
+FIRST_PAUSE = 5.0
+LONGEST_PAUSE = 300.0
+# What has nothing to expire (a notice, an event) is tried for three days; what is done with is remembered for thirty.
+GIVE_UP = 3 * 86_400
+RETENTION = 30 * 86_400
+HOUSEKEEPING_INTERVAL = 3600
+# How long the end of the process waits for messages in flight.
+GRACE = 5.0
+# For each channel, and as many again for its slow targets.
+THREADS = 2
 
 log = structlog.get_logger()
 
 
-class Deliverer:
-    """Sends messages from one thread of this process."""
+@dataclass(frozen=True)
+class _Lane:
+    """The messages that some threads share."""
 
-    def __init__(self, settings: Settings, db: Database, sealer: Sealer, sender: ConsoleSender | None) -> None:
+    channel: str
+    is_slow: bool
+    signal: Signal
+
+
+class Deliverer:
+    """Sends messages, from threads of this process; by the settings' senders unless it is given others."""
+
+    def __init__(self, settings: Settings, db: Database, sealer: Sealer, senders: Mapping[str, Sender] | None = None) -> None:
         self._settings = settings
         self._db = db
         self._sealer = sealer
-        self._sender = sender
-        self._due = threading.Event()
+        self._senders = channels.senders(settings) if senders is None else senders
+        self._templates = Templates(settings.base_url, settings.site_url, settings.mail_templates)
+        self._slow = {channel: SlowTargets() for channel in self._senders}
+        self._trouble = {channel: Trouble(channel) for channel in self._senders}
+        self._database_trouble = Trouble("database")
+        self._lanes = [_Lane(channel, is_slow, Signal()) for channel in self._senders for is_slow in (False, True)]
+        self._threads: list[threading.Thread] = []
+        self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Begin to send, unless the deployment sends elsewhere or nowhere."""
-        if self._settings.deliver and self._sender is not None:
-            threading.Thread(target=self._run, name="delivery", daemon=True).start()
+        """Begin to send until the process ends, unless other processes do (`AUTH_DELIVER`)."""
+        if self._settings.deliver:
+            self.begin()
+            atexit.register(self.stop)
+
+    def begin(self) -> None:
+        """Begin to send until `stop`."""
+        targets = [(self._run, lane) for lane in self._lanes for _ in range(THREADS)]
+        self._threads = [threading.Thread(target=run, args=(lane,), name=f"delivery {lane.channel}", daemon=True) for run, lane in targets]
+        self._threads.append(threading.Thread(target=self._keep_house, name="delivery housekeeping", daemon=True))
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, seconds: float = GRACE) -> None:
+        """End the threads, after the messages in flight if they are done within so many seconds."""
+        self._stopping.set()
+        for lane in self._lanes:
+            lane.signal.end()
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        for sender in self._senders.values():
+            sender.close()
 
     def wake(self) -> None:
         """Say that a message may have been written."""
-        self._due.set()
+        for lane in self._lanes:
+            if not lane.is_slow:
+                lane.signal.give()
 
     def deliver_due(self) -> int:
-        """Send what is due now, and return how many messages were taken. Raises `psycopg2.Error`."""
-        if self._sender is None:
-            return 0
-        messages = self._db.all("claim_messages", lease=LEASE, batch=BATCH)
-        for message in messages:
-            try:
-                secret = self._sealer.open(bytes(message.secret), message.id) if message.secret else None
-            except CannotOpen as error:
-                log.error("message_unreadable", message_id=message.id, reason=str(error))
-                self._db.run("finish_message", id=message.id, outcome="void")
-                continue
-            self._sender.send(message.recipient, render(self._settings, message.kind, message.recipient, secret, message.variables))
-            self._db.run("finish_message", id=message.id, outcome="sent")
-        return len(messages)
+        """Send what is due now from this thread, and return how many messages were taken. Raises `psycopg2.Error`."""
+        taken = 0
+        for channel in self._senders:
+            while self._deliver_one(channel, [], is_slow=False):
+                taken += 1
+        return taken
 
-    def _run(self) -> None:
-        while True:
-            self._due.wait(INTERVAL)
-            self._due.clear()
+    def _run(self, lane: _Lane) -> None:
+        slow = self._slow[lane.channel]
+        while not self._stopping.is_set():
+            was_busy = False
             try:
-                while self.deliver_due():
-                    pass
-            # The database is away; what waits there waits for the next round.
+                slow_targets = slow.names()
+                if slow_targets or not lane.is_slow:
+                    was_busy = self._deliver_one(lane.channel, slow_targets, is_slow=lane.is_slow, signal=lane.signal)
+                    self._database_trouble.end()
+            # The database is away; what waits there waits.
             except psycopg2.Error as error:
-                log.warning("delivery_waits", reason=str(error).strip())
-            # One broken message must not end the thread: it comes up again after its lease.
-            except Exception:
-                log.exception("delivery_failed")
+                self._database_trouble.begin(one_line(str(error)))
+            # Whatever it is, the next message must still be sent. This one comes up again after its lease.
+            except Exception as error:
+                self._trouble[lane.channel].begin(f"unexpected: {type(error).__name__}", exc_info=error)
+            if not was_busy:
+                self._senders[lane.channel].rest()
+                self._trouble[lane.channel].settle()
+                lane.signal.wait(INTERVAL)
+
+    def _deliver_one(self, channel: str, slow_targets: list[str], *, is_slow: bool, signal: Signal | None = None) -> bool:
+        """Take one message and send it; return whether there was one. Raises `psycopg2.Error`."""
+        waiting = self._db.one("claim_message", channel=channel, lease=LEASE, give_up=GIVE_UP, slow_targets=slow_targets, from_slow=is_slow)
+        if waiting is None:
+            return False
+        if waiting.outcome is not None:
+            log.info("message_not_sent", message_id=waiting.id, channel=channel, kind=waiting.kind, outcome=waiting.outcome, reason=waiting.last_error)
+            return True
+        # While this thread sends, another one may look for more.
+        if signal:
+            signal.give()
+        began = time.monotonic()
+        self._attempt(waiting)
+        self._slow[channel].note(waiting.target, time.monotonic() - began)
+        return True
+
+    def _attempt(self, waiting: Any) -> None:
+        """Send a message, and note what became of it. Raises `psycopg2.Error`."""
+        trouble = self._trouble[waiting.channel]
+        try:
+            response = self._send(waiting)
+        except Refused as refusal:
+            trouble.end()
+            self._finish(waiting, "failed", str(refusal))
+        except TryLater as failure:
+            if failure.is_down:
+                trouble.begin(str(failure))
+            else:
+                trouble.end()
+            self._defer(waiting, str(failure), failure.seconds)
+        except CannotOpen as error:
+            self._finish(waiting, "failed", f"the secret can't be opened: {error}")
+        except CannotRender as error:
+            trouble.begin(str(error))
+            self._defer(waiting, one_line(str(error)), None)
+        else:
+            trouble.end()
+            self._finish(waiting, "sent", None, response)
+
+    def _send(self, waiting: Any) -> str | None:
+        countries = self._settings.sms_countries
+        secrets = dev_inbox.open_json(self._sealer, waiting.secret, waiting.id) if waiting.secret else {}
+        if waiting.channel == "sms" and countries and not waiting.recipient.startswith(countries):
+            raise Refused("AUTH_SMS_COUNTRIES does not allow this number")
+        message = self._templates.render(waiting, secrets)
+        if self._settings.dev_inbox:
+            dev_inbox.keep(self._db, self._sealer, message)
+        return self._senders[waiting.channel].send(waiting.recipient, message)
+
+    def _finish(self, waiting: Any, outcome: str, reason: str | None, response: str | None = None) -> None:
+        write = log.warning if outcome == "failed" else log.info
+        write(f"message_{outcome}", message_id=waiting.id, channel=waiting.channel, kind=waiting.kind, attempts=waiting.attempts, reason=reason)
+        self._note("finish_message", id=waiting.id, outcome=outcome, reason=reason, response=response)
+
+    def _defer(self, waiting: Any, reason: str, asked: float | None) -> None:
+        log.debug("message_deferred", message_id=waiting.id, channel=waiting.channel, kind=waiting.kind, attempts=waiting.attempts, reason=reason)
+        # Jitter, so that what has failed together does not come back together.
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(waiting.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
+        self._note("defer_message", id=waiting.id, attempts=waiting.attempts, delay=max(pause, asked or 0.0), reason=reason)
+
+    def _note(self, statement: str, **parameters: Any) -> None:
+        """Run a statement on a message that is ours until its lease ends: a database that is away for a moment must not double it."""
+        deadline = time.monotonic() + LEASE / 2
+        while True:
+            try:
+                self._db.run(statement, **parameters)
+                return
+            except psycopg2.Error:
+                if time.monotonic() > deadline or self._stopping.wait(1):
+                    raise
+
+    def _keep_house(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._db.run("expire_messages")
+                self._db.run("delete_finished_messages", retention=RETENTION)
+            # Next time will do.
+            except psycopg2.Error as error:
+                self._database_trouble.begin(one_line(str(error)))
+            self._stopping.wait(HOUSEKEEPING_INTERVAL)

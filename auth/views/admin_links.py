@@ -1,7 +1,5 @@
 """POST /admin/generate_link and POST /admin/invite: links that administrators hand on, or have sent."""
 
-from urllib.parse import urlencode
-
 from flask import Blueprint, Response, json
 
 from auth import guard, one_time, outgoing, schemas
@@ -51,9 +49,8 @@ def generate_link() -> Response:
         raise ApiError(404, "user_not_found", "There is no user with this email address")
     if row.is_taken:
         raise ApiError(409, "email_exists", "A user with this email address has already been registered")
-    query = urlencode({"token": token, "type": purpose, "redirect_to": redirect_to})
     link = {
-        "action_link": f"{settings.base_url}/verify?{query}",
+        "action_link": outgoing.own_url("verify", {"token": token, "type": purpose, "redirect_to": redirect_to}),
         "email_otp": code,
         "hashed_token": token,
         "verification_type": body["type"],

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, jsonify
 from auth import guard, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.fields import is_uuid
 from auth.paging import paginated
 from auth.password_policy import check_strength
 from auth.wire import json_response, read_body, read_query
@@ -130,7 +131,7 @@ def logout_any_user(user_id: str) -> Response:
 
 def _existing_id(user_id: str) -> str:
     """Return a path's id in the form that Postgres reads. Raises `ApiError` 404: another form names nobody."""
-    if not schemas.is_uuid(user_id):
+    if not is_uuid(user_id):
         raise _no_such_user()
     return user_id
 

@@ -12,6 +12,7 @@ from auth import __version__
 from auth.context import latchkey
 from auth.limits import requests_and_window
 from auth.pages import page
+from auth.providers.presets import PRESETS
 from auth.settings import PASSWORD_CLASSES, Settings
 
 NAME = "latchkey"
@@ -65,8 +66,8 @@ def get_settings() -> Response:
     return jsonify(
         external_email_enabled=settings.email_enabled,
         external_phone_enabled=settings.phone_enabled,
-        external_providers_enabled=False,
-        external_providers=[],
+        external_providers_enabled=bool(settings.providers),
+        external_providers=[{"name": name, "enabled": name in settings.providers} for name in sorted({*PRESETS, *settings.providers})],
         disable_signup=settings.disable_signup,
         autoconfirm=settings.autoconfirm,
         password_min_length=settings.password_min_length,
@@ -113,10 +114,13 @@ def oauth_metadata() -> Response:
     base_url = latchkey.settings.base_url
     return jsonify(
         issuer=latchkey.settings.jwt_issuer,
+        authorization_endpoint=f"{base_url}/authorize",
         token_endpoint=f"{base_url}/token",
+        introspection_endpoint=f"{base_url}/introspect",
         jwks_uri=f"{base_url}/.well-known/jwks.json",
-        response_types_supported=[],
-        grant_types_supported=["password", "refresh_token", "pkce"],
+        response_types_supported=["code", "token"],
+        grant_types_supported=["password", "refresh_token", "pkce", "id_token"],
+        code_challenge_methods_supported=["S256"],
         token_endpoint_auth_methods_supported=["none"],
         service_documentation=f"{base_url}/openapi.yaml",
     )

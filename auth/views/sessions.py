@@ -5,6 +5,7 @@ from flask import Blueprint, Response, jsonify
 from auth import guard, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.fields import is_uuid
 from auth.limits import limited
 from auth.paging import paginated
 from auth.wire import read_query
@@ -38,7 +39,7 @@ def list_sessions() -> Response:
 def delete_session(session_id: str) -> Response:
     """End one of the caller's own sessions."""
     not_found = ApiError(404, "not_found", "There is no such session")
-    if not schemas.is_uuid(session_id):
+    if not is_uuid(session_id):
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))
         raise not_found
     row = guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))

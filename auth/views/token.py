@@ -15,6 +15,7 @@ from auth.limits import limited
 from auth.password_attempts import password_attempt
 from auth.refresh_tokens import InvalidRefreshToken
 from auth.token_response import token_response
+from auth.views.oauth import sign_in_with_id_token
 from auth.wire import client, json_body, read_body, read_query
 
 log = structlog.get_logger()
@@ -39,8 +40,8 @@ _REFRESH_REFUSALS = {
 }
 
 
-def _grant_type_is_not(grant_type: str) -> Callable[[], bool]:
-    return lambda: request.args.get("grant_type") != grant_type
+def _grant_type_is_not(*grant_types: str) -> Callable[[], bool]:
+    return lambda: request.args.get("grant_type") not in grant_types
 
 
 def _session_of_token() -> str:
@@ -54,7 +55,7 @@ def _session_of_token() -> str:
 
 
 @blueprint.post("/token")
-@limited("login", unless=_grant_type_is_not("password"))
+@limited("login", unless=_grant_type_is_not("password", "id_token"))
 @limited("verify", unless=_grant_type_is_not("pkce"))
 @limited("refresh", key=_session_of_token, unless=_grant_type_is_not("refresh_token"))
 def token() -> Response:
@@ -66,7 +67,9 @@ def token() -> Response:
         return jsonify(_refresh())
     if grant_type == "pkce":
         return jsonify(_exchange_code())
-    raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password, refresh_token or pkce")
+    if grant_type == "id_token":
+        return jsonify(token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())), "oauth"))
+    raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password, refresh_token, pkce or id_token")
 
 
 @blueprint.post("/login-admin")

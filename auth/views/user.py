@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from flask import Blueprint, Response, g, jsonify
+from flask import Blueprint, Response, jsonify
 
 from auth import guard, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
-from auth.password_attempts import password_attempt
 from auth.password_policy import check_strength
+from auth.reauthentication import reauthenticate, reauthentication_needed
 from auth.wire import checked_redirect, json_body, json_response, read_body
 
 blueprint = Blueprint("user", __name__)
@@ -49,7 +49,7 @@ def update_user() -> Response:
             check_strength(latchkey.settings, password, [known.email, known.phone], status=422)
         if password is not None or email not in (None, known.email) or phone not in (None, known.phone):
             # Before the new password is compared with the old one, which would let an old session try passwords.
-            reauthenticated = _reauthenticate(known, body)
+            reauthenticated = reauthenticate(known, body)
         if password is not None:
             checked_hash, password_hash = known.password_hash, _new_hash(password, known.password_hash)
     redirect_to = checked_redirect(body)
@@ -77,7 +77,7 @@ def update_user() -> Response:
     if row.state in ("over_email_send_rate_limit", "over_sms_send_rate_limit"):
         raise outgoing.over_quota(row.state, row.seconds_left)
     if row.state == "reauthentication_needed":
-        raise _reauthentication_needed()
+        raise reauthentication_needed()
     latchkey.deliverer.wake()
     return json_response(row.user_object)
 
@@ -88,54 +88,11 @@ def update_user() -> Response:
 def delete_user() -> Response:
     """Delete the caller and all that belongs to it."""
     body = read_body(schemas.Reauthentication())
-    reauthenticated = bool(body) and _reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
+    reauthenticated = bool(body) and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
     row = guard.admit(latchkey.db.one("delete_user", reauthenticated=reauthenticated, **guard.caller()))
     if row.state == "reauthentication_needed":
-        raise _reauthentication_needed()
+        raise reauthentication_needed()
     return jsonify(message="User deleted", timestamp=row.moment)
-
-
-def _reauthenticate(known: Any, body: dict[str, Any]) -> bool:
-    """Whether a session that is too old for what is sensitive was given what it needs: the current password, or a code.
-
-    Raises `ApiError` where it was not. A younger session needs neither, and what it is given is not looked at.
-    """
-    age = latchkey.settings.reauthentication_age
-    if age is None or known.session_age < age:
-        return False
-    if "current_password" in body:
-        _check_current_password(body["current_password"], known)
-    elif "nonce" in body:
-        _spend_nonce(body["nonce"], known)
-    else:
-        raise _reauthentication_needed()
-    return True
-
-
-def _check_current_password(password: str, known: Any) -> None:
-    with password_attempt(known.email, None if known.email else known.phone) as attempt:
-        if not attempt.check(password):
-            raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
-    latchkey.db.one(
-        "finish_password_attempt",
-        email=known.email,
-        phone=None if known.email else known.phone,
-        network=g.network,
-        is_stranger=attempt.is_stranger,
-    )
-
-
-def _spend_nonce(nonce: str, known: Any) -> None:
-    spent = latchkey.db.one(
-        "spend_reauthentication_code",
-        caller_id=guard.caller_id(),
-        email=known.email,
-        email_code_mac=latchkey.codes.mac(known.email, nonce) if known.email else None,
-        phone=known.phone,
-        phone_code_mac=latchkey.codes.mac(known.phone, nonce) if known.phone else None,
-    )
-    if spent is None:
-        raise ApiError(400, "reauthentication_not_valid", "The code is wrong or has expired", "nonce: must be the code that GET /reauthenticate sent")
 
 
 def _new_hash(password: str, password_hash: str | None) -> str:
@@ -148,8 +105,3 @@ def _new_hash(password: str, password_hash: str | None) -> str:
 def _what_proves(address: str, prefix: str) -> dict[str, Any]:
     """Return what is sent to a new address, as parameters with a prefix; without an address nothing of it is used."""
     return outgoing.secrets_for(address, link=not address.startswith("+"), prefix=prefix) | outgoing.quota(address, prefix)
-
-
-def _reauthentication_needed() -> ApiError:
-    details = "give current_password, or nonce with the code that GET /reauthenticate sends: this session is too old for this change"
-    return ApiError(400, "reauthentication_needed", "This needs reauthentication", details)

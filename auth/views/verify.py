@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
@@ -9,11 +10,12 @@ from psycopg2.errors import UniqueViolation
 
 from auth import one_time, outgoing, schemas
 from auth.context import latchkey
+from auth.delivery import reduce
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.pages import page
-from auth.redirects import origin, with_fragment, with_query
-from auth.token_response import token_response
+from auth.redirects import origin, with_fragment
+from auth.token_response import redirect_with_error, redirect_with_tokens, see_other, token_response
 from auth.wire import FORM, accepts_forms, client, read_body, read_query
 
 blueprint = Blueprint("verify", __name__)
@@ -47,9 +49,7 @@ def verify_link() -> Response:
     link = None
     if token_hash and query["type"] in one_time.PURPOSES:
         link = latchkey.db.one("select_link", token_hash=token_hash, purposes=one_time.PURPOSES[query["type"]])
-    if link is None:
-        return page("link_dead.html", status=403)
-    return page("link.html", form_target=origin(_target(query, link.redirect_to)), link=link, query=query)
+    return _link_page(query, link) if link else page("link_dead.html", status=403, type=query["type"])
 
 
 @blueprint.post("/verify")
@@ -65,7 +65,7 @@ def verify() -> Response:
         token_hash = one_time.hash_token(form["token"])
         if form.get("action") == "decline":
             declined = token_hash and latchkey.db.run("decline_signup", token_hash=token_hash)
-            return page("signup_declined.html") if declined else page("link_dead.html", status=403)
+            return page("signup_declined.html") if declined else page("link_dead.html", status=403, type=form["type"])
         return _spend_and_redirect(form, token_hash)
 
     body = read_body(schemas.Verification())
@@ -81,6 +81,24 @@ def verify() -> Response:
         status = 409 if error_code.endswith("_exists") else 403
         raise ApiError(status, error_code, _FAILURES[error_code])
     return jsonify(token_response(row, "otp"))
+
+
+def _link_page(query: Mapping[str, str], link: Any) -> Response:
+    """Show what a link would do, and a form that does it."""
+    target = _target(query, link.redirect_to)
+    browser, system = reduce.browser_and_system(link.user_agent)
+    return page(
+        "link.html",
+        # The form sends the target back: whatever comes of it, the browser is then led where it may be.
+        form_target=origin(target),
+        target=target,
+        query=query,
+        link=link,
+        moment=datetime.fromisoformat(link.created_at).strftime("%Y-%m-%d %H:%M UTC"),
+        browser=browser,
+        system=system,
+        user=f"{link.email[0]}…@{link.email.rpartition('@')[2]}" if link.email else None,
+    )
 
 
 def _is_program() -> bool:
@@ -100,14 +118,10 @@ def _spend_and_redirect(query: Mapping[str, str], token_hash: bytes | None) -> R
         row, error_code = _spend(link_type, {"token_hash": token_hash, "target": None, "code_mac": None}, redirects=True)
     target = _target(query, row.redirect_to if row else None)
     if row is None:
-        return _redirect(with_fragment(target, {"error": "access_denied", "error_code": error_code, "error_description": _FAILURES[error_code]}))
+        return redirect_with_error(target, "access_denied", error_code, _FAILURES[error_code])
     if link_type in _DONE:
-        return _redirect(with_fragment(target, {"message": _DONE[link_type], "type": link_type}))
-    if row.authorization_code:
-        return _redirect(with_query(target, {"code": row.authorization_code}))
-    tokens = token_response(row, "otp")
-    del tokens["user"]
-    return _redirect(with_fragment(target, tokens | {"type": link_type}))
+        return see_other(with_fragment(target, {"message": _DONE[link_type], "type": link_type}))
+    return redirect_with_tokens(target, row, "otp", link_type)
 
 
 def _spend(link_type: str, proof: dict[str, Any], *, redirects: bool) -> tuple[Any, str]:
@@ -158,8 +172,3 @@ def _spend_change(proof: dict[str, Any], purposes: list[str], *, signs_in: bool)
 def _target(query: Mapping[str, str], asked_for: str | None) -> str:
     """Return where the browser goes: where the link says or, if that is not allowed, the site; else where it was asked for."""
     return latchkey.redirects.checked(query.get("redirect_to") or asked_for)
-
-
-def _redirect(url: str) -> Response:
-    # Without the usual page, which would repeat the tokens.
-    return Response(status=303, headers={"Location": url})

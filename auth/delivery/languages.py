@@ -1,0 +1,87 @@
+"""The languages that messages are written in: one catalogue of strings each, and which one a user reads."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from werkzeug.datastructures import LanguageAccept
+from werkzeug.http import parse_accept_header
+
+TEMPLATES = Path(__file__).parent / "templates"
+DEFAULT = "en"
+# A longer header is no browser's.
+_LONGEST_HEADER = 500
+_LANGUAGE_TAG = re.compile(r"([a-zA-Z]{2,3})(?:[-_][a-zA-Z0-9_-]*)?")
+
+# The strings of one language, by channel, kind and name.
+Catalogue = dict[str, dict[str, dict[str, str]]]
+
+
+def load_catalogues(folder: Path | None = None) -> dict[str, Catalogue]:
+    """Return the catalogue of each language. A deployment's folder may replace strings of ours, and bring whole languages.
+
+    Raises `ValueError`, in words for people, for a catalogue that is malformed or lacks strings.
+    """
+    catalogues = {path.stem: _read(path) for path in sorted(TEMPLATES.glob("*.toml"))}
+    needed = set(names(catalogues[DEFAULT]))
+    for path in sorted(folder.glob("*.toml")) if folder else []:
+        brought = _read(path)
+        if unknown := set(names(brought)) - needed:
+            raise ValueError(f"{path.name}: there is no string {sorted(unknown)[0]}")
+        merged = _merge(catalogues.get(path.stem, {}), brought)
+        if missing := needed - set(names(merged)):
+            raise ValueError(f"{path.name}: the string {sorted(missing)[0]} is missing")
+        catalogues[path.stem] = merged
+    return catalogues
+
+
+def names(catalogue: Catalogue) -> Iterator[str]:
+    """Yield the names of all strings: `email.signup.subject`."""
+    for channel, kinds in catalogue.items():
+        for kind, strings in kinds.items():
+            yield from (f"{channel}.{kind}.{name}" for name in strings)
+
+
+def choose(supported: Sequence[str], locale: object, accept_language: object) -> str:
+    """Return the language that a user reads: of the locale that the user has set, else the browser's, else English.
+
+    Both come from outside, and may be anything.
+    """
+    if isinstance(locale, str) and (tag := _LANGUAGE_TAG.fullmatch(locale)) and tag[1].lower() in supported:
+        return tag[1].lower()
+    if isinstance(accept_language, str):
+        accepted = parse_accept_header(accept_language[:_LONGEST_HEADER], LanguageAccept)
+        for tag_sent, quality in accepted:
+            sent = _LANGUAGE_TAG.fullmatch(tag_sent)
+            if quality > 0 and sent and sent[1].lower() in supported:
+                return sent[1].lower()
+    return DEFAULT
+
+
+def _read(path: Path) -> Catalogue:
+    try:
+        catalogue = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    if not _is_catalogue(catalogue):
+        raise ValueError(f"{path.name}: must hold strings in tables [channel.kind]")
+    return catalogue
+
+
+def _is_catalogue(value: Mapping[str, Any], depth: int = 3) -> bool:
+    if depth == 1:
+        return all(isinstance(text, str) for text in value.values())
+    return all(isinstance(table, dict) and _is_catalogue(table, depth - 1) for table in value.values())
+
+
+def _merge(catalogue: Catalogue, change: Catalogue) -> Catalogue:
+    channels = catalogue.keys() | change.keys()
+    return {
+        channel: {
+            kind: catalogue.get(channel, {}).get(kind, {}) | change.get(channel, {}).get(kind, {})
+            for kind in catalogue.get(channel, {}).keys() | change.get(channel, {}).keys()
+        }
+        for channel in channels
+    }

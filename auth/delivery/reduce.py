@@ -1,0 +1,83 @@
+"""What a user or a browser has written, reduced to what may stand in a message: nothing in it can be, or look like, a link."""
+
+import re
+from datetime import UTC, datetime
+
+# The first that matches: browsers name those that they descend from, too.
+_BROWSERS = (
+    ("Edge", r"Edg(e|A|iOS)?/"),
+    ("Opera", r"OPR/|Opera"),
+    ("Samsung Internet", r"SamsungBrowser/"),
+    ("Firefox", r"Firefox/|FxiOS/"),
+    ("Chrome", r"Chrome/|CriOS/"),
+    ("Safari", r"Version/[\d.]+ .*Safari/"),
+)
+_SYSTEMS = (
+    ("iOS", r"iPhone|iPad|iPod"),
+    ("Android", r"Android"),
+    ("Windows", r"Windows"),
+    ("macOS", r"Macintosh|Mac OS X"),
+    ("ChromeOS", r"CrOS"),
+    ("Linux", r"Linux|X11"),
+)
+_PROVIDERS = {
+    "apple": "Apple",
+    "azure": "Microsoft",
+    "bitbucket": "Bitbucket",
+    "discord": "Discord",
+    "facebook": "Facebook",
+    "github": "GitHub",
+    "gitlab": "GitLab",
+    "google": "Google",
+    "linkedin": "LinkedIn",
+    "slack": "Slack",
+    "spotify": "Spotify",
+    "twitch": "Twitch",
+    "twitter": "Twitter",
+}
+_PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+_LONGEST_USER_AGENT = 512
+
+
+def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
+    """Return the families of a User-Agent header: `("Firefox", "Linux")`."""
+    text = user_agent[:_LONGEST_USER_AGENT] if isinstance(user_agent, str) else ""
+    return _first_match(_BROWSERS, text), _first_match(_SYSTEMS, text)
+
+
+def provider(name: object) -> str | None:
+    """Return an identity provider's name as people know it; one that the deployment has named itself as it is."""
+    if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
+        return None
+    return _PROVIDERS.get(name, name)
+
+
+def masked_email(address: object) -> str | None:
+    """Return an address of which its owner recognises the first letters and the top-level domain: `b***@e***.com`."""
+    if not isinstance(address, str) or "@" not in address:
+        return None
+    local, _, domain = address.rpartition("@")
+    top = domain.rpartition(".")[2]
+    return f"{_initial(local)}***@{_initial(domain)}***.{top if top.isalpha() and top.isascii() else '***'}"
+
+
+def masked_phone(number: object) -> str | None:
+    """Return the last three digits of a number."""
+    return number[-3:] if isinstance(number, str) and re.fullmatch(r"\+[0-9]{7,15}", number) else None
+
+
+def moment(text: object, otherwise: datetime) -> datetime:
+    """Return an ISO 8601 timestamp in UTC, or the other one for anything else."""
+    try:
+        parsed = datetime.fromisoformat(text) if isinstance(text, str) else otherwise
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return otherwise.astimezone(UTC)
+
+
+def _initial(text: str) -> str:
+    return text[0] if text[:1].isascii() and text[:1].isalnum() else "*"
+
+
+def _first_match(families: tuple[tuple[str, str], ...], text: str) -> str | None:
+    return next((name for name, pattern in families if re.search(pattern, text)), None)

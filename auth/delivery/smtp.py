@@ -1,0 +1,227 @@
+"""Mail by SMTP (RFC 5321), with the standard library's client."""
+
+import contextlib
+import email.policy
+import ipaddress
+import smtplib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import format_datetime
+
+from auth.delivery.messages import Message
+from auth.delivery.senders import Refused, Sender, TryLater, one_line
+from auth.delivery.sockets import Deadline, tls, why
+from auth.delivery.targets import SmtpServer
+
+# Seconds: to connect and for each reply, for a whole message, and that a connection waits for the next one.
+REPLY_TIMEOUT = 10
+MESSAGE_TIMEOUT = 30
+IDLE_TIMEOUT = 20
+# Many servers end a connection after a hundred messages, and some count that against the sender.
+_MESSAGES_PER_CONNECTION = 50
+# Not every server takes 8-bit text.
+_POLICY = email.policy.SMTP.clone(cte_type="7bit")
+_INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
+# Replies to RCPT that speak of us and not of the recipient: what we lack is authentication or TLS.
+_ABOUT_US = {530, 535, 538}
+
+
+class SmtpSender(Sender):
+    """Hands mail to one server, over connections that are kept for a while."""
+
+    def __init__(
+        self, server: SmtpServer, mail_from: Address, hostname: str, *, reply_timeout: float = REPLY_TIMEOUT, message_timeout: float = MESSAGE_TIMEOUT
+    ) -> None:
+        self._server = server
+        self._mail_from = mail_from
+        self._hostname = hostname
+        self._reply_timeout = reply_timeout
+        self._message_timeout = message_timeout
+        self._idle: list[_Connection] = []
+        self._lock = threading.Lock()
+
+    def send(self, recipient: str, message: Message) -> str:
+        """Hand over one mail, and return the server's reply."""
+        mail = compose(self._mail_from, recipient, message)
+        with Deadline(self._message_timeout) as deadline:
+            with _explained("can't connect to the mail server", deadline, is_down=True):
+                connection = self._reuse(deadline) or _Connection(self._server, self._hostname, self._reply_timeout, deadline)
+            try:
+                with _explained("lost the mail server", deadline, is_down=False):
+                    reply = connection.deliver(self._mail_from.addr_spec, recipient, mail)
+            except BaseException:
+                connection.close()
+                raise
+        connection.idle_since = time.monotonic()
+        with self._lock:
+            self._idle.append(connection)
+        return one_line(reply, message.link, message.code)
+
+    def rest(self) -> None:
+        """End the connections that have not been used for a while."""
+        self._end(time.monotonic() - IDLE_TIMEOUT)
+
+    def close(self) -> None:
+        """End all connections that are not in use."""
+        self._end(float("inf"))
+
+    def _end(self, idle_since: float) -> None:
+        with self._lock:
+            ended = [connection for connection in self._idle if connection.idle_since < idle_since]
+            self._idle = [connection for connection in self._idle if connection not in ended]
+        for connection in ended:
+            connection.leave()
+
+    def _reuse(self, deadline: Deadline) -> "_Connection | None":
+        """Return a connection that is still good."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return None
+            if connection.sent < _MESSAGES_PER_CONNECTION and connection.is_alive(deadline):
+                return connection
+            connection.leave()
+
+
+class _Connection(smtplib.SMTP):
+    """A connection that a deadline can end, ready to take mail: encrypted and authenticated as the settings say."""
+
+    def __init__(self, server: SmtpServer, hostname: str, timeout: float, deadline: Deadline) -> None:
+        self._server = server
+        self._deadline = deadline
+        self.sent = 0
+        self.idle_since = 0.0
+        super().__init__(server.host, server.port, local_hostname=hostname, timeout=timeout)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def deliver(self, sender: str, recipient: str, mail: EmailMessage) -> str:
+        """Hand over a mail; return the reply to it. Raises `Refused`, `TryLater`, or what smtplib does."""
+        options = []
+        if not recipient.isascii():
+            if not self.has_extn("smtputf8"):
+                raise Refused("the mail server has no SMTPUTF8, which an address outside ASCII needs")
+            options.append("smtputf8")
+        code, reply = self.mail(sender, options)
+        if code != 250:
+            raise TryLater(_said("MAIL FROM", code, reply), is_down=True)
+        code, reply = self.rcpt(recipient)
+        if code not in (250, 251):
+            raise _refusal("RCPT TO", code, reply)
+        try:
+            code, reply = self.data(mail.as_bytes())
+        except smtplib.SMTPDataError as error:
+            raise _refusal("DATA", error.smtp_code, error.smtp_error) from None
+        if code != 250:
+            raise _refusal("DATA", code, reply)
+        self.sent += 1
+        return f"{code} {reply.decode(errors='replace')}"
+
+    def is_alive(self, deadline: Deadline) -> bool:
+        """Whether the server still listens; from now on the deadline is this one."""
+        if self.sock is None:
+            return False
+        deadline.watch(self.sock)
+        try:
+            return self.noop()[0] == 250
+        except (smtplib.SMTPException, OSError):
+            return False
+
+    def leave(self) -> None:
+        """Say goodbye, without waiting for the answer."""
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            self.putcmd("quit")
+        self.close()
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        connection = socket.create_connection((host, port), timeout)
+        self._deadline.watch(connection)
+        return tls().wrap_socket(connection, server_hostname=host) if self._server.implicit_tls else connection
+
+    def _prepare(self) -> None:
+        server = self._server
+        self.ehlo_or_helo_if_needed()
+        is_encrypted = server.implicit_tls
+        if not is_encrypted and server.starttls != "never" and self.has_extn("starttls"):
+            code, reply = self.starttls(context=tls())
+            if code != 220:
+                raise TryLater(_said("STARTTLS", code, reply), is_down=True)
+            self.ehlo()
+            is_encrypted = True
+        if server.starttls == "required" and not is_encrypted:
+            raise TryLater("the mail server offers no STARTTLS, and AUTH_SMTP_URL requires it", is_down=True)
+        if server.user:
+            # Whoever sits in between can hide that STARTTLS is offered, to be given the password.
+            if not is_encrypted and server.starttls != "never" and not _is_loopback(self.sock):
+                raise TryLater("the mail server offers no STARTTLS: the password is not sent without, unless AUTH_SMTP_URL has ?starttls=never", is_down=True)
+            self.login(server.user, server.password)
+
+
+def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessage:
+    """Return a mail (RFC 5322). Raises `Refused` for a recipient that no header can hold."""
+    local, _, domain = recipient.rpartition("@")
+    if not local or not domain or not recipient.isprintable() or " " in recipient:
+        raise Refused("the recipient is no email address")
+    mail = EmailMessage(policy=_POLICY if recipient.isascii() else _INTERNATIONAL_POLICY)
+    mail["From"] = mail_from
+    mail["To"] = Address(username=local, domain=domain)
+    mail["Subject"] = message.subject
+    mail["Date"] = format_datetime(message.created_at)
+    # The same each time it is tried: whoever gets it twice may notice.
+    mail["Message-ID"] = f"<{message.id}@{mail_from.domain}>"
+    # So that nobody's vacation answers (RFC 3834).
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content(message.text)
+    if message.html is not None:
+        mail.add_alternative(message.html, subtype="html")
+    return mail
+
+
+def hostname_for(host: str) -> str:
+    """Return what we call ourselves to a mail server: a host name, or an address as RFC 5321 writes it."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return f"[IPv6:{address}]" if address.version == 6 else f"[{address}]"
+
+
+@contextlib.contextmanager
+def _explained(what: str, deadline: Deadline, *, is_down: bool) -> Iterator[None]:
+    """Turn what goes wrong on a connection into `TryLater`."""
+    try:
+        yield
+    except smtplib.SMTPResponseException as error:
+        raise TryLater(f"{what}: {_said('', error.smtp_code, error.smtp_error)}", is_down=True) from error
+    except (smtplib.SMTPException, OSError, UnicodeError) as error:
+        if deadline.has_passed:
+            reason = f"not done within {deadline.seconds} s"
+        elif isinstance(error, smtplib.SMTPNotSupportedError):
+            reason = one_line(str(error))
+        else:
+            reason = why(error)
+        raise TryLater(f"{what}: {reason}", is_down=is_down) from error
+
+
+def _refusal(stage: str, code: int, reply: bytes | str) -> Refused | TryLater:
+    reason = _said(stage, code, reply)
+    if code >= 500 and code not in _ABOUT_US:
+        return Refused(reason)
+    return TryLater(reason, is_down=code in _ABOUT_US)
+
+
+def _said(stage: str, code: int, reply: bytes | str) -> str:
+    text = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
+    return one_line(f"{stage} {code} {text}")
+
+
+def _is_loopback(connection: socket.socket | None) -> bool:
+    return connection is not None and ipaddress.ip_address(connection.getpeername()[0].partition("%")[0]).is_loopback

@@ -1,0 +1,79 @@
+"""Sockets that can't hold a thread: an end to all waiting on them together, and TLS that verifies."""
+
+import contextlib
+import functools
+import os
+import socket
+import ssl
+import threading
+from typing import Self
+
+import certifi
+
+
+class Deadline:
+    """Ends the connections that it watches when the time is up, whatever waits on them.
+
+    A socket's own time-out begins anew with each byte, so that a server which sends one now and then would hold us for ever.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.has_passed = False
+        self._lock = threading.Lock()
+        self._watched: list[socket.socket] = []
+        self._timer = threading.Timer(seconds, self._pass)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            for watched in self._watched:
+                watched.close()
+            self._watched.clear()
+
+    def watch(self, connection: socket.socket) -> None:
+        """Watch a connection. By a descriptor of our own: TLS takes the connection's into another object."""
+        with self._lock:
+            self._watched.append(socket.socket(fileno=os.dup(connection.fileno())))
+            if self.has_passed:
+                self._end()
+
+    def _pass(self) -> None:
+        with self._lock:
+            self.has_passed = True
+            self._end()
+
+    def _end(self) -> None:
+        for watched in self._watched:
+            # The other side may have ended it.
+            with contextlib.suppress(OSError):
+                watched.shutdown(socket.SHUT_RDWR)
+
+
+@functools.cache
+def tls() -> ssl.SSLContext:
+    """Return how we verify servers: by the system's certificates (or `SSL_CERT_FILE`), and those of certifi, as small images have none."""
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+def why(error: BaseException) -> str:
+    """Return what is at the bottom of a failed connection, in a few words that hold no URL."""
+    known: BaseException | None = error
+    while known is not None:
+        if isinstance(known, ssl.SSLError):
+            return f"TLS: {known.verify_message}" if isinstance(known, ssl.SSLCertVerificationError) else f"TLS: {known.reason or 'handshake failed'}"
+        if isinstance(known, TimeoutError):
+            return "no answer in time"
+        if isinstance(known, socket.gaierror):
+            return "its name can't be resolved"
+        if isinstance(known, OSError) and known.errno:
+            return os.strerror(known.errno).lower()
+        known = known.__cause__ or known.__context__
+    return "the connection was closed"

@@ -1,0 +1,210 @@
+"""One provider as this deployment has set it up: where to send a browser, and whom it brings back."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import requests
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.requests_client import OAuth2Session
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc import jwk, jwt
+
+from auth.addresses import InvalidAddress, canonical_email
+from auth.bounded_http import BoundedMixin
+from auth.providers.id_tokens import IdTokens, InvalidIdToken
+from auth.providers.presets import GENERIC, PRESETS, Preset
+from auth.providers.settings import ProviderSettings
+
+_APPLE_SECRET_LIFETIME = 300
+_MAX_DATA = 2048
+
+
+class ProviderError(Exception):
+    """The provider can't be used, or what it says can't be believed; the text is for the log."""
+
+
+@dataclass(frozen=True)
+class ExternalIdentity:
+    """Whom a provider has identified. `email` is in canonical form; `is_trusted` is whether its word links to an existing user."""
+
+    provider: str
+    subject: str
+    email: str | None
+    email_verified: bool
+    is_trusted: bool
+    data: dict[str, Any]
+
+
+class _Session(BoundedMixin, OAuth2Session):  # type: ignore[misc]
+    """Authlib's client on bounded HTTP."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        OAuth2Session.__init__(self, **kwargs)
+        self.bound()
+
+
+class Provider:
+    """Signs in with one provider."""
+
+    def __init__(self, name: str, settings: ProviderSettings, redirect_uri: str) -> None:
+        preset = PRESETS.get(name, GENERIC)
+        overridden = {
+            key: value for key in ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_url", "scopes") if (value := getattr(settings, key))
+        }
+        self.name = name
+        self._preset: Preset = replace(preset, **overridden)
+        # Endpoints that are set make it plain OAuth 2, unless an issuer is set too.
+        if settings.authorize_url and not settings.issuer:
+            self._preset = replace(self._preset, issuer="")
+        self._settings = settings
+        self._redirect_uri = redirect_uri
+        self._is_trusted = self._preset.link_by_email if settings.link_by_email is None else settings.link_by_email
+        self._id_tokens = IdTokens(self._preset.issuer, settings.client_ids) if self._preset.issuer else None
+
+    @property
+    def posts_form(self) -> bool:
+        """Whether the provider answers by a form posted from its own site."""
+        return self._preset.form_post
+
+    @property
+    def has_id_tokens(self) -> bool:
+        """Whether the provider signs who has signed in (OpenID Connect)."""
+        return self._id_tokens is not None
+
+    def authorization_url(self, *, state: str, nonce: str, code_verifier: str, scopes: str | None) -> str:
+        """Return where to send the browser (RFC 6749, section 4.1.1; RFC 7636; OpenID Connect Core, 3.1.2.1). Raises `ProviderError`."""
+        parameters: dict[str, str] = {"code_challenge": create_s256_code_challenge(code_verifier), "code_challenge_method": "S256"}
+        if self._id_tokens:
+            parameters["nonce"] = nonce
+        if self._preset.form_post:
+            parameters["response_mode"] = "form_post"
+        session = self._session(scope=scopes or self._preset.scopes)
+        url, _ = session.create_authorization_url(self._endpoint("authorize_url", "authorization_endpoint"), state=state, **parameters)
+        return url
+
+    def identify(self, *, code: str, code_verifier: str, nonce: str, issuer: str | None, user: Mapping[str, Any] | None) -> ExternalIdentity:
+        """Trade an authorization code for who has signed in. Raises `ProviderError`."""
+        if self._id_tokens:
+            self._guarded(lambda id_tokens: id_tokens.check_issuer(issuer))
+        session = self._session()
+        try:
+            token = session.fetch_token(self._endpoint("token_url", "token_endpoint"), grant_type="authorization_code", code=code, code_verifier=code_verifier)
+            if not token.get("access_token"):
+                raise ProviderError("the token endpoint gave no access token")
+            if self._id_tokens:
+                return self._by_claims(self._claims(session, token, nonce), user)
+            return self._by_userinfo(session)
+        except (requests.RequestException, AuthlibBaseError, ValueError, KeyError, TypeError, AttributeError) as error:
+            # Also what Authlib and requests raise over an answer that is no JSON, or of another shape.
+            raise ProviderError(f"{type(error).__name__} at the token or userinfo endpoint") from error
+
+    def identify_by_id_token(self, id_token: str, nonce: str | None) -> tuple[ExternalIdentity, int]:
+        """Return whom an id_token names, and until when it is good (Unix seconds). Raises `ProviderError`."""
+        claims = self._guarded(lambda id_tokens: id_tokens.verify(id_token, nonce, may_be_hashed=True))
+        return self._by_claims(claims, None), int(claims["exp"])
+
+    def _session(self, **kwargs: Any) -> _Session:
+        return _Session(
+            client_id=self._settings.client_ids[0],
+            client_secret=self._client_secret(),
+            token_endpoint_auth_method=self._preset.auth_method if self._client_secret() else "none",
+            redirect_uri=self._redirect_uri,
+            **kwargs,
+        )
+
+    def _client_secret(self) -> str:
+        """Return the secret; Apple's is a token that we sign (see its documentation)."""
+        settings = self._settings
+        if not settings.private_key:
+            return settings.client_secret
+        now = int(time.time())
+        claims = {"iss": settings.team_id, "iat": now, "exp": now + _APPLE_SECRET_LIFETIME, "aud": self._preset.issuer, "sub": settings.client_ids[0]}
+        return jwt.encode({"alg": "ES256", "kid": settings.key_id}, claims, jwk.import_key(settings.private_key, "EC"))
+
+    def _endpoint(self, name: str, metadata_name: str) -> str:
+        url = getattr(self._preset, name)
+        if url:
+            return url
+        return self._guarded(lambda id_tokens: id_tokens.endpoint(metadata_name))
+
+    def _guarded(self, ask: Any) -> Any:
+        if self._id_tokens is None:
+            raise ProviderError("it is not set up for OpenID Connect")
+        try:
+            return ask(self._id_tokens)
+        except InvalidIdToken as error:
+            raise ProviderError(str(error)) from error
+
+    def _claims(self, session: _Session, token: Mapping[str, Any], nonce: str) -> dict[str, Any]:
+        claims = self._guarded(lambda id_tokens: id_tokens.verify(str(token.get("id_token", "")), nonce))
+        if not claims.get("email"):
+            # Some providers keep the address for the userinfo endpoint.
+            userinfo_url = self._preset.userinfo_url or self._guarded(lambda id_tokens: id_tokens.optional_endpoint("userinfo_endpoint"))
+            if userinfo_url:
+                userinfo = self._get(session, userinfo_url)
+                if userinfo.get("sub") == claims["sub"]:
+                    return userinfo | claims
+        return claims
+
+    def _by_claims(self, claims: Mapping[str, Any], user: Mapping[str, Any] | None) -> ExternalIdentity:
+        names = (user or {}).get("name") if isinstance(user, dict) else None
+        if isinstance(names, dict) and not claims.get("name"):
+            claims = {**claims, "name": " ".join(str(names[key]) for key in ("firstName", "lastName") if names.get(key))[:200]}
+        return self._identity(claims, str(claims["sub"]), claims.get("email"), claims.get(self._preset.email_verified))
+
+    def _by_userinfo(self, session: _Session) -> ExternalIdentity:
+        preset = self._preset
+        userinfo = self._get(session, preset.userinfo_url)
+        subject = _find(userinfo, preset.subject)
+        if not isinstance(subject, str | int) or isinstance(subject, bool) or subject == "":
+            raise ProviderError("the userinfo names nobody")
+        email = _find(userinfo, preset.email)
+        verified = preset.gives_verified_only or _find(userinfo, preset.email_verified)
+        if preset.emails_url:
+            email, verified = self._chosen_email(self._get(session, preset.emails_url))
+        return self._identity(userinfo, str(subject), email, verified)
+
+    def _chosen_email(self, answer: Any) -> tuple[Any, Any]:
+        entries = _find(answer, self._preset.emails) if self._preset.emails else answer
+        address, is_verified, is_chosen = self._preset.emails_entry
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and entry.get(is_chosen) is True:
+                return entry.get(address), entry.get(is_verified)
+        return None, None
+
+    def _get(self, session: _Session, url: str) -> Any:
+        headers = {"Accept": "application/json"}
+        if self._preset.client_id_header:
+            headers[self._preset.client_id_header] = self._settings.client_ids[0]
+        response = session.get(url, headers=headers)
+        if response.status_code != 200:
+            raise ProviderError(f"{response.status_code} from the userinfo endpoint")
+        return response.json()
+
+    def _identity(self, told: Mapping[str, Any], subject: str, email: Any, verified: Any) -> ExternalIdentity:
+        try:
+            canonical = canonical_email(email) if isinstance(email, str) else None
+        except InvalidAddress:
+            canonical = None
+        # Verified is what says so: Apple's "true" is a string. Not 1, nor anything else that is merely not false.
+        is_verified = canonical is not None and (verified is True or verified == "true")
+        data = {"sub": subject, "email": canonical, "email_verified": is_verified}
+        for key, path in (("name", self._preset.name), ("avatar_url", self._preset.avatar)):
+            value = _find(told, path) if path else None
+            if isinstance(value, str) and "\0" not in value:
+                data[key] = value[:_MAX_DATA]
+        return ExternalIdentity(self.name, subject, canonical, is_verified, self._is_trusted, data)
+
+
+def _find(value: Any, path: str) -> Any:
+    """Return what a dotted path leads to, or None."""
+    for step in path.split(".") if path else ():
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value if path else None

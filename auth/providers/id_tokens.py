@@ -1,0 +1,182 @@
+"""OpenID Connect: discovery, the provider's keys, and what an id_token must be before it is believed."""
+
+import hashlib
+import hmac
+import re
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import requests
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from auth.bounded_http import BoundedSession
+
+# Never `none`, and none with a shared secret: the key is public, and so would be the secret (RFC 8725, 2.1).
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
+# Seconds.
+_CACHED_FOR = 3600
+_ROTATION_PAUSE = 30
+_LEEWAY = 60
+_TENANT = "{tenantid}"
+
+
+class InvalidIdToken(Exception):
+    """The provider's metadata, keys or token are not what they must be; the text is for the log."""
+
+
+class IdTokens:
+    """The id_tokens of one issuer for one client. What the issuer publishes is kept for an hour, and longer while it is away."""
+
+    def __init__(self, issuer: str, client_ids: Sequence[str]) -> None:
+        self._issuer = issuer.rstrip("/")
+        self._client_ids = client_ids
+        self._lock = threading.Lock()
+        self._metadata: dict[str, Any] = {}
+        self._metadata_until = 0.0
+        self._keys: KeySet | None = None
+        self._keys_until = 0.0
+        self._keys_asked_at = float("-inf")
+
+    def endpoint(self, name: str) -> str:
+        """Return an endpoint's URL. Raises `InvalidIdToken`."""
+        url = self.optional_endpoint(name)
+        if not url:
+            raise InvalidIdToken(f"the discovery document names no {name}")
+        return url
+
+    def optional_endpoint(self, name: str) -> str | None:
+        """Return an endpoint's URL where there is one. Raises `InvalidIdToken`."""
+        url = self._discovered().get(name)
+        return url if isinstance(url, str) and url.startswith(("https://", "http://")) else None
+
+    def check_issuer(self, issuer: str | None) -> None:
+        """Check the `iss` of an authorization response, against mix-up (RFC 9207). Raises `InvalidIdToken`."""
+        metadata = self._discovered()
+        if issuer is None:
+            if metadata.get("authorization_response_iss_parameter_supported") is True:
+                raise InvalidIdToken("the response names no issuer")
+        elif issuer != metadata["issuer"]:
+            raise InvalidIdToken("the response comes from another issuer")
+
+    def verify(self, id_token: str, nonce: str | None, *, may_be_hashed: bool = False) -> dict[str, Any]:
+        """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `InvalidIdToken`.
+
+        A native application may have sent the provider its nonce's SHA-256 in hex.
+        """
+        metadata = self._discovered()
+        claims = self._decode(id_token)
+        expected = metadata["issuer"].replace(_TENANT, str(claims.get("tid", "")))
+        if claims.get("iss") != expected or (_TENANT in metadata["issuer"] and not re.fullmatch(r"[0-9a-f-]{36}", str(claims.get("tid")))):
+            raise InvalidIdToken("it is of another issuer")
+        audience = claims.get("aud")
+        audiences = audience if isinstance(audience, list) else [audience]
+        if not any(client_id in audiences for client_id in self._client_ids):
+            raise InvalidIdToken("it is for another client")
+        if len(audiences) > 1 and claims.get("azp") not in self._client_ids:
+            raise InvalidIdToken("it was issued to another client")
+        now = time.time()
+        if _number(claims, "exp") <= now - _LEEWAY:
+            raise InvalidIdToken("it has expired")
+        if _number(claims, "iat") > now + _LEEWAY:
+            raise InvalidIdToken("it is of the future")
+        if not isinstance(claims.get("sub"), str) or not claims["sub"]:
+            raise InvalidIdToken("it names nobody")
+        _check_nonce(claims.get("nonce"), nonce, may_be_hashed)
+        return claims
+
+    def _decode(self, id_token: str) -> dict[str, Any]:
+        try:
+            return jwt.decode(id_token, self._key_set(), algorithms=ALGORITHMS).claims
+        except (JoseError, ValueError, TypeError, KeyError):
+            # Perhaps the keys were rotated: then those of today know it.
+            if not self._may_refetch():
+                raise InvalidIdToken("its signature is not one of the issuer's") from None
+        try:
+            return jwt.decode(id_token, self._key_set(), algorithms=ALGORITHMS).claims
+        except (JoseError, ValueError, TypeError, KeyError) as error:
+            raise InvalidIdToken("its signature is not one of the issuer's") from error
+
+    def _may_refetch(self) -> bool:
+        """Have the keys asked for again, though not at everybody's pleasure: forged tokens must not flood the issuer."""
+        with self._lock:
+            if time.monotonic() - self._keys_asked_at < _ROTATION_PAUSE:
+                return False
+            self._keys_until = 0.0
+            return True
+
+    def _discovered(self) -> dict[str, Any]:
+        with self._lock:
+            if time.monotonic() < self._metadata_until:
+                return self._metadata
+            try:
+                metadata = _get(f"{self._issuer}/.well-known/openid-configuration")
+                issuer = metadata.get("issuer")
+                # Azure's documents for all tenants name the tenant's place instead of one.
+                if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and _TENANT not in issuer):
+                    raise InvalidIdToken("the discovery document is another issuer's")
+                self._metadata = metadata
+            except InvalidIdToken:
+                if not self._metadata:
+                    raise
+            self._metadata_until = time.monotonic() + _CACHED_FOR
+            return self._metadata
+
+    def _key_set(self) -> KeySet:
+        url = self.endpoint("jwks_uri")
+        with self._lock:
+            if self._keys is not None and time.monotonic() < self._keys_until:
+                return self._keys
+            self._keys_asked_at = time.monotonic()
+            try:
+                self._keys = _parse_keys(_get(url))
+            except InvalidIdToken:
+                if self._keys is None:
+                    raise
+            self._keys_until = time.monotonic() + _CACHED_FOR
+            return self._keys
+
+
+def _parse_keys(document: dict[str, Any]) -> KeySet:
+    """Return the keys that can be read: one of a kind that we don't know must not hide the others."""
+    keys = []
+    for key in document.get("keys", []) if isinstance(document.get("keys"), list) else []:
+        try:
+            if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig":
+                keys += KeySet.import_key_set({"keys": [key]}).keys
+        except (JoseError, ValueError, TypeError, KeyError):
+            continue
+    if not keys:
+        raise InvalidIdToken("the issuer publishes no key")
+    return KeySet(keys)
+
+
+def _get(url: str) -> dict[str, Any]:
+    try:
+        with BoundedSession() as session:
+            response = session.get(url, headers={"Accept": "application/json"})
+        document = response.json() if response.status_code == 200 else None
+    except (requests.RequestException, ValueError) as error:
+        raise InvalidIdToken(f"{type(error).__name__} at {url}") from error
+    if not isinstance(document, dict):
+        raise InvalidIdToken(f"no document at {url}")
+    return document
+
+
+def _check_nonce(claimed: Any, nonce: str | None, may_be_hashed: bool) -> None:
+    if claimed is None and nonce is None and may_be_hashed:
+        return
+    accepted = [nonce, hashlib.sha256(nonce.encode()).hexdigest()] if nonce and may_be_hashed else [nonce]
+    if not isinstance(claimed, str) or not any(value and hmac.compare_digest(claimed.encode(), value.encode()) for value in accepted):
+        raise InvalidIdToken("its nonce is not the one that was sent")
+
+
+def _number(claims: dict[str, Any], name: str) -> float:
+    value = claims.get(name)
+    # A date beyond the calendar is no date: neither Python nor Postgres could take it.
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 253_402_300_800:
+        raise InvalidIdToken(f"its {name} is no date")
+    return value

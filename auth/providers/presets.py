@@ -1,0 +1,168 @@
+"""What differs between providers, as data. Each names the documentation that it follows.
+
+Paths lead through a provider's JSON: `data.0.email`. Generic OpenID Connect needs none of this: discovery tells.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One provider. `issuer` alone makes it OpenID Connect by discovery; without one it is plain OAuth 2 with a userinfo URL."""
+
+    documentation: str
+    scopes: str
+    issuer: str = ""
+    authorize_url: str = ""
+    token_url: str = ""
+    userinfo_url: str = ""
+    subject: str = "sub"
+    email: str = "email"
+    # Where the provider says that it has verified the address; empty where it never says so.
+    email_verified: str = "email_verified"
+    # Every address that it gives is a verified one.
+    gives_verified_only: bool = False
+    # A list of addresses of its own: its URL, and in each entry the names of address, verification and choice.
+    emails_url: str = ""
+    emails: str = ""
+    emails_entry: tuple[str, str, str] = ("email", "verified", "primary")
+    name: str = "name"
+    avatar: str = "picture"
+    # Whether a verified address may lead to the user who has it.
+    link_by_email: bool = False
+    # How the provider answers: Apple posts a form from another site, which brings no Lax cookie.
+    form_post: bool = False
+    client_id_header: str = ""
+    auth_method: str = "client_secret_basic"
+
+
+GENERIC = Preset(documentation="https://openid.net/specs/openid-connect-core-1_0.html", scopes="openid email profile")
+
+PRESETS = {
+    "apple": Preset(
+        documentation="https://developer.apple.com/documentation/signinwithapplerestapi",
+        issuer="https://appleid.apple.com",
+        scopes="openid email name",
+        link_by_email=True,
+        form_post=True,
+        auth_method="client_secret_post",
+    ),
+    "azure": Preset(
+        documentation="https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc",
+        issuer="https://login.microsoftonline.com/common/v2.0",
+        scopes="openid email profile",
+        # Tenants write addresses as they like; this optional claim says that the tenant has proved the domain.
+        email_verified="xms_edov",
+        auth_method="client_secret_post",
+    ),
+    "bitbucket": Preset(
+        documentation="https://developer.atlassian.com/cloud/bitbucket/oauth-2/",
+        authorize_url="https://bitbucket.org/site/oauth2/authorize",
+        token_url="https://bitbucket.org/site/oauth2/access_token",
+        userinfo_url="https://api.bitbucket.org/2.0/user",
+        scopes="account email",
+        subject="uuid",
+        emails_url="https://api.bitbucket.org/2.0/user/emails",
+        emails="values",
+        emails_entry=("email", "is_confirmed", "is_primary"),
+        name="display_name",
+        avatar="links.avatar.href",
+    ),
+    "discord": Preset(
+        documentation="https://discord.com/developers/docs/topics/oauth2",
+        authorize_url="https://discord.com/oauth2/authorize",
+        token_url="https://discord.com/api/oauth2/token",
+        userinfo_url="https://discord.com/api/users/@me",
+        scopes="identify email",
+        subject="id",
+        email_verified="verified",
+        name="global_name",
+        avatar="",
+    ),
+    "facebook": Preset(
+        documentation="https://developers.facebook.com/docs/facebook-login/guides/advanced/manual-flow",
+        authorize_url="https://www.facebook.com/v21.0/dialog/oauth",
+        token_url="https://graph.facebook.com/v21.0/oauth/access_token",
+        userinfo_url="https://graph.facebook.com/v21.0/me?fields=id,name,email",
+        scopes="email public_profile",
+        subject="id",
+        email_verified="",
+        avatar="",
+        auth_method="client_secret_post",
+    ),
+    "github": Preset(
+        documentation="https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps",
+        authorize_url="https://github.com/login/oauth/authorize",
+        token_url="https://github.com/login/oauth/access_token",
+        userinfo_url="https://api.github.com/user",
+        scopes="read:user user:email",
+        subject="id",
+        emails_url="https://api.github.com/user/emails",
+        avatar="avatar_url",
+        link_by_email=True,
+        auth_method="client_secret_post",
+    ),
+    "gitlab": Preset(
+        documentation="https://docs.gitlab.com/integration/openid_connect_provider/",
+        issuer="https://gitlab.com",
+        scopes="openid email profile",
+    ),
+    "google": Preset(
+        documentation="https://developers.google.com/identity/openid-connect/openid-connect",
+        issuer="https://accounts.google.com",
+        scopes="openid email profile",
+        link_by_email=True,
+    ),
+    "linkedin": Preset(
+        documentation="https://learn.microsoft.com/linkedin/consumer/integrations/self-serve/sign-in-with-linkedin-v2",
+        # Its id_token carries no nonce, so who signs in is asked of the userinfo URL.
+        authorize_url="https://www.linkedin.com/oauth/v2/authorization",
+        token_url="https://www.linkedin.com/oauth/v2/accessToken",
+        userinfo_url="https://api.linkedin.com/v2/userinfo",
+        scopes="openid email profile",
+        auth_method="client_secret_post",
+    ),
+    "slack": Preset(
+        documentation="https://docs.slack.dev/authentication/sign-in-with-slack/",
+        issuer="https://slack.com",
+        scopes="openid email profile",
+        auth_method="client_secret_post",
+    ),
+    "spotify": Preset(
+        documentation="https://developer.spotify.com/documentation/web-api/tutorials/code-flow",
+        authorize_url="https://accounts.spotify.com/authorize",
+        token_url="https://accounts.spotify.com/api/token",
+        userinfo_url="https://api.spotify.com/v1/me",
+        scopes="user-read-email",
+        subject="id",
+        email_verified="",
+        name="display_name",
+        avatar="images.0.url",
+    ),
+    "twitch": Preset(
+        documentation="https://dev.twitch.tv/docs/authentication/getting-tokens-oauth/",
+        authorize_url="https://id.twitch.tv/oauth2/authorize",
+        token_url="https://id.twitch.tv/oauth2/token",
+        userinfo_url="https://api.twitch.tv/helix/users",
+        scopes="user:read:email",
+        subject="data.0.id",
+        email="data.0.email",
+        gives_verified_only=True,
+        name="data.0.display_name",
+        avatar="data.0.profile_image_url",
+        client_id_header="Client-Id",
+        auth_method="client_secret_post",
+    ),
+    "twitter": Preset(
+        documentation="https://docs.x.com/fundamentals/authentication/oauth-2-0/authorization-code",
+        authorize_url="https://x.com/i/oauth2/authorize",
+        token_url="https://api.x.com/2/oauth2/token",
+        userinfo_url="https://api.x.com/2/users/me?user.fields=profile_image_url",
+        scopes="users.read tweet.read",
+        subject="data.id",
+        email="",
+        email_verified="",
+        name="data.name",
+        avatar="data.profile_image_url",
+    ),
+}

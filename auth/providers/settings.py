@@ -1,0 +1,91 @@
+"""`AUTH_PROVIDER_<NAME>_…`: the providers that a deployment has set up."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from environs import Env
+from marshmallow import ValidationError
+
+from auth.providers.presets import PRESETS
+
+PROVIDER_PREFIX = "AUTH_PROVIDER_"
+SUFFIXES = (
+    "CLIENT_ID", "CLIENT_SECRET", "ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL", "SCOPES", "LINK_BY_EMAIL",
+    "TEAM_ID", "KEY_ID", "PRIVATE_KEY",
+)  # fmt: skip
+_NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SUFFIXES)})")
+
+
+@dataclass(frozen=True, repr=False)
+class ProviderSettings:
+    """What is set for one provider; what is empty is as the preset has it. The repr is left out: it holds secrets."""
+
+    client_ids: tuple[str, ...]
+    client_secret: str
+    issuer: str
+    authorize_url: str
+    token_url: str
+    userinfo_url: str
+    emails_url: str
+    scopes: str
+    link_by_email: bool | None
+    team_id: str
+    key_id: str
+    private_key: str
+
+
+def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str, ProviderSettings]:
+    """Read every provider that the environment names; what is wrong is collected in `env`."""
+    names = set()
+    for variable in sorted(environment):
+        if not variable.startswith(PROVIDER_PREFIX):
+            continue
+        match = _NAME.fullmatch(variable)
+        if match:
+            names.add(match[1])
+        else:
+            env.str(variable, validate=_refuse_unknown)
+    return {name.lower(): _read_provider(env, name) for name in sorted(names)}
+
+
+def _read_provider(env: Env, name: str) -> ProviderSettings:
+    prefix = f"{PROVIDER_PREFIX}{name}_"
+    urls = {
+        suffix.lower(): env.str(prefix + suffix, "", validate=_url) or "" for suffix in ("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL")
+    }
+    is_known = name.lower() in PRESETS or urls["issuer"] or (urls["authorize_url"] and urls["token_url"] and urls["userinfo_url"])
+    client_ids: list[str] = env.list(f"{prefix}CLIENT_ID", [], validate=_needs_an_id if is_known else _needs_an_issuer) or []
+    if not client_ids:
+        # The one setting that a provider can't be without.
+        env.list(f"{prefix}CLIENT_ID", validate=_needs_an_id)
+    return ProviderSettings(
+        client_ids=tuple(client_ids),
+        client_secret=env.str(f"{prefix}CLIENT_SECRET", "") or "",
+        scopes=env.str(f"{prefix}SCOPES", "") or "",
+        link_by_email=env.bool(f"{prefix}LINK_BY_EMAIL", None),
+        team_id=env.str(f"{prefix}TEAM_ID", "") or "",
+        key_id=env.str(f"{prefix}KEY_ID", "") or "",
+        private_key=(env.str(f"{prefix}PRIVATE_KEY", "") or "").replace("\\n", "\n"),
+        **urls,
+    )
+
+
+def _refuse_unknown(_value: str) -> None:
+    raise ValidationError(f"Must end in one of {', '.join(SUFFIXES)}.")
+
+
+def _needs_an_id(client_ids: list[str]) -> None:
+    if not client_ids or not all(client_ids):
+        raise ValidationError("Must be the id that the provider has given to this client.")
+
+
+def _needs_an_issuer(_client_ids: list[str]) -> None:
+    raise ValidationError("Belongs to a provider that is not built in: set its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL.")
+
+
+def _url(value: str) -> None:
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or parts.username):
+        raise ValidationError("Must be an http or https URL.")

@@ -1,0 +1,59 @@
+"""What a session of some age needs before something sensitive: the current password, or a code that was sent (ASVS 3.7.1)."""
+
+from typing import Any
+
+from flask import g
+
+from auth import guard
+from auth.context import latchkey
+from auth.errors import ApiError
+from auth.password_attempts import password_attempt
+
+
+def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
+    """Whether a session that is too old for what is sensitive was given what it needs: the current password, or a code.
+
+    Raises `ApiError` where it was not. A younger session needs neither, and what it is given is not looked at.
+    """
+    age = latchkey.settings.reauthentication_age
+    if age is None or known.session_age < age:
+        return False
+    if "current_password" in body:
+        _check_current_password(body["current_password"], known)
+    elif "nonce" in body:
+        _spend_nonce(body["nonce"], known)
+    else:
+        raise reauthentication_needed()
+    return True
+
+
+def _check_current_password(password: str, known: Any) -> None:
+    with password_attempt(known.email, None if known.email else known.phone) as attempt:
+        if not attempt.check(password):
+            raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
+    latchkey.db.one(
+        "finish_password_attempt",
+        email=known.email,
+        phone=None if known.email else known.phone,
+        network=g.network,
+        is_stranger=attempt.is_stranger,
+    )
+
+
+def _spend_nonce(nonce: str, known: Any) -> None:
+    spent = latchkey.db.one(
+        "spend_reauthentication_code",
+        user_id=guard.caller_id(),
+        email=known.email,
+        email_code_mac=latchkey.codes.mac(known.email, nonce) if known.email else None,
+        phone=known.phone,
+        phone_code_mac=latchkey.codes.mac(known.phone, nonce) if known.phone else None,
+    )
+    if spent is None:
+        raise ApiError(400, "reauthentication_not_valid", "The code is wrong or has expired", "nonce: must be the code that GET /reauthenticate sent")
+
+
+def reauthentication_needed() -> ApiError:
+    """Return the refusal of a session that is too old."""
+    details = "give current_password, or nonce with the code that GET /reauthenticate sends: this session is too old for this change"
+    return ApiError(400, "reauthentication_needed", "This needs reauthentication", details)

@@ -1,0 +1,37 @@
+"""What a setting must be, where the libraries have no word for it. Each check raises `ValidationError`, and quotes no value."""
+
+from urllib.parse import urlsplit
+
+from marshmallow import ValidationError
+
+from auth import access_tokens
+
+_JWK_SETS = "a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
+
+
+def at_least_32_bytes(value: str) -> None:
+    """Check the secret of HS256 (RFC 7518, section 3.2)."""
+    if len(value.encode()) < 32:
+        raise ValidationError("Must be at least 32 bytes.")
+
+
+def postgres_url(value: str) -> None:
+    """Check the URL of the database."""
+    if value and not value.startswith(("postgresql://", "postgres://")):
+        raise ValidationError("Must be a URL such as postgresql://user:password@host/database.")
+
+
+def http_url(value: str) -> None:
+    """Check one of our public addresses."""
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username):
+        raise ValidationError("Must be an http or https URL without user, query and fragment.")
+
+
+def jwk_set(value: str) -> None:
+    """Check the signing keys."""
+    if value:
+        try:
+            access_tokens.parse_jwk_set(value)
+        except (ValueError, OSError) as error:
+            raise ValidationError(f"Must be {_JWK_SETS} ({error}).") from None

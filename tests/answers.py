@@ -1,0 +1,119 @@
+"""What answers look like: the error envelope, the user object, the token response, and values that are never the same twice."""
+
+import re
+from typing import Any
+
+from werkzeug.wrappers import Response
+
+
+class Like:
+    """Equal to every string of a form."""
+
+    def __init__(self, name: str, form: str) -> None:
+        self._name = name
+        self._form = re.compile(form)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and bool(self._form.fullmatch(other))
+
+    def __hash__(self) -> int:
+        return hash(self._form)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+
+A_UUID = Like("a UUID", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+A_TIMESTAMP = Like("a timestamp in UTC", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)")
+AN_ACCESS_TOKEN = Like("an access token", r"[\w-]+\.[\w-]+\.[\w-]+")
+A_REFRESH_TOKEN = Like("a refresh token", r"[\w-]{56}")
+A_SENTENCE = Like("a sentence", r".*\S+ \S+.*")
+
+
+class _Any:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "<anything>"
+
+
+ANYTHING = _Any()
+
+
+def assert_error(response: Response, status: int, error_code: str, msg: Any = A_SENTENCE, details: Any = None, **members: Any) -> None:
+    """Hold a whole response to the error envelope, and to the headers that each error has."""
+    expected = {"code": status, "msg": msg, "error_code": error_code} | ({} if details is None else {"details": details}) | members
+    assert (response.status_code, response.json) == (status, expected)
+    assert response.mimetype == "application/json"
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Referrer-Policy"] == "no-referrer"
+    assert response.headers["X-Request-Id"]
+    assert response.headers.get("WWW-Authenticate") == ("Bearer" if status == 401 else None)
+    assert ("Retry-After" in response.headers) == (status in (429, 503))
+    assert ("Allow" in response.headers) == (status == 405)
+
+
+def assert_ok(response: Response, body: Any, status: int = 200) -> None:
+    """Hold a response to a status and a whole body."""
+    assert (response.status_code, response.json) == (status, body)
+    assert response.mimetype == "application/json"
+
+
+def identity(provider: str, address: str, **changes: Any) -> dict[str, Any]:
+    """Return an identity object as it is expected."""
+    expected = {
+        "id": A_UUID,
+        "identity_id": A_UUID,
+        "user_id": A_UUID,
+        "identity_data": {"sub": A_UUID, provider: address},
+        "provider": provider,
+        "last_sign_in_at": None,
+        "created_at": A_TIMESTAMP,
+        "updated_at": A_TIMESTAMP,
+    }
+    return expected | changes
+
+
+def user(email: str, **changes: Any) -> dict[str, Any]:
+    """Return the user object that is expected: of a user whom an administrator has made, confirmed and not yet signed in."""
+    expected = {
+        "id": A_UUID,
+        "aud": "authenticated",
+        "role": "authenticated",
+        "email": email,
+        "email_confirmed_at": A_TIMESTAMP,
+        "phone": None,
+        "phone_confirmed_at": None,
+        "confirmed_at": A_TIMESTAMP,
+        "confirmation_sent_at": None,
+        "invited_at": None,
+        "last_sign_in_at": None,
+        "app_metadata": {"provider": "email", "providers": ["email"]},
+        "user_metadata": {},
+        "identities": [identity("email", email, last_sign_in_at=changes.get("last_sign_in_at"))],
+        "new_email": None,
+        "email_change_sent_at": None,
+        "new_phone": None,
+        "phone_change_sent_at": None,
+        "banned_until": None,
+        "is_anonymous": False,
+        "created_at": A_TIMESTAMP,
+        "updated_at": A_TIMESTAMP,
+    }
+    return expected | changes
+
+
+def token_response(of_user: dict[str, Any]) -> dict[str, Any]:
+    """Return the token response that is expected."""
+    return {
+        "access_token": AN_ACCESS_TOKEN,
+        "token_type": "bearer",
+        "expires_in": 3600,
+        "expires_at": ANYTHING,
+        "refresh_token": A_REFRESH_TOKEN,
+        "user": of_user,
+    }

@@ -1,0 +1,196 @@
+"""A real browser for the tests: Chromium without a window, told what to do by its DevTools protocol over a pair of pipes.
+
+The pipes need no port, no driver and no package: each message is JSON that ends with NUL.
+"""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from select import select
+from typing import Any, Self
+
+from tests.processes import wait_until
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# It runs alone: nothing is loaded, stored or asked for but the pages of the test. Its own sandbox does not work for root or in
+# most containers, and the only pages that it sees are ours.
+_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--no-proxy-server",
+    "--remote-debugging-pipe",
+]
+_TIMEOUT = 20.0
+
+
+def find() -> str | None:
+    """Return the path of an installed Chromium, or None."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+class Browser:
+    """One tab. Clicks and keys are those of a mouse and a keyboard, so that what is covered or disabled does not work here either."""
+
+    def __init__(self, program: str, profile: Path) -> None:
+        read_by_us, self._written_by_it = os.pipe()
+        self._read_by_it, written_by_us = os.pipe()
+        self._command = [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        self._environment = {"HOME": str(profile), "PATH": os.environ["PATH"]}
+        self._in, self._out = read_by_us, written_by_us
+        self._buffer = b""
+        self._number = 0
+        self._session: str | None = None
+        # What pages have written to the console, refused loads included.
+        self.complaints: list[str] = []
+
+    def __enter__(self) -> Self:
+        # The protocol is spoken on the descriptors 3 and 4.
+        how = f"exec 3<&{self._read_by_it} 4>&{self._written_by_it}; exec \"$@\""
+        self._process = subprocess.Popen(
+            ["/bin/bash", "-c", how, "chromium", *self._command],
+            pass_fds=(self._read_by_it, self._written_by_it),
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(self._read_by_it)
+        os.close(self._written_by_it)
+        try:
+            pages = wait_until(lambda: [target for target in self._call("Target.getTargets")["targetInfos"] if target["type"] == "page"])
+            self._session = self._call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)["sessionId"]
+            for domain in ("Page", "Runtime", "Log"):
+                self._call(f"{domain}.enable")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._out)
+        os.close(self._in)
+        try:
+            # It ends when nobody speaks to it any more.
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def open(self, url: str) -> None:
+        """Go to a URL, as by typing it in."""
+        answer = self._call("Page.navigate", url=url)
+        assert not answer.get("errorText"), answer
+        self.wait(lambda: self.run("document.readyState") == "complete")
+
+    def run(self, expression: str) -> Any:
+        """Return what JavaScript evaluates to; the protocol is not bound by the page's CSP."""
+        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise BrowserError(answer["exceptionDetails"]["exception"].get("description"))
+        return answer["result"].get("value")
+
+    def click(self, text: str, times: int = 1) -> None:
+        """Click on the button or link with this text, where it can be seen."""
+        x, y = self.run(
+            f"""(() => {{
+              const element = [...document.querySelectorAll("button, a")].find((each) => each.innerText.trim() === {json.dumps(text)});
+              element.scrollIntoView({{block: "center"}});
+              const box = element.getBoundingClientRect();
+              return [box.x + box.width / 2, box.y + box.height / 2];
+            }})()"""
+        )
+        for count in range(1, times + 1):
+            for kind in ("mousePressed", "mouseReleased"):
+                self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
+
+    def press(self, key: str) -> None:
+        """Press a key: `Tab`, `Enter`."""
+        code, text = {"Tab": (9, ""), "Enter": (13, "\r")}[key]
+        self._call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=code, text=text)
+        self._call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=code)
+
+    def wait(self, condition: Callable[[], Any]) -> Any:
+        """Return what becomes true; a page that is just being left answers nothing."""
+        return wait_until(lambda: _or_none(condition))
+
+    def wait_for(self, text: str) -> None:
+        """Wait until the page shows a text."""
+        self.wait(lambda: text in self.text)
+
+    @property
+    def url(self) -> str:
+        return self.run("location.href")
+
+    @property
+    def text(self) -> str:
+        """What the page shows."""
+        return self.run("document.body.innerText")
+
+    def speak(self, *languages: str) -> None:
+        """Prefer these languages."""
+        self._call("Emulation.setUserAgentOverride", userAgent=self.run("navigator.userAgent"), acceptLanguage=",".join(languages))
+
+    def resize(self, width: int, height: int, *, zoom: float = 1, dark: bool = False) -> None:
+        """Become a screen of this size, in pixels of CSS; zoomed as by a person."""
+        self._call("Emulation.setDeviceMetricsOverride", width=int(width / zoom), height=int(height / zoom), deviceScaleFactor=zoom, mobile=False)
+        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def without_script(self, disabled: bool = True) -> None:
+        """Run no script of pages."""
+        self._call("Emulation.setScriptExecutionDisabled", value=disabled)
+
+    def photograph(self, path: Path) -> None:
+        """Write a picture of what can be seen."""
+        path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
+
+    def _call(self, method: str, **parameters: Any) -> Any:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters} | ({"sessionId": self._session} if self._session else {})
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + _TIMEOUT
+        while (answer := self._receive(deadline)).get("id") != self._number:
+            self._note(answer)
+        if "error" in answer:
+            raise BrowserError(f"{method}: {answer['error']['message']}")
+        return answer["result"]
+
+    def _receive(self, deadline: float) -> Any:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select([self._in], [], [], max(0, deadline - time.monotonic()))
+            received = os.read(self._in, 65536) if ready else b""
+            assert received, f"the browser does not answer: {self._process.poll()}"
+            self._buffer += received
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def _note(self, event: Any) -> None:
+        if event.get("method") == "Log.entryAdded":
+            self.complaints.append(event["params"]["entry"]["text"])
+        if event.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(event["params"]["exceptionDetails"]["text"])
+
+
+class BrowserError(Exception):
+    """What the browser or a page says when it can't do something."""
+
+
+def _or_none(condition: Callable[[], Any]) -> Any:
+    try:
+        return condition()
+    except BrowserError:
+        return None

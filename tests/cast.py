@@ -1,0 +1,96 @@
+"""The cast: people who have a user, and the sessions in which they are signed in."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from werkzeug.wrappers import Response
+
+PASSWORD = "Correct-Horse-1"
+
+
+@dataclass(frozen=True)
+class Session:
+    """One place where somebody is signed in, such as a laptop, with the tokens that were issued to it."""
+
+    client: Any
+    access_token: str
+    refresh_token: str
+    user: dict[str, Any]
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.access_token}"}
+
+    @property
+    def claims(self) -> dict[str, Any]:
+        """The claims of the access token, unverified."""
+        payload = self.access_token.split(".")[1]
+        return json.loads(base64.urlsafe_b64decode(payload + "=="))
+
+    @property
+    def id(self) -> str:
+        return self.claims["session_id"]
+
+    def get(self, path: str, **options: Any) -> Response:
+        return self.client.get(path, headers=self.authorization, **options)
+
+    def post(self, path: str, **options: Any) -> Response:
+        return self.client.post(path, headers=self.authorization, **options)
+
+    def put(self, path: str, **options: Any) -> Response:
+        return self.client.put(path, headers=self.authorization, **options)
+
+    def delete(self, path: str, **options: Any) -> Response:
+        return self.client.delete(path, headers=self.authorization, **options)
+
+    def refresh(self) -> Response:
+        """Trade this session's refresh token, as often as asked."""
+        return refresh(self.client, self.refresh_token)
+
+    def refreshed(self) -> "Session":
+        """Return the session with its next tokens."""
+        return session_of(self.client, self.refresh())
+
+    def on(self, client: Any) -> "Session":
+        """Return the same session, as another application is asked about it."""
+        return Session(client, self.access_token, self.refresh_token, self.user)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Someone with a user."""
+
+    client: Any
+    id: str
+    email: str
+
+    def try_to_sign_in(self, password: str = PASSWORD, client: Any = None) -> Response:
+        return sign_in(client or self.client, self.email, password)
+
+    def sign_in(self, password: str = PASSWORD, client: Any = None) -> Session:
+        """Return a new session."""
+        return session_of(client or self.client, self.try_to_sign_in(password, client))
+
+
+def register(client: Any, service_role: dict[str, str], email: str, role: str | None = None) -> Person:
+    """Return a person whose user an administrator has made and confirmed."""
+    body = {"email": email, "password": PASSWORD, "email_confirm": True, "role": role}
+    response = client.post("/admin/users", json=body, headers=service_role)
+    assert response.status_code == 200, response.text
+    return Person(client, response.json["id"], email)
+
+
+def sign_in(client: Any, email: str, password: str = PASSWORD) -> Response:
+    return client.post("/token?grant_type=password", json={"email": email, "password": password})
+
+
+def refresh(client: Any, refresh_token: str) -> Response:
+    return client.post("/token?grant_type=refresh_token", json={"refresh_token": refresh_token})
+
+
+def session_of(client: Any, response: Response) -> Session:
+    """Return the session of a token response."""
+    assert response.status_code == 200, response.text
+    return Session(client, response.json["access_token"], response.json["refresh_token"], response.json["user"])

@@ -1,0 +1,234 @@
+"""What all tests share: a real Postgres, the application, a real server, a mailbox, and the cast.
+
+Alice and Bob are users, Carol is an administrator, Mallory is a user too and means harm. Each of them has a confirmed email
+address and the password `PASSWORD`; none is signed in before a test says so.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import bcrypt
+import psycopg2
+import pytest
+import structlog
+from psycopg2.extensions import connection as Connection
+
+# ruff: noqa: E402
+# Before they are imported: their assertions then say as much as those of the tests.
+pytest.register_assert_rewrite("tests.answers", "tests.cast", "tests.contract", "tests.inbox", "tests.links", "tests.server")
+
+import sql
+from app import create_app
+from auth import settings
+from auth.context import EXTENSION
+from auth.embedded_postgres import EmbeddedPostgres
+from tests.cast import Person, register
+from tests.contract import CheckedClient
+from tests.inbox import Mailbox
+from tests.links import Outbox
+from tests.processes import Service
+from tests.rows import Rows
+from tests.server import ServerClient
+
+BASE_URL = "http://localhost:8000"
+SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
+# What differs from the defaults in every test: the cheapest hashes, no limits, and no thread that takes messages before the mailbox does.
+ENVIRONMENT = {
+    "AUTH_BASE_URL": BASE_URL,
+    "AUTH_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
+    "AUTH_BCRYPT_COST": "4",
+    "AUTH_DELIVER": "false",
+    "AUTH_LOG_FORMAT": "json",
+    "AUTH_LOG_LEVEL": "warning",
+    "AUTH_RATE_LIMITS_ENABLED": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def state_dir() -> Iterator[Path]:
+    """A directory for the secrets and the database; its path is short, for a socket's must be."""
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        yield Path(directory).resolve() / "var"
+
+
+@pytest.fixture(scope="session")
+def database_url(state_dir: Path) -> Iterator[str]:
+    """A Postgres with our schema: the one of `TEST_DATABASE_URL`, or one that lives as long as the tests."""
+    if url := os.environ.get("TEST_DATABASE_URL"):
+        guard = _emptied(url)
+        sql.apply_schema(url)
+        yield url
+        guard.close()
+        return
+    postgres = EmbeddedPostgres(state_dir, {"fsync": "off", "max_connections": "200"})
+    url = postgres.start()
+    sql.apply_schema(url)
+    yield url
+    postgres.stop()
+
+
+def _emptied(url: str) -> Connection:
+    """Empty a database for us alone, as long as the connection is open."""
+    guard = psycopg2.connect(url)
+    guard.autocommit = True
+    with guard.cursor() as cursor:
+        if "test" not in guard.info.dbname:
+            pytest.exit(f"all that is in the database of TEST_DATABASE_URL is deleted, so its name must say test: {guard.info.dbname} does not", 2)
+        cursor.execute("SELECT pg_try_advisory_lock(hashtext('latchkey tests'))")
+        if cursor.fetchone() != (True,):
+            pytest.exit("another test run uses the database of TEST_DATABASE_URL", 2)
+        cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return guard
+
+
+@pytest.fixture(scope="session")
+def all_rows(database_url: str) -> Iterator[Rows]:
+    rows = Rows(database_url)
+    yield rows
+    rows.close()
+
+
+@pytest.fixture
+def database(all_rows: Rows) -> Rows:
+    """The tables, empty at the start of a test: to move time in rows, and to look at effects."""
+    all_rows.empty()
+    return all_rows
+
+
+@pytest.fixture(scope="session")
+def environment(database_url: str, state_dir: Path) -> dict[str, str]:
+    return {**ENVIRONMENT, "DATABASE_URL": database_url, "AUTH_STATE_DIR": str(state_dir)}
+
+
+@pytest.fixture
+def make_app(environment, database) -> Iterator[Callable]:
+    """Make an application: `make_app(AUTH_AUTOCONFIRM="true")` is one with that setting."""
+    made = []
+    # The log is one for the process, and goes to what standard error was when an application was made.
+    log = structlog.get_config()
+
+    def make(**changes: str):
+        made.append(new_app({**environment, **changes}))
+        return made[-1]
+
+    yield make
+    structlog.configure(**log)
+    for app in made:
+        app.extensions[EXTENSION].db.close()
+
+
+def new_app(environment: dict[str, str]):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
+                patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        app = create_app(settings.load(os.devnull))
+    app.test_client_class = CheckedClient
+    return app
+
+
+@pytest.fixture(scope="session")
+def default_app(environment):
+    app = new_app(environment)
+    yield app
+    app.extensions[EXTENSION].db.close()
+
+
+@pytest.fixture
+def app(default_app, database):
+    """The application with the default settings."""
+    return default_app
+
+
+@pytest.fixture
+def client(app) -> CheckedClient:
+    """A client without credentials. Each response that it gets must be as openapi.yaml says."""
+    return app.test_client()
+
+
+@pytest.fixture
+def parts(app):
+    """The parts of the application: what a request works with."""
+    return app.extensions[EXTENSION]
+
+
+@pytest.fixture(scope="session")
+def running_server(environment, database_url, state_dir: Path) -> Iterator[ServerClient]:
+    # Its secrets are those of the application in this process, so that either takes the tokens of the other.
+    changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
+    with Service(state_dir, **changes) as service:
+        client = ServerClient(service.port)
+        yield client
+        client.close()
+
+
+@pytest.fixture
+def server(running_server: ServerClient, database, app) -> ServerClient:
+    """gunicorn with two workers, over real sockets, on the same database and with the same secrets as `app`."""
+    return running_server
+
+
+@pytest.fixture
+def mailbox(parts) -> Mailbox:
+    """Where all mail of the application arrives."""
+    return Mailbox(parts)
+
+
+@pytest.fixture
+def outbox(parts, database) -> Outbox:
+    """What the application has written to be sent, with the links and codes in it."""
+    return Outbox(parts, database)
+
+
+@pytest.fixture
+def service_role() -> dict[str, str]:
+    """The headers of a caller with the service role key."""
+    return {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
+
+
+@pytest.fixture
+def alice(client, service_role) -> Person:
+    return register(client, service_role, "alice@example.com")
+
+
+@pytest.fixture
+def bob(client, service_role) -> Person:
+    return register(client, service_role, "bob@example.com")
+
+
+@pytest.fixture
+def carol(client, service_role) -> Person:
+    """The administrator."""
+    return register(client, service_role, "carol@example.com", role="admin")
+
+
+@pytest.fixture
+def mallory(client, service_role) -> Person:
+    """The attacker."""
+    return register(client, service_role, "mallory@example.com")
+
+
+class Hashes:
+    """How often bcrypt was asked to make or check a hash."""
+
+    count = 0
+
+
+@pytest.fixture
+def hashes(monkeypatch) -> Hashes:
+    counted = Hashes()
+
+    def counting(function):
+        def counted_function(*arguments):
+            counted.count += 1
+            return function(*arguments)
+
+        return counted_function
+
+    for name in ("hashpw", "checkpw"):
+        monkeypatch.setattr(bcrypt, name, counting(getattr(bcrypt, name)))
+    return counted

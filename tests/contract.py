@@ -1,0 +1,84 @@
+"""openapi.yaml as a judge: each response that a test gets must be as it says."""
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from flask.testing import FlaskClient
+from openapi_core import Config, OpenAPI
+from openapi_core.contrib.werkzeug import WerkzeugOpenAPIRequest, WerkzeugOpenAPIResponse
+from openapi_core.validation.response.exceptions import InvalidData
+from werkzeug.wrappers import Request, Response
+
+OPENAPI = Path(__file__).resolve().parent.parent / "openapi.yaml"
+PREFIX = "/auth/v1"
+
+
+class CheckedClient(FlaskClient):
+    """Flask's test client, holding each response to the contract."""
+
+    def open(self, *args: Any, **kwargs: Any) -> Any:
+        # Read to its end at once, so that no file is left open.
+        response = super().open(*args, buffered=True, **kwargs)
+        check(response.request, response)
+        return response
+
+
+class _Request(WerkzeugOpenAPIRequest):
+    # The contract describes each path once, and without the prefix.
+    @property
+    def path(self) -> str:
+        return _without_prefix(self.request.path)
+
+    # Only responses are looked at; the body has been read already.
+    @property
+    def body(self) -> None:
+        return None
+
+
+@functools.cache
+def description() -> dict[str, Any]:
+    return yaml.safe_load(OPENAPI.read_bytes()) | {"servers": [{"url": "/"}]}
+
+
+@functools.cache
+def contract() -> OpenAPI:
+    return OpenAPI.from_dict(description(), config=Config(extra_media_type_deserializers={"application/yaml": bytes.decode}))
+
+
+def check(request: Request, response: Response) -> None:
+    """Fail when a response is not as openapi.yaml says."""
+    if request.method in ("HEAD", "OPTIONS"):
+        return
+    path = _without_prefix(request.path)
+    if request.method.lower() not in _methods(path):
+        # What is not described is not there, but for what a page loads.
+        assert response.status_code in (404, 405, 413, 415) or path.startswith("/static/"), f"{request.method} {path} is not in openapi.yaml"
+        return
+    try:
+        contract().validate_response(_Request(request), WerkzeugOpenAPIResponse(response))
+    except InvalidData as error:
+        problems = [f"{'/'.join(map(str, problem.absolute_path))}: {problem.message}" for problem in _leaves(error.__cause__.schema_errors)]
+        raise AssertionError(f"{request.method} {path} answers {response.status_code} other than openapi.yaml says:\n" + "\n".join(problems)) from None
+
+
+def _without_prefix(path: str) -> str:
+    return path.removeprefix(PREFIX) or "/" if path == PREFIX or path.startswith(PREFIX + "/") else path
+
+
+def _methods(path: str) -> set[str]:
+    """Return the methods that a path has; one whose template has no parameter comes first, as in OpenAPI."""
+    templates = sorted(description()["paths"], key=lambda template: template.count("{"))
+    for template in templates:
+        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
+            return set(description()["paths"][template])
+    return set()
+
+
+def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
+    """Yield what is wrong in the end: `oneOf` and the like only say that something below them is."""
+    for error in errors:
+        yield from _leaves(error.context) if error.context else [error]

@@ -1,0 +1,44 @@
+"""Where the application's mail arrives."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from auth.delivery.senders import Sender
+from auth.delivery.worker import Deliverer
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message as it arrived."""
+
+    to: str
+    subject: str
+    text: str
+
+
+class Mailbox(Sender):
+    """Sends what waits in the outbox whenever it is looked into, and keeps it."""
+
+    def __init__(self, parts: Any) -> None:
+        self._deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {"email": self, "sms": self})
+        self._letters: list[Letter] = []
+
+    def send(self, recipient: str, message: Any) -> None:
+        """Take a message, as the deliverer hands it over."""
+        self._letters.append(Letter(recipient, message.subject, message.text))
+
+    def messages(self) -> list[Letter]:
+        """Return all messages so far, the oldest first."""
+        while self._deliverer.deliver_due():
+            pass
+        return list(self._letters)
+
+    def messages_to(self, address: str) -> list[Letter]:
+        return [letter for letter in self.messages() if letter.to == address]
+
+    def link_for(self, address: str) -> str:
+        """Return the link in the newest message to an address that has one."""
+        links = [link for letter in self.messages_to(address) for link in re.findall(r"^https?://\S+$", letter.text, re.MULTILINE)]
+        assert links, f"no link has come to {address}"
+        return links[-1]

@@ -1,0 +1,189 @@
+"""Links and codes as people get them: read from the outbox, opened, typed in.
+
+What waits in the outbox is read behind the delivering threads' back, so that these tests know nothing of mail and SMS.
+"""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from werkzeug.wrappers import Response
+
+from tests.answers import A_SENTENCE, A_UUID, token_response
+from tests.cast import Session, session_of
+from tests.rows import Rows
+
+SITE = "http://localhost:8000"
+PHONE = "+491701234567"
+OTHER_PHONE = "+491707654321"
+# The whole answer to whoever asks for a message.
+ON_ITS_WAY = {"message": A_SENTENCE, "message_id": A_UUID}
+EXPIRED = {"error": "access_denied", "error_code": "otp_expired", "error_description": "The link is invalid or has expired"}
+# What a browser sends when somebody clicks a link in a mail.
+BROWSER = {
+    "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "Sec-Fetch-Dest": "document",
+    "Sec-Fetch-Mode": "navigate",
+    "Sec-Fetch-Site": "cross-site",
+    "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+}
+VERIFIER = "a-code-verifier-of-these-tests-0123456789-abcdef"
+CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+WITH_CHALLENGE = {"code_challenge": CHALLENGE, "code_challenge_method": "s256"}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message as it was written: what it is, to whom, and the link and code that it carries."""
+
+    kind: str
+    channel: str
+    to: str
+    token: str | None
+    code: str | None
+    variables: dict[str, Any]
+    lifetime: float | None
+
+    @property
+    def wrong_code(self) -> str:
+        """A code that is not this one."""
+        return f"{(int(self.code or 0) + 1) % 1_000_000:06}"
+
+
+class Outbox:
+    """The messages that the application has written."""
+
+    def __init__(self, parts: Any, database: Rows) -> None:
+        self._sealer = parts.sealer
+        self._database = database
+
+    def sent(self, to: str | None = None, kind: str | None = None) -> list[Sent]:
+        """Return what is to be sent, the oldest first."""
+        rows = self._database.all(
+            """SELECT id, kind, channel, recipient, secret, variables, extract(epoch FROM expires_at - created_at)::float AS lifetime
+                 FROM outbox
+                WHERE kind <> 'none' AND (%(to)s IS NULL OR recipient = %(to)s) AND (%(kind)s IS NULL OR kind = %(kind)s)
+                ORDER BY created_at, kind""",
+            to=to,
+            kind=kind,
+        )
+        return [self._sent(row) for row in rows]
+
+    def last(self, to: str | None = None, kind: str | None = None) -> Sent:
+        """Return the newest message."""
+        messages = self.sent(to, kind)
+        assert messages, f"nothing was sent (to {to}, of kind {kind})"
+        return messages[-1]
+
+    def kinds(self) -> list[tuple[str, str]]:
+        """Return kind and recipient of each message, the oldest first."""
+        return [(message.kind, message.to) for message in self.sent()]
+
+    def nothings(self) -> int:
+        """Return how many messages were written in order to send nothing."""
+        return self._database.count("outbox", "kind = 'none' AND outcome = 'none' AND recipient IS NULL AND secret IS NULL")
+
+    def _sent(self, row: Any) -> Sent:
+        secret = json.loads(self._sealer.open(bytes(row.secret), row.id)) if row.secret else {}
+        return Sent(row.kind, row.channel, row.recipient, secret.get("token"), secret.get("code"), row.variables, row.lifetime)
+
+
+def path(type: str, token: str | None, **query: str) -> str:
+    """Return the path and query of a link."""
+    return "/verify?" + urlencode({"token": token, "type": type, **query})
+
+
+def follow(client: Any, type: str, token: str | None, **query: str) -> Response:
+    """Open a link as a program does."""
+    return client.get(path(type, token, **query))
+
+
+def press(client: Any, type: str, token: str | None, **fields: str) -> Response:
+    """Press the button of the page that a browser shows for a link."""
+    return client.post("/verify", data={"token": token, "type": type, **fields}, headers=BROWSER | {"Sec-Fetch-Site": "same-origin"})
+
+
+def type_in(client: Any, type: str, address: str, code: str | None) -> Response:
+    """Type in a code that was sent to an address."""
+    return client.post("/verify", json={"type": type, "phone" if address.startswith("+") else "email": address, "token": code})
+
+
+def hand_in(client: Any, type: str, token: str | None) -> Response:
+    """Hand in a link's token, as an application's own server does."""
+    return client.post("/verify", json={"type": type, "token_hash": token})
+
+
+def fragment(response: Response, target: str = SITE) -> dict[str, str]:
+    """Return what a redirect to a target carries in its fragment."""
+    assert (response.status_code, response.data) == (303, b""), response.text
+    url, _, parameters = response.location.partition("#")
+    assert url == target
+    return _single(parameters)
+
+
+def query(response: Response, target: str = SITE) -> dict[str, str]:
+    """Return what a redirect to a target carries in its query."""
+    assert (response.status_code, response.data) == (303, b""), response.text
+    url, _, parameters = response.location.partition("?")
+    assert url == target
+    return _single(parameters)
+
+
+def _single(parameters: str) -> dict[str, str]:
+    values = parse_qs(parameters, strict_parsing=True, keep_blank_values=True)
+    assert all(len(value) == 1 for value in values.values())
+    return {name: value[0] for name, value in values.items()}
+
+
+def tokens_for(type: str) -> dict[str, Any]:
+    """Return the whole fragment that is expected of a link that signs in."""
+    tokens = token_response({})
+    del tokens["user"]
+    return tokens | {"expires_in": "3600", "type": type}
+
+
+def assert_signed_in(client: Any, response: Response, expected: dict[str, Any]) -> Session:
+    """Hold a response to the whole token response for a user, and return the session, which must live."""
+    assert (response.status_code, response.json) == (200, token_response(expected))
+    session = session_of(client, response)
+    assert session.get("/user").json == expected
+    return session
+
+
+def assert_signs_in(client: Any, type: str, token: str | None, target: str = SITE) -> Session:
+    """Open a link, hold the redirect to all that it must carry, and return the session, which must live."""
+    tokens = fragment(follow(client, type, token), target)
+    assert tokens == tokens_for(type)
+    session = Session(client, tokens["access_token"], tokens["refresh_token"], {})
+    assert session.get("/user").status_code == 200
+    return session
+
+
+def assert_dead(client: Any, type: str, token: str | None) -> None:
+    """A link does nothing, however it is opened."""
+    assert fragment(follow(client, type, token)) == EXPIRED
+    assert hand_in(client, type, token).status_code == 403
+    assert fragment(press(client, type, token)) == EXPIRED
+
+
+def later(database: Rows, **interval: int) -> None:
+    """Let time pass for links, codes, authorization codes and what is counted."""
+    for table, column in (
+        ("one_time_tokens", "expires_at"),
+        ("one_time_tokens", "code_expires_at"),
+        ("authorization_codes", "expires_at"),
+        ("failure_counts", "expires_at"),
+        ("request_counts", "expires_at"),
+    ):
+        parts = ", ".join(f"{unit} => {amount}" for unit, amount in interval.items())
+        database.run(f"UPDATE {table} SET {column} = {column} - make_interval({parts})")
+
+
+def counted(database: Rows, key: str) -> int:
+    """Return how often something was counted that a crash must not forget; 0 when it was not."""
+    return database.value("SELECT coalesce(sum(count), 0)::int FROM failure_counts WHERE key = %(key)s", key=key)
+
+

@@ -1,0 +1,71 @@
+"""The outbox as a test fills and reads it."""
+
+import json
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from auth.delivery.messages import Message
+
+# Fields of the cast of most tests.
+TOKEN, CODE = "T" * 43, "123456"
+
+
+class Outbox:
+    """Writes messages as statements do, and tells what became of them."""
+
+    def __init__(self, database: Any, parts: Any) -> None:
+        self._database = database
+        self._parts = parts
+
+    def write(
+        self,
+        kind: str = "magiclink",
+        recipient: str = "alice@example.com",
+        *,
+        channel: str = "email",
+        token: str | None = TOKEN,
+        code: str | None = CODE,
+        lifetime: int | None = 3600,
+        one_time_token_id: str | None = None,
+        **variables: Any,
+    ) -> str:
+        """Return the id of a new message."""
+        id = str(uuid.uuid4())
+        secret = self._parts.sealer.seal(json.dumps({name: value for name, value in {"token": token, "code": code}.items() if value}), id)
+        self._database.run(
+            "INSERT INTO outbox (id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at) VALUES"
+            " (%(id)s, %(channel)s, %(kind)s, %(recipient)s, %(variables)s, %(secret)s, %(token_id)s, now() + make_interval(secs => %(lifetime)s))",
+            id=id, channel=channel, kind=kind, recipient=recipient, variables=json.dumps(variables), secret=secret, token_id=one_time_token_id, lifetime=lifetime,
+        )  # fmt: skip
+        return id
+
+    def sms(self, kind: str = "sms", recipient: str = "+4915112345678", **options: Any) -> str:
+        """Return the id of a new SMS."""
+        return self.write(kind, recipient, **{"channel": "sms", "token": None, "lifetime": 600, **options})
+
+    def row(self, id: str) -> Any:
+        return self._database.one("SELECT * FROM outbox WHERE id = %(id)s", id=id)
+
+    def outcome(self, id: str) -> str | None:
+        return self.row(id).outcome
+
+    def outcomes(self) -> dict[str, str | None]:
+        return {row.id: row.outcome for row in self._database.all("SELECT id, outcome FROM outbox")}
+
+    def let_time_pass(self, seconds: int) -> None:
+        """Move all that waits into the past: what is due in so many seconds is due now."""
+        self._database.run(
+            "UPDATE outbox SET created_at = created_at - %(by)s, next_attempt_at = next_attempt_at - %(by)s, expires_at = expires_at - %(by)s",
+            by=f"{seconds} seconds",
+        )
+
+    def waits_for(self, id: str) -> float:
+        """Return the seconds until a message is tried again."""
+        return self._database.value("SELECT extract(epoch FROM next_attempt_at - now())::float FROM outbox WHERE id = %(id)s", id=id)
+
+
+def message(kind: str = "magiclink", **members: Any) -> Message:
+    """Return a message as a sender is given it."""
+    known = {"subject": "Sign in", "text": f"Your code: {CODE}\n", "html": f"<p>Your code: {CODE}</p>", "code": CODE}
+    return Message(str(uuid.uuid4()), kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), **(known | members))

@@ -1,0 +1,93 @@
+"""The tables as they are, behind the application's back."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg2
+from psycopg2.extras import NamedTupleCursor
+
+from tests.processes import wait_until
+
+
+class Lock:
+    """A row that is locked: whatever is started here runs until it waits for that row, or for what another one holds."""
+
+    def __init__(self, rows: "Rows", threads: ThreadPoolExecutor) -> None:
+        self._rows = rows
+        self._threads = threads
+        self._waiting = 0
+
+    def start(self, act: Callable[[], Any]) -> Future[Any]:
+        """Return what `act` will have returned, as soon as it waits."""
+        self._waiting += 1
+        future = self._threads.submit(act)
+        blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        wait_until(lambda: future.done() or self._rows.value(blocked) == self._waiting)
+        assert not future.done(), f"it did not wait: {future.result()}"
+        return future
+
+
+class Rows:
+    """Runs SQL in autocommit, with parameters as psycopg2 takes them: `%(email)s`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection = psycopg2.connect(url, cursor_factory=NamedTupleCursor)
+        self._connection.autocommit = True
+        names = self.all("SELECT format('%%I', tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'latchkey_schema'")
+        self._tables = sorted(row.name for row in names)
+
+    def run(self, statement: str, **parameters: Any) -> int:
+        """Return how many rows were affected."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+            return cursor.rowcount
+
+    def all(self, statement: str, **parameters: Any) -> list[Any]:
+        """Return all rows, as named tuples."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+            return cursor.fetchall()
+
+    def one(self, statement: str, **parameters: Any) -> Any:
+        """Return the only row."""
+        (row,) = self.all(statement, **parameters)
+        return row
+
+    def value(self, statement: str, **parameters: Any) -> Any:
+        """Return the only value."""
+        (value,) = self.one(statement, **parameters)
+        return value
+
+    def count(self, table: str, condition: str = "true", **parameters: Any) -> int:
+        return self.value(f"SELECT count(*) FROM {table} WHERE {condition}", **parameters)
+
+    def everything(self, *tables: str) -> dict[str, list[Any]]:
+        """Return all that these tables hold, or all tables, to see whether a request has changed anything."""
+        each = "'{0}', (SELECT coalesce(json_agg(row ORDER BY row::text), '[]') FROM {0} AS row)"
+        parts = ", ".join(each.format(table) for table in tables or self._tables)
+        return self.value(f"SELECT json_build_object({parts})")
+
+    @contextmanager
+    def locked(self, table: str, id: str, statement: str | None = None) -> Iterator[Lock]:
+        """Hold a row's lock: what wants to change it waits, in the order in which it came, until the end of the block.
+
+        A statement that takes the id may change the row; it is committed then.
+        """
+        holder = psycopg2.connect(self._url)
+        with ThreadPoolExecutor() as threads:
+            try:
+                with holder.cursor() as cursor:
+                    cursor.execute(statement or f"SELECT FROM {table} WHERE id = %s FOR UPDATE", (id,))
+                yield Lock(self, threads)
+                holder.commit()
+            finally:
+                holder.close()
+
+    def empty(self) -> None:
+        self.run(f"TRUNCATE {', '.join(self._tables)}")
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,232 @@
+"""Mail servers on loopback: one that takes mail, as strictly as it is told to, and one that misbehaves at a stage."""
+
+import datetime
+import ipaddress
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any, Self
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from auth.delivery.targets import mail_address, smtp_server
+
+MAIL_FROM = mail_address("Example <no-reply@example.com>")
+USER, PASSWORD = "latchkey", "s3cret/?#@%"
+ENCODED_PASSWORD = "s3cret%2F%3F%23%40%25"
+
+
+class MailServer:
+    """Takes mail inside the context, and keeps it. `replies` are by stage (EHLO, MAIL, RCPT, DATA): what is said instead of yes."""
+
+    def __init__(self, *, tls: "Certificate | None" = None, starttls: "Certificate | None" = None, password: str | None = None, port: int = 0, **options: Any):
+        self.mails: list[EmailMessage] = []
+        self.envelopes: list[Any] = []
+        self.sessions: list[Any] = []
+        self.replies: dict[str, str] = {}
+        self._password = password
+        options = {"enable_SMTPUTF8": True, "ident": "Test", **options}
+        if starttls:
+            options |= {"tls_context": starttls.server_context}
+        if password:
+            options |= {"authenticator": self._authenticate, "auth_required": True, "auth_require_tls": bool(tls or starttls)}
+        self._controller = _Controller(self, port=port, ssl_context=tls.server_context if tls else None, **options)
+
+    def __enter__(self) -> Self:
+        self._controller.start()
+        self.port = self._controller.server.sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._controller.stop()
+
+    def url(self, scheme: str = "smtp", host: str = "127.0.0.1", credentials: str = "", options: str = "") -> str:
+        return f"{scheme}://{credentials}{host}:{self.port}{options}"
+
+    @property
+    def subjects(self) -> list[str]:
+        return [mail["Subject"] for mail in self.mails]
+
+    def _authenticate(self, _server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
+        assert isinstance(data, LoginPassword)
+        return AuthResult(success=data == LoginPassword(USER.encode(), (self._password or "").encode()))
+
+    # What aiosmtpd asks of a handler.
+
+    async def handle_MAIL(self, _server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+        if "MAIL" not in self.replies:
+            envelope.mail_from = address
+            envelope.mail_options.extend(options)
+        return self.replies.get("MAIL", "250 OK")
+
+    async def handle_RCPT(self, _server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+        if "RCPT" not in self.replies:
+            envelope.rcpt_tos.append(address)
+        return self.replies.get("RCPT", "250 OK")
+
+    async def handle_DATA(self, _server: Any, session: Any, envelope: Any) -> str:
+        if "DATA" in self.replies:
+            return self.replies["DATA"]
+        self.sessions.append(session)
+        self.envelopes.append(envelope)
+        mail = message_from_bytes(envelope.content, policy=policy.SMTPUTF8)
+        assert isinstance(mail, EmailMessage)
+        self.mails.append(mail)
+        return f"250 2.0.0 Ok: queued as {len(self.mails)}"
+
+
+class _Controller(Controller):
+    def __init__(self, handler: MailServer, port: int, **options: Any) -> None:
+        super().__init__(handler, hostname="127.0.0.1", port=port, **options)
+
+    def factory(self) -> SMTP:
+        return SMTP(self.handler, **self.SMTP_kwargs)
+
+    def _trigger_server(self) -> None:
+        # The base class connects to the port that it was given; ours is chosen by the system.
+        self.port = self.server.sockets[0].getsockname()[1] if self.server else self.port
+        super()._trigger_server()
+
+
+class BadMailServer:
+    """Does something bad at a stage: GREETING, EHLO, MAIL, RCPT, DATA, or END, after the mail was sent.
+
+    `close` ends the connection, `hang` says nothing any more, `drip` says a byte now and then, without an end.
+    """
+
+    STAGES = ("GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END")
+
+    def __init__(self, stage: str, behaviour: str, only_for: str = "") -> None:
+        self._stage = stage
+        self._behaviour = behaviour
+        self._only_for = only_for
+        self._over = threading.Event()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.connections = 0
+        self.taken: list[str] = []
+        # Set when a connection has reached the stage.
+        self.reached = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    @property
+    def url(self) -> str:
+        return f"smtp://127.0.0.1:{self.port}"
+
+    def recover(self) -> None:
+        """Behave from now on."""
+        self._stage = "NEVER"
+
+    def _accept(self) -> None:
+        while not self._over.is_set():
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as lines:
+            try:
+                self._talk(connection, lines)
+            except OSError:
+                return  # the client has had enough
+
+    def _talk(self, connection: socket.socket, lines: Any) -> None:
+        recipient = ""
+
+        def say(stage: str, reply: str) -> bool:
+            if stage == self._stage and self._only_for in recipient:
+                self.reached.set()
+                self._misbehave(connection)
+                return False
+            connection.sendall(f"{reply}\r\n".encode())
+            return True
+
+        going_on = say("GREETING", "220 ready")
+        while going_on and (line := lines.readline().decode().strip()):
+            verb = line.upper().split()[0]
+            if verb == "RCPT":
+                recipient = line.partition("<")[2].partition(">")[0]
+            if verb == "DATA":
+                going_on = say("DATA", "354 go on")
+                while going_on and lines.readline() not in (b".\r\n", b""):
+                    pass
+                going_on = going_on and say("END", "250 taken")
+                if going_on:
+                    self.taken.append(recipient)
+            elif verb == "QUIT":
+                return
+            else:
+                going_on = say(verb, "250 yes")
+
+    def _misbehave(self, connection: socket.socket) -> None:
+        if self._behaviour == "close":
+            return
+        while not self._over.wait(0.05):
+            if self._behaviour == "drip":
+                connection.sendall(b"2")
+            elif self._stage == "NEVER":
+                return
+
+
+class Certificate:
+    """A certificate for 127.0.0.1 and localhost that nobody trusts who isn't told to."""
+
+    def __init__(self, directory: Path, host: str = "localhost", address: str = "127.0.0.1") -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+        now = datetime.datetime.now(datetime.UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        self.path = directory / f"{host}.pem"
+        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        self.path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+        self.server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.server_context.load_cert_chain(self.path)
+
+    @contextmanager
+    def trusted(self, monkeypatch: Any) -> Iterator[None]:
+        """Have this process trust it, as `SSL_CERT_FILE` says."""
+        from auth.delivery import sockets
+
+        with monkeypatch.context() as patch:
+            patch.setenv("SSL_CERT_FILE", str(self.path))
+            sockets.tls.cache_clear()
+            yield
+        sockets.tls.cache_clear()
+
+
+def sender(url: str, **timeouts: float):
+    """Return a sender to the mail server of a URL."""
+    from auth.delivery.smtp import SmtpSender
+
+    return SmtpSender(smtp_server(url), MAIL_FROM, "localhost", **timeouts)

@@ -1,0 +1,424 @@
+"""Access tokens: what they say, who may verify them, and which ones are refused everywhere."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+
+from tests.answers import A_UUID, ANYTHING, assert_error
+from tests.cast import Session
+from tests.conftest import BASE_URL
+
+HS_SECRET = "a shared secret of at least 32 bytes"
+
+
+def private_jwk(kind, **members):
+    """Return a new private key as a JWK."""
+    if kind == "ES256":
+        return ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True) | members
+    if kind == "EdDSA":
+        return OKPAlgorithm.to_jwk(ed25519.Ed25519PrivateKey.generate(), as_dict=True) | members
+    return RSAAlgorithm.to_jwk(rsa.generate_private_key(65537, 2048), as_dict=True) | members
+
+
+def encode(part):
+    return base64.urlsafe_b64encode(part if isinstance(part, bytes) else json.dumps(part).encode()).rstrip(b"=").decode()
+
+
+def get_user(client, token):
+    return client.get("/user", headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def signing_jwk(state_dir, app):
+    """The private key that the application has made for itself."""
+    return json.loads((state_dir / "jwt_keys.json").read_text())["keys"][0]
+
+
+@pytest.fixture
+def session(alice):
+    return alice.sign_in()
+
+
+@pytest.fixture
+def mint(session, signing_jwk):
+    """Sign what the application itself would sign, but for some changes; None takes a claim or header away."""
+
+    def mint(headers=None, key=None, algorithm="ES256", **changes):
+        claims = {name: value for name, value in (session.claims | changes).items() if value is not None}
+        header = {name: value for name, value in ({"typ": "at+jwt", "kid": signing_jwk["kid"]} | (headers or {})).items()}
+        return jwt.encode(claims, key or jwt.PyJWK(signing_jwk, "ES256").key, algorithm, header)
+
+    return mint
+
+
+class TestClaims:
+    def test_they_are_those_of_the_specification_and_rfc_9068(self, session, alice):
+        issued_at = session.claims["iat"]
+        assert session.claims == {
+            "iss": BASE_URL,
+            "sub": alice.id,
+            "aud": "authenticated",
+            "exp": issued_at + 3600,
+            "iat": issued_at,
+            "jti": A_UUID,
+            "email": alice.email,
+            "phone": "",
+            "app_metadata": {"provider": "email", "providers": ["email"]},
+            "user_metadata": {},
+            "role": "authenticated",
+            "session_id": A_UUID,
+            "aal": "aal1",
+            "amr": [{"method": "password", "timestamp": issued_at}],
+            "is_anonymous": False,
+        }
+
+    def test_the_header_names_type_key_and_algorithm(self, session, signing_jwk):
+        assert jwt.get_unverified_header(session.access_token) == {"typ": "at+jwt", "alg": "ES256", "kid": signing_jwk["kid"]}
+
+    def test_the_times_are_whole_seconds_of_the_database_and_not_of_the_future(self, alice, database):
+        for _ in range(10):
+            issued_at = alice.sign_in().claims["iat"]
+            assert isinstance(issued_at, int)
+            assert 0 <= database.value("SELECT extract(epoch FROM now())::float8") - issued_at < 2
+
+    def test_anybody_can_verify_one_with_the_published_keys(self, client, session):
+        keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
+        header = jwt.get_unverified_header(session.access_token)
+        claims = jwt.decode(session.access_token, keys[header["kid"]].key, ["ES256"], audience="authenticated", issuer=BASE_URL)
+        assert claims == session.claims
+
+    def test_the_lifetime_issuer_and_audience_are_settings(self, make_app, alice):
+        changes = {"AUTH_ACCESS_TOKEN_LIFETIME": "60", "AUTH_JWT_ISSUER": "https://issuer.example", "AUTH_JWT_AUDIENCE": "my-app"}
+        session = alice.sign_in(client=make_app(**changes).test_client())
+        assert session.claims["exp"] - session.claims["iat"] == 60
+        assert (session.claims["iss"], session.claims["aud"]) == ("https://issuer.example", "my-app")
+        assert session.get("/user").json["aud"] == "my-app"
+
+    @pytest.mark.parametrize("letter", ["x", '"', "ü", "漢", "😀"])
+    def test_metadata_of_8_kib_each_fits_through_the_server(self, server, alice, database, letter):
+        room = 8192 - len('{"x": ""}')
+        big = json.dumps({"x": letter * (room // len(json.dumps(letter, ensure_ascii=False).encode()[1:-1]))}, ensure_ascii=False)
+        database.run("UPDATE users SET user_metadata = %(big)s, app_metadata = %(big)s", big=big)
+        session = alice.sign_in(client=server)
+        assert session.get("/user").status_code == 200
+
+
+class TestForeignTokens:
+    """RFC 8725: each of these is 401 `bad_jwt`, and its bearer learns nothing more."""
+
+    def assert_bad(self, client, token):
+        assert_error(get_user(client, token), 401, "bad_jwt", "The access token is invalid")
+
+    def test_the_genuine_one_is_taken(self, client, session, mint):
+        assert get_user(client, session.access_token).status_code == 200
+        assert get_user(client, mint()).status_code == 200
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"iss": "https://evil.example"},
+            {"iss": BASE_URL + "/"},
+            {"iss": None},
+            {"aud": "another-app"},
+            {"aud": None},
+            {"aud": []},
+            {"exp": None},
+            {"exp": "soon"},
+            {"iat": None},
+            {"sub": None},
+            {"sub": "alice"},
+            {"sub": ""},
+            {"sub": 1},
+            {"session_id": None},
+            {"session_id": "1"},
+            {"session_id": 1},
+            {"session_id": {}},
+        ],
+        ids=str,
+    )
+    def test_a_claim_is_not_as_we_issue_it(self, client, mint, changes):
+        self.assert_bad(client, mint(**changes))
+
+    @pytest.mark.parametrize("typ", ["JWT", "jwt", "application/at+jwt", "logout+jwt", "at+JWT ", ""])
+    def test_it_is_for_another_purpose(self, client, mint, typ):
+        self.assert_bad(client, mint(headers={"typ": typ}))
+
+    def test_it_has_no_type(self, client, session, signing_jwk):
+        token = jwt.encode(session.claims, jwt.PyJWK(signing_jwk, "ES256").key, "ES256", {"kid": signing_jwk["kid"], "typ": None})
+        self.assert_bad(client, token)
+
+    @pytest.mark.parametrize("kid", ["another", "", "../../etc/passwd", "' OR 1=1 --"])
+    def test_its_key_is_unknown(self, client, mint, kid):
+        self.assert_bad(client, mint(headers={"kid": kid}))
+
+    def test_it_names_no_key(self, client, session, signing_jwk):
+        token = jwt.encode(session.claims, jwt.PyJWK(signing_jwk, "ES256").key, "ES256", {"typ": "at+jwt"})
+        self.assert_bad(client, token)
+
+    @pytest.mark.parametrize("kid", [1, None, ["x"], {"x": "y"}, True])
+    def test_its_key_id_is_no_string(self, client, session, kid):
+        signature = session.access_token.split(".")[2]
+        self.assert_bad(client, ".".join([encode({"alg": "ES256", "typ": "at+jwt", "kid": kid}), session.access_token.split(".")[1], signature]))
+
+    def test_it_is_signed_by_another_key(self, client, mint):
+        self.assert_bad(client, mint(key=ec.generate_private_key(ec.SECP256R1())))
+
+    @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", ""])
+    def test_it_is_not_signed(self, client, session, signing_jwk, alg):
+        header = encode({"alg": alg, "typ": "at+jwt", "kid": signing_jwk["kid"]})
+        payload = session.access_token.split(".")[1]
+        for token in (f"{header}.{payload}.", f"{header}.{payload}.{session.access_token.split('.')[2]}"):
+            assert get_user(client, token).status_code == 401
+        self.assert_bad(client, f"{header}.{payload}.AAAA")
+
+    def test_it_is_an_hmac_under_what_everybody_knows(self, client, session, signing_jwk):
+        public_key = jwt.PyJWK(signing_jwk, "ES256").key.public_key()
+        secrets = [
+            b"",
+            signing_jwk["kid"].encode(),
+            public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+            public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+            public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint),
+            json.dumps({name: signing_jwk[name] for name in ("crv", "kty", "x", "y")}).encode(),
+        ]
+        for secret in secrets:
+            head = encode({"alg": "HS256", "typ": "at+jwt", "kid": signing_jwk["kid"]}) + "." + session.access_token.split(".")[1]
+            self.assert_bad(client, f"{head}.{encode(hmac.digest(secret, head.encode(), hashlib.sha256))}")
+
+    def test_it_brings_its_own_key(self, client, mint):
+        mine = ec.generate_private_key(ec.SECP256R1())
+        jwk = ECAlgorithm.to_jwk(mine.public_key(), as_dict=True)
+        self.assert_bad(client, mint(key=mine, headers={"jwk": jwk}))
+        self.assert_bad(client, mint(key=mine, headers={"jku": "https://evil.example/jwks.json"}))
+
+    def test_it_asks_for_an_extension_that_we_do_not_know(self, client, mint):
+        self.assert_bad(client, mint(headers={"crit": ["b64"], "b64": False}))
+
+    def test_a_part_of_it_was_changed(self, client, session):
+        header, _payload, signature = session.access_token.split(".")
+        self.assert_bad(client, f"{header}.{encode(session.claims | {'role': 'admin'})}.{signature}")
+        self.assert_bad(client, session.access_token[:-10])
+        self.assert_bad(client, session.access_token[:200])
+        self.assert_bad(client, f"{header}.{signature}")
+        self.assert_bad(client, f"{header}..{signature}")
+        self.assert_bad(client, f".{header}.{signature}")
+        self.assert_bad(client, session.access_token + ".x")
+        self.assert_bad(client, session.access_token + "x")
+
+    @pytest.mark.parametrize("padding", ["=", "==", "%3D", " x", ","])
+    def test_it_has_another_spelling(self, client, session, padding):
+        response = get_user(client, session.access_token + padding)
+        assert response.status_code in (400, 401)
+        assert response.json["error_code"] in ("bad_jwt", "validation_failed")
+
+    def test_a_padded_token_is_401(self, client, session):
+        response = get_user(client, session.access_token + "==")
+        assert_error(response, 401, "bad_jwt", "The authorization is malformed", "Authorization: must be Bearer <token>")
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            b"[" * 10_000 + b"]" * 10_000,
+            b'{"alg":"ES256","kid":' + b"[" * 10_000,
+            b"\xff\xfe",
+            b"null",
+            b"[]",
+            b'"x"',
+            b"",
+            b'{"alg": 1}',
+            b'{"alg":"ES256","kid":"\\ud800"}',
+        ],
+        ids=["deep", "deep member", "not UTF-8", "null", "a list", "a string", "nothing", "a number for alg", "a lone surrogate"],
+    )
+    def test_its_header_is_hostile(self, client, session, header):
+        _, payload, signature = session.access_token.split(".")
+        assert get_user(client, f"{encode(header)}.{payload}.{signature}").status_code == 401
+
+    def test_it_is_a_token_of_another_deployment(self, client, make_app, alice):
+        other = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [private_jwk("ES256", kid="theirs")]})).test_client()
+        self.assert_bad(client, alice.sign_in(client=other).access_token)
+
+    def test_it_is_the_service_role_key(self, client, service_role):
+        assert_error(client.get("/user", headers=service_role), 401, "bad_jwt", "The access token is invalid")
+
+
+class TestExpiry:
+    EXPIRED = "The access token has expired"
+
+    def test_an_expired_token_is_refused(self, client, mint):
+        now = int(time.time())
+        assert_error(get_user(client, mint(exp=now - 1)), 401, "bad_jwt", self.EXPIRED)
+        assert_error(get_user(client, mint(exp=0)), 401, "bad_jwt", self.EXPIRED)
+        assert_error(get_user(client, mint(exp=now)), 401, "bad_jwt", self.EXPIRED)
+        assert get_user(client, mint(exp=now + 60)).status_code == 200
+
+    @pytest.mark.parametrize("exp", [-(2**70), 2**70, 2**62, -(2**40), 10**308])
+    def test_a_time_that_no_clock_shows_is_refused(self, client, mint, exp):
+        response = get_user(client, mint(exp=exp))
+        assert response.status_code == 401
+
+    def test_a_token_that_was_verified_before_expires_too(self, client, mint, make_app, alice):
+        # What is remembered of a token is its signature alone: it is valid first, and expired later.
+        token = mint(exp=int(time.time()) + 1)
+        first = get_user(client, token)
+        while first.status_code == 200 and get_user(client, token).status_code == 200:
+            pass
+        assert_error(get_user(client, token), 401, "bad_jwt", self.EXPIRED)
+
+
+ENDPOINTS = [
+    ("GET", "/user", None),
+    ("PUT", "/user", {"data": {"x": 1}}),
+    ("PUT", "/user", {"password": "Another-Horse-1"}),
+    ("PUT", "/user", {"email": "new@example.com"}),
+    ("DELETE", "/user", {}),
+    ("DELETE", "/user", {"current_password": "Correct-Horse-1"}),
+    ("POST", "/logout", None),
+    ("POST", "/logout?scope=others", None),
+    ("GET", "/sessions", None),
+    ("DELETE", "/sessions/00000000-0000-0000-0000-000000000000", None),
+    ("DELETE", "/sessions/nonsense", None),
+    ("POST", "/admin/users", {"email": "new@example.com"}),
+    ("GET", "/admin/users/00000000-0000-0000-0000-000000000000", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ENDPOINTS, ids=lambda value: str(value))
+class TestEveryEndpoint:
+    """Whatever a token was good for, it is not when its session or its user is no more."""
+
+    @pytest.fixture
+    def ask(self, client, carol, database, method, path, body):
+        """Return how Carol, who may do everything, is answered after something has happened to her; nothing must have changed."""
+        session = carol.sign_in()
+
+        def ask(happening=None, headers=None):
+            if happening:
+                database.run(happening)
+            before = database.everything()
+            response = client.open(path, method=method, json=body, headers=session.authorization if headers is None else headers)
+            assert database.everything() == before
+            return response
+
+        return ask
+
+    def test_it_needs_a_token(self, ask):
+        assert_error(ask(headers={}), 401, "no_authorization", details="Authorization: must be Bearer <token>")
+
+    def test_it_refuses_a_token_of_somebody_else(self, ask):
+        assert_error(ask(headers={"Authorization": "Bearer x.y.z"}), 401, "bad_jwt")
+
+    def test_it_refuses_an_ended_session(self, ask):
+        assert_error(ask("UPDATE sessions SET ended_at = now(), end_reason = 'logout'"), 401, "session_not_found")
+
+    def test_it_refuses_a_session_that_is_gone(self, ask):
+        assert_error(ask("DELETE FROM sessions"), 401, "session_not_found")
+
+    def test_it_refuses_an_expired_session(self, ask):
+        assert_error(ask("UPDATE sessions SET refreshed_at = now() - interval '30 days'"), 401, "session_expired")
+
+    def test_it_refuses_a_deleted_user(self, ask):
+        assert_error(ask("DELETE FROM users"), 401, "user_not_found")
+
+    def test_it_refuses_a_banned_user(self, ask):
+        assert_error(ask("UPDATE users SET banned_until = now() + interval '1 hour'"), 403, "user_banned")
+
+    def test_it_refuses_a_banned_user_whose_sessions_have_ended(self, ask):
+        ended = "UPDATE sessions SET ended_at = now(), end_reason = 'logout'; UPDATE users SET banned_until = 'infinity'"
+        assert_error(ask(ended), 403, "user_banned")
+
+
+def test_a_session_of_another_user_is_none(client, mint, bob):
+    response = get_user(client, mint(sub=bob.id))
+    assert_error(response, 401, "session_not_found")
+
+
+class TestKeys:
+    """AUTH_JWT_KEYS: the first key signs, all verify. AUTH_JWT_SECRET signs before them."""
+
+    @pytest.mark.parametrize("kind", ["ES256", "EdDSA", "RS256"])
+    def test_each_algorithm_signs_and_verifies(self, make_app, alice, kind):
+        client = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [private_jwk(kind, kid="first")]})).test_client()
+        session = alice.sign_in(client=client)
+        assert jwt.get_unverified_header(session.access_token) == {"typ": "at+jwt", "alg": kind, "kid": "first"}
+        assert session.get("/user").status_code == 200
+        keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
+        assert jwt.decode(session.access_token, keys["first"].key, [kind], audience="authenticated")["sub"] == alice.id
+
+    def test_keys_are_changed_by_putting_the_new_one_first(self, make_app, alice):
+        old, new = private_jwk("ES256", kid="old"), private_jwk("ES256", kid="new")
+        before = alice.sign_in(client=make_app(AUTH_JWT_KEYS=json.dumps({"keys": [old]})).test_client())
+        during = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [new, old]})).test_client()
+        after = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [new]})).test_client()
+        assert before.on(during).get("/user").status_code == 200
+        renewed = before.on(during).refreshed()
+        assert jwt.get_unverified_header(renewed.access_token)["kid"] == "new"
+        assert renewed.on(after).get("/user").status_code == 200
+        assert_error(before.on(after).get("/user"), 401, "bad_jwt")
+        assert before.on(after).refresh().status_code == 200
+
+    def test_keys_may_be_in_a_file(self, make_app, alice, tmp_path):
+        (tmp_path / "keys.json").write_text(json.dumps({"keys": [private_jwk("EdDSA", kid="from the file")]}))
+        session = alice.sign_in(client=make_app(AUTH_JWT_KEYS=str(tmp_path / "keys.json")).test_client())
+        assert jwt.get_unverified_header(session.access_token)["kid"] == "from the file"
+
+    def test_a_key_without_id_is_known_by_its_thumbprint(self, make_app, alice):
+        jwk = private_jwk("ES256")
+        session = alice.sign_in(client=make_app(AUTH_JWT_KEYS=json.dumps({"keys": [jwk]})).test_client())
+        members = json.dumps({name: jwk[name] for name in ("crv", "kty", "x", "y")}, separators=(",", ":"))
+        assert jwt.get_unverified_header(session.access_token)["kid"] == encode(hashlib.sha256(members.encode()).digest())
+        assert session.get("/user").status_code == 200
+
+    def test_a_key_signs_with_its_own_algorithm_alone(self, make_app, alice):
+        first, second = private_jwk("ES256", kid="first"), private_jwk("EdDSA", kid="second")
+        client = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [first, second]})).test_client()
+        session = alice.sign_in(client=client)
+        crossed = jwt.encode(session.claims, jwt.PyJWK(second, "EdDSA").key, "EdDSA", {"typ": "at+jwt", "kid": "first"})
+        assert_error(get_user(client, crossed), 401, "bad_jwt")
+
+    def test_a_shared_secret_signs_with_hs256(self, make_app, alice):
+        client = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
+        session = alice.sign_in(client=client)
+        assert jwt.get_unverified_header(session.access_token)["alg"] == "HS256"
+        assert jwt.decode(session.access_token, HS_SECRET, ["HS256"], audience="authenticated")["sub"] == alice.id
+        assert session.get("/user").status_code == 200
+        assert client.get("/.well-known/jwks.json").json == {"keys": []}
+
+    def test_tokens_of_the_keys_still_verify_beside_a_shared_secret(self, make_app, alice):
+        keys = json.dumps({"keys": [private_jwk("ES256", kid="old")]})
+        before = alice.sign_in(client=make_app(AUTH_JWT_KEYS=keys).test_client())
+        both = make_app(AUTH_JWT_KEYS=keys, AUTH_JWT_SECRET=HS_SECRET).test_client()
+        assert before.on(both).get("/user").status_code == 200
+        assert jwt.get_unverified_header(before.on(both).refreshed().access_token)["alg"] == "HS256"
+        assert [key["kid"] for key in both.get("/.well-known/jwks.json").json["keys"]] == ["old"]
+
+    def test_a_shared_secret_does_not_verify_what_is_not_signed(self, make_app, alice):
+        client = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
+        session = alice.sign_in(client=client)
+        payload = session.access_token.split(".")[1]
+        assert get_user(client, f"{encode({'alg': 'none', 'typ': 'at+jwt'})}.{payload}.").status_code == 401
+        foreign = jwt.encode(session.claims, "another secret of at least 32 bytes", "HS256", {"typ": "at+jwt"})
+        assert_error(get_user(client, foreign), 401, "bad_jwt")
+        other_size = jwt.encode(session.claims, HS_SECRET * 2, "HS512", {"typ": "at+jwt"})
+        assert_error(get_user(client, other_size), 401, "bad_jwt")
+
+
+def test_what_is_remembered_of_a_token_is_that_it_was_good(client, session):
+    for _ in range(3):
+        assert get_user(client, session.access_token).status_code == 200
+        assert get_user(client, session.access_token[:-5] + "AAAAA").status_code == 401
+
+
+def test_the_session_claim_decides_not_the_memory(client, session, alice):
+    assert session.get("/user").status_code == 200
+    Session(client, session.access_token, "", {}).post("/logout?scope=local")
+    assert_error(session.get("/user"), 401, "session_not_found")
+    assert alice.sign_in().get("/user").json["email"] == ANYTHING

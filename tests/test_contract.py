@@ -1,0 +1,233 @@
+"""openapi.yaml is the contract: valid in itself, and true of the routes, their guards, their limits and their errors."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from openapi_schema_validator import OAS30Validator, oas30_format_checker
+from openapi_spec_validator import validate
+
+from auth import __version__
+from tests.contract import OPENAPI
+
+CONTRACT: dict[str, Any] = yaml.safe_load(OPENAPI.read_bytes())
+# What is answered before a route is found, or where there is none.
+OUTSIDE_OF_ROUTES = {(404, "not_found"), (405, "method_not_allowed"), (414, "request_entity_too_large"), (431, "request_entity_too_large")}
+# Which schemes of openapi.yaml satisfy which decorator of auth/guard.py.
+SCHEMES = {
+    "access_token": {"access_token"},
+    "admin": {"access_token", "service_role_key", "service_role_apikey"},
+    "service_role": {"service_role_key", "service_role_apikey"},
+}
+
+
+class Operation(NamedTuple):
+    """One method of one path, as openapi.yaml describes it."""
+
+    method: str
+    path: str
+    description: dict[str, Any]
+
+    def responses(self) -> dict[int, dict[str, Any]]:
+        return {int(status): resolved(response) for status, response in self.description["responses"].items()}
+
+
+def resolved(node: Any) -> Any:
+    """Return a part of the contract with what its references refer to in their places."""
+    if isinstance(node, list):
+        return [resolved(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if isinstance(node.get("$ref"), str):
+        target: Any = CONTRACT
+        for step in node["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        return resolved(target)
+    return {name: resolved(value) for name, value in node.items()}
+
+
+OPERATIONS = {
+    description["operationId"]: Operation(method, path, description)
+    for path, item in CONTRACT["paths"].items()
+    for method, description in item.items()
+    if method != "parameters"
+}
+each_operation = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+
+
+def routes(app) -> Iterator[tuple[str, str, Any]]:
+    """Yield method, path and view of each route; what is in auth/static is no part of the contract."""
+    for rule in app.url_map.iter_rules():
+        if rule.endpoint != "static":
+            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+            for method in rule.methods - {"HEAD", "OPTIONS"}:
+                yield method.lower(), path, app.view_functions[rule.endpoint]
+
+
+def layers(view: Any) -> list[tuple[str, str]]:
+    """Return the file and name of a view and of each function that is wrapped around it, the outermost first."""
+    found = []
+    while view is not None:
+        found.append((view.__code__.co_filename, view.__code__.co_qualname))
+        view = getattr(view, "__wrapped__", None)
+    return found
+
+
+def guard_of(view: Any) -> str | None:
+    """Return the name of the decorator of auth/guard.py that is outermost around a view, if one is."""
+    file, name = layers(view)[0]
+    return name.partition(".")[0] if file.endswith("auth/guard.py") else None
+
+
+def is_limited(view: Any) -> bool:
+    return any("flask_limiter" in file for file, _ in layers(view))
+
+
+def bodies(operation: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each body of an operation, asked for and answered: where it is, and its schema and examples."""
+    for kind, body in resolved(operation.description.get("requestBody", {})).get("content", {}).items():
+        yield f"request {kind}", body
+    for status, response in operation.responses().items():
+        for kind, body in response.get("content", {}).items():
+            yield f"{status} {kind}", body
+
+
+def examples() -> Iterator[Any]:
+    """Yield each example with its schema."""
+    for operation in OPERATIONS.values():
+        holders = list(bodies(operation))
+        shared = CONTRACT["paths"][operation.path].get("parameters", [])
+        holders += [(parameter["name"], parameter) for parameter in resolved([*shared, *operation.description.get("parameters", [])])]
+        holders += [(f"{status} {name}", header) for status, response in operation.responses().items() for name, header in response["headers"].items()]
+        for where, holder in holders:
+            values = [example["value"] for example in holder.get("examples", {}).values()]
+            values += [holder["example"]] if "example" in holder else []
+            for number, value in enumerate(values):
+                yield pytest.param(value, holder["schema"], id=f"{operation.description['operationId']} {where} {number}")
+
+
+def open_objects(schema: dict[str, Any], where: str = "it") -> Iterator[str]:
+    """Yield the places in a schema where an object may hold anything, though nobody says so."""
+    parts = schema.get("allOf", [])
+    if parts and "maxProperties" not in schema and all("additionalProperties" not in part for part in parts):
+        yield where
+    if schema.get("type") == "object" and "additionalProperties" not in schema:
+        yield where
+    for part in parts:
+        for name, member in part.get("properties", {}).items():
+            yield from open_objects(member, f"{where}.{name}")
+    for choice in schema.get("oneOf", []):
+        yield from open_objects(choice, where)
+    for name, member in schema.get("properties", {}).items():
+        yield from open_objects(member, f"{where}.{name}")
+    if "items" in schema:
+        yield from open_objects(schema["items"], f"{where}[]")
+
+
+def errors_of(operation: Operation) -> set[tuple[int, str]]:
+    """Return status and error_code of each error that an operation can answer."""
+    found = set()
+    for status, response in operation.responses().items():
+        if status >= 400:
+            schema = response["content"]["application/json"]["schema"]
+            members = schema.get("properties") or schema["allOf"][1]["properties"]
+            assert members["code"]["enum"] == [status]
+            found |= {(status, error_code) for error_code in members["error_code"]["enum"]}
+    return found
+
+
+def test_it_is_valid_openapi():
+    assert CONTRACT["openapi"] == "3.0.3"
+    validate(CONTRACT)
+
+
+def test_its_version_is_that_of_the_service():
+    assert CONTRACT["info"]["version"] == __version__
+
+
+def test_it_describes_each_route_and_no_other_by_the_name_of_its_view(app):
+    described = {(operation.method, operation.path, name) for name, operation in OPERATIONS.items()}
+
+    assert described == {(method, path, view.__name__) for method, path, view in routes(app)}
+
+
+def test_it_asks_for_the_credentials_that_the_guards_let_in(app):
+    expected = {view.__name__: SCHEMES.get(guard_of(view) or "", set()) for _, _, view in routes(app)}
+
+    assert {name: {scheme for choice in operation.description["security"] for scheme in choice} for name, operation in OPERATIONS.items()} == expected
+
+
+def test_it_says_429_of_what_is_limited_and_of_nothing_else(app):
+    limited = {view.__name__ for _, _, view in routes(app) if is_limited(view)}
+
+    assert {name for name, operation in OPERATIONS.items() if 429 in operation.responses()} == limited
+
+
+@each_operation
+def test_it_says_what_every_operation_of_a_kind_can_answer(operation):
+    statuses = set(operation.responses())
+    assert 500 in statuses
+    if operation.description["security"]:
+        assert statuses >= {400, 401, 403, 503}
+    if operation.method != "get":
+        assert statuses >= {400, 413, 415, 503}
+
+
+@each_operation
+def test_it_names_the_headers_of_each_response(operation):
+    for status, response in operation.responses().items():
+        expected = {"X-Request-Id"}
+        expected |= {"WWW-Authenticate"} if status == 401 else set()
+        expected |= {"Retry-After"} if status in (429, 503) else set()
+        expected |= (
+            {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} if 429 in operation.responses() and status in (200, 201, 303, 429) else set()
+        )
+        assert set(response["headers"]) - {"Location", "Link", "X-Total-Count", "Content-Security-Policy"} == expected
+
+
+@each_operation
+def test_it_has_an_example_of_each_body(operation):
+    assert [where for where, body in bodies(operation) if "example" not in body and not body.get("examples")] == []
+
+
+@pytest.mark.parametrize(("value", "schema"), list(examples()))
+def test_its_examples_are_as_their_schemas_say(value, schema):
+    OAS30Validator(schema, format_checker=oas30_format_checker).validate(value)
+
+
+@each_operation
+def test_it_leaves_no_answer_open(operation):
+    for status, response in operation.responses().items():
+        for body in response.get("content", {}).values():
+            assert list(open_objects(body["schema"])) == [], status
+
+
+def test_objects_that_are_joined_have_no_more_members_than_their_parts():
+    for name, schema in resolved(CONTRACT["components"]["schemas"]).items():
+        if "maxProperties" in schema:
+            assert schema["maxProperties"] == len({member for part in schema["allOf"] for member in part["properties"]}), name
+            assert all(set(part["required"]) == set(part["properties"]) for part in schema["allOf"]), name
+
+
+def test_each_component_is_used():
+    text = OPENAPI.read_text()
+    components = {f"#/components/{kind}/{name}" for kind, named in CONTRACT["components"].items() if kind != "securitySchemes" for name in named}
+
+    assert {component for component in components if f'"{component}"' not in text} == set()
+
+
+def test_docs_errors_lists_each_error_that_an_operation_can_answer_and_no_other(documented_errors):
+    described = {error for operation in OPERATIONS.values() for error in errors_of(operation)}
+    # GET /verify says this one in a fragment.
+    spoken_in_a_redirect = {(303, "otp_expired")}
+
+    assert documented_errors == described | OUTSIDE_OF_ROUTES | spoken_in_a_redirect
+
+
+@pytest.fixture
+def documented_errors() -> set[tuple[int, str]]:
+    """Status and error_code of each row of the table of docs/errors.md."""
+    rows = re.findall(r"^\| `(\w+)` \| ([0-9, ]+) \|", (OPENAPI.parent / "docs" / "errors.md").read_text(), re.MULTILINE)
+    return {(int(status), error_code) for error_code, statuses in rows for status in statuses.split(",")}

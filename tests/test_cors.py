@@ -1,0 +1,98 @@
+"""Browsers of other origins: AUTH_CORS_ORIGINS."""
+
+import pytest
+
+from tests.answers import assert_error
+
+ORIGIN = {"Origin": "https://app.example.com"}
+ALLOWED = {"authorization", "apikey", "content-type", "x-client-info", "x-supabase-api-version", "x-request-id"}
+EXPOSED = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after", "x-request-id", "x-total-count", "link"}
+
+
+def names(header):
+    return {name.strip().lower() for name in header.split(",")}
+
+
+def preflight(client, path="/token", method="POST", headers="authorization, content-type", origin="https://app.example.com"):
+    asked = {"Origin": origin, "Access-Control-Request-Method": method, "Access-Control-Request-Headers": headers}
+    return client.options(path, headers=asked)
+
+
+def test_any_origin_may_read_answers(client):
+    response = client.get("/health", headers=ORIGIN)
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    assert names(response.headers["Access-Control-Expose-Headers"]) == EXPOSED
+
+
+def test_credentials_never_go_along(client):
+    for response in (client.get("/health", headers=ORIGIN), preflight(client)):
+        assert "Access-Control-Allow-Credentials" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "method"), [("/token", "POST"), ("/user", "PUT"), ("/user", "DELETE"), ("/user", "GET"), ("/auth/v1/signup", "POST"), ("/sessions/x", "DELETE")]
+)
+def test_a_preflight_allows_what_is_there(client, path, method):
+    response = preflight(client, path, method, ", ".join(sorted(ALLOWED)))
+    assert response.status_code == 200
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    assert method in response.headers["Access-Control-Allow-Methods"]
+    assert names(response.headers["Access-Control-Allow-Headers"]) == ALLOWED
+    assert int(response.headers["Access-Control-Max-Age"]) > 0
+
+
+def test_a_preflight_allows_no_other_header(client):
+    assert names(preflight(client, headers="authorization, x-evil").headers["Access-Control-Allow-Headers"]) == {"authorization"}
+
+
+def test_errors_can_be_read_too(client):
+    answers = {
+        401: client.get("/user", headers=ORIGIN),
+        404: client.get("/nothing", headers=ORIGIN),
+        405: client.put("/token", headers=ORIGIN),
+        415: client.post("/token", data="x", headers=ORIGIN),
+        400: client.post("/signup", json={}, headers=ORIGIN),
+    }
+    for status, response in answers.items():
+        assert response.status_code == status
+        assert response.headers["Access-Control-Allow-Origin"] == "*"
+        assert names(response.headers["Access-Control-Expose-Headers"]) == EXPOSED
+    assert_error(answers[404], 404, "not_found")
+
+
+class TestNamedOrigins:
+    @pytest.fixture
+    def client(self, make_app):
+        return make_app(AUTH_CORS_ORIGINS="https://app.example.com,http://localhost:3000").test_client()
+
+    @pytest.mark.parametrize("origin", ["https://app.example.com", "http://localhost:3000"])
+    def test_they_may_read_answers(self, client, origin):
+        for response in (client.get("/health", headers={"Origin": origin}), preflight(client, origin=origin)):
+            assert response.headers["Access-Control-Allow-Origin"] == origin
+            assert "Origin" in response.headers["Vary"]
+
+    @pytest.mark.parametrize(
+        "origin",
+        [
+            "https://evil.example",
+            "http://app.example.com",
+            "https://app.example.com.evil.example",
+            "https://appxexample.com",
+            "https://app.example.com:8443",
+            "https://evil.example/https://app.example.com",
+            "null",
+        ],
+    )
+    def test_others_may_not(self, client, origin):
+        for response in (client.get("/health", headers={"Origin": origin}), preflight(client, origin=origin)):
+            assert "Access-Control-Allow-Origin" not in response.headers
+
+    def test_answers_are_given_all_the_same(self, client):
+        # CORS keeps browsers from reading; it is no access control.
+        assert client.get("/health", headers={"Origin": "https://evil.example"}).status_code == 200
+
+
+def test_a_star_in_an_origin_stands_for_no_other_site(make_app):
+    client = make_app(AUTH_CORS_ORIGINS="https://*.example.com").test_client()
+    for origin in ("https://evil.com/.example.com", "https:///x.example.com.evil", "https:example.com", "https://xexample.com"):
+        assert "Access-Control-Allow-Origin" not in client.get("/health", headers={"Origin": origin}).headers

@@ -1,0 +1,143 @@
+"""Emails and phone numbers: one canonical form, by which users are stored, found, mailed and told apart."""
+
+import pytest
+
+from auth.addresses import InvalidAddress, canonical_email, canonical_phone
+from tests.answers import assert_error
+from tests.cast import PASSWORD, sign_in
+
+
+@pytest.mark.parametrize(
+    ("sent", "canonical"),
+    [
+        ("alice@example.com", "alice@example.com"),
+        ("Alice@Example.COM", "alice@example.com"),
+        ("a.l.i.c.e+tag@example.com", "a.l.i.c.e+tag@example.com"),
+        ("alice@sub.example.co.uk", "alice@sub.example.co.uk"),
+        ("o'brien!#$%&*/=?^_`{|}~-@example.com", "o'brien!#$%&*/=?^_`{|}~-@example.com"),
+        ("alice@bücher.example", "alice@xn--bcher-kva.example"),
+        ("alice@BÜCHER.example", "alice@xn--bcher-kva.example"),
+        ("alice@xn--bcher-kva.example", "alice@xn--bcher-kva.example"),
+        ("ÄLICE@example.com", "älice@example.com"),
+        ("用户@例子.广告", "用户@xn--fsqu00a.xn--4rr70v"),
+        ("alice@example.test", "alice@example.test"),
+        ("alice@printer.local", "alice@printer.local"),
+        ("alice@example.invalid", "alice@example.invalid"),
+        ("alice@app.localhost", "alice@app.localhost"),
+        ("1@example.com", "1@example.com"),
+    ],
+)
+def test_an_email_has_one_form(sent, canonical):
+    assert canonical_email(sent) == canonical
+    assert canonical_email(canonical) == canonical
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "",
+        "alice",
+        "alice@",
+        "@example.com",
+        "alice@@example.com",
+        "alice@example",
+        "alice@example..com",
+        "alice@.example.com",
+        "alice@example.com.",
+        ".alice@example.com",
+        "alice.@example.com",
+        "al..ice@example.com",
+        "alice@-example.com",
+        "alice@exa_mple.com",
+        "alice@[127.0.0.1]",
+        "alice@127.0.0.1",
+        '"alice"@example.com',
+        '"a b"@example.com',
+        "alice(comment)@example.com",
+        "Alice <alice@example.com>",
+        "alice@example.com,bob@example.com",
+        "alice@example.com\n",
+        "alice@example.com\r\nBcc: bob@example.com",
+        " alice@example.com",
+        "alice @example.com",
+        "alice@exam ple.com",
+        "a" * 65 + "@example.com",
+        "alice@" + "x" * 64 + ".com",
+        "alice@" + "x." * 130 + "com",
+        "ａlice@example.com",
+        "ﬁona@example.com",
+        "alice@ｅxample.com",
+        "K@example.com",
+        "e\u0301@example.com",
+        "a\u200blice@example.com",
+        "a\u202elice@example.com",
+        "alice@xn--a.example",
+    ],
+    ids=ascii,
+)
+def test_what_is_no_email_or_looks_like_another_is_refused(sent):
+    with pytest.raises(InvalidAddress):
+        canonical_email(sent)
+
+
+@pytest.mark.parametrize(
+    ("sent", "canonical"),
+    [
+        ("+491701234567", "+491701234567"),
+        ("+49 170 1234567", "+491701234567"),
+        ("+1 (555) 010-0000", "+15550100000"),
+        ("+49.170.123.45.67", "+491701234567"),
+        ("+1234567", "+1234567"),
+        ("+123456789012345", "+123456789012345"),
+        ("+[1]5550100000", "+15550100000"),
+        ("+999 000 000 000", "+999000000000"),
+    ],
+)
+def test_a_phone_number_has_one_form(sent, canonical):
+    assert canonical_phone(sent) == canonical
+    assert canonical_phone(canonical) == canonical
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "",
+        "+",
+        "491701234567",
+        "00491701234567",
+        "+0491701234567",
+        "+123456",
+        "+1234567890123456",
+        "++491701234567",
+        "+49/170/1234567",
+        "+49 170 CALL-ME",
+        "+49\t1701234567",
+        "+٤٩١٧٠١٢٣٤",
+        "+491701234567\n",
+    ],
+    ids=ascii,
+)
+def test_what_is_no_phone_number_is_refused(sent):
+    with pytest.raises(InvalidAddress):
+        canonical_phone(sent)
+
+
+class TestOneUserForEachAddress:
+    @pytest.mark.parametrize("spelling", ["Dave@Bücher.example", "DAVE@xn--bcher-kva.example", "dave@BÜCHER.EXAMPLE"])
+    def test_whatever_the_spelling(self, client, service_role, spelling):
+        client.post("/admin/users", json={"email": "dave@bücher.example", "password": PASSWORD, "email_confirm": True}, headers=service_role)
+        assert_error(client.post("/admin/users", json={"email": spelling}, headers=service_role), 409, "email_exists")
+        assert sign_in(client, spelling).json["user"]["email"] == "dave@xn--bcher-kva.example"
+
+    def test_mail_goes_to_the_stored_address_and_not_to_the_one_that_was_sent(self, client, mailbox):
+        client.post("/signup", json={"email": "Dave@BÜCHER.example", "password": PASSWORD})
+        assert [letter.to for letter in mailbox.messages()] == ["dave@xn--bcher-kva.example"]
+
+    def test_no_name_server_is_asked(self, client, service_role, monkeypatch):
+        import socket
+
+        def refuse(*_arguments, **_options):
+            raise AssertionError("a name was looked up")
+
+        monkeypatch.setattr(socket, "getaddrinfo", refuse)
+        assert client.post("/admin/users", json={"email": "dave@no-such-domain.example"}, headers=service_role).status_code == 200

@@ -1,0 +1,264 @@
+"""Bodies that mean harm: each is answered 4xx with the envelope, and changes nothing."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.answers import A_SENTENCE, ANYTHING, assert_error
+from tests.cast import PASSWORD
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A request that would succeed, and the kinds of its fields."""
+
+    method: str
+    path: str
+    caller: str
+    body: dict[str, Any]
+    required: tuple[str, ...]
+    kinds: dict[str, type] = field(hash=False)
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/signup",
+        "nobody",
+        {"email": "dave@example.com", "password": PASSWORD, "data": {"x": 1}, "redirect_to": "http://localhost:8000/x"},
+        ("email", "password"),
+        {"email": str, "password": str, "data": dict, "redirect_to": str},
+    ),
+    Endpoint(
+        "POST",
+        "/token?grant_type=password",
+        "nobody",
+        {"email": "alice@example.com", "password": PASSWORD},
+        ("email", "password"),
+        {"email": str, "phone": str, "password": str},
+    ),
+    Endpoint("POST", "/token?grant_type=refresh_token", "nobody", {"refresh_token": "$refresh_token"}, ("refresh_token",), {"refresh_token": str}),
+    Endpoint(
+        "PUT",
+        "/user",
+        "alice",
+        {"data": {"x": 1}},
+        (),
+        {"email": str, "phone": str, "password": str, "data": dict, "nonce": str, "current_password": str},
+    ),
+    Endpoint("DELETE", "/user", "alice", {}, (), {"nonce": str, "current_password": str}),
+    Endpoint(
+        "POST",
+        "/admin/users",
+        "service role",
+        {"email": "dave@example.com"},
+        ("email",),
+        {
+            "email": str,
+            "phone": str,
+            "password": str,
+            "role": str,
+            "email_confirm": bool,
+            "phone_confirm": bool,
+            "user_metadata": dict,
+            "app_metadata": dict,
+        },
+    ),
+]
+WRONG = {
+    str: [1, 1.5, True, [], ["x"], {}, {"x": "y"}],
+    dict: [1, True, "{}", "", [], [{}]],
+    bool: ["true", "false", "on", "", 0, 1, [], {}],
+}
+MEGABYTE = "x" * 1_000_000
+# The escape of JSON for a lone surrogate, for which Python has no UTF-8.
+SURROGATE = "\ud800"
+
+FIELDS = [(endpoint, name) for endpoint in ENDPOINTS for name in endpoint.kinds]
+each_field = pytest.mark.parametrize(("endpoint", "name"), FIELDS, ids=[f"{endpoint.method} {endpoint.path} {name}" for endpoint, name in FIELDS])
+each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=[f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS])
+
+
+@pytest.fixture
+def send(client, alice, service_role, database):
+    session = alice.sign_in()
+    callers = {"nobody": {}, "alice": session.authorization, "service role": service_role}
+
+    def send(endpoint, text, content_type="application/json"):
+        """Send a body as it is; assert that nothing has changed unless it was accepted."""
+        text = text.replace("$refresh_token", session.refresh_token) if isinstance(text, str) else text
+        before = database.everything()
+        response = client.open(endpoint.path, method=endpoint.method, data=text, content_type=content_type, headers=callers[endpoint.caller])
+        if response.status_code >= 400:
+            assert database.everything() == before
+        return response
+
+    return send
+
+
+def assert_refused(response, *error_codes):
+    assert 400 <= response.status_code < 500, response.text
+    assert response.json["error_code"] in (error_codes or ("validation_failed", "bad_json"))
+    assert_error(response, response.status_code, response.json["error_code"], details=A_SENTENCE)
+
+
+@each_field
+class TestEachField:
+    def test_it_has_one_type(self, send, endpoint, name):
+        for value in WRONG[endpoint.kinds[name]]:
+            response = send(endpoint, json.dumps(endpoint.body | {name: value}))
+            assert_refused(response, "validation_failed")
+            assert response.json["details"].startswith(f"{name}: must be "), response.json
+
+    def test_null_means_absent(self, send, endpoint, name):
+        response = send(endpoint, json.dumps(endpoint.body | {name: None}))
+        if name in endpoint.required:
+            assert_refused(response, "validation_failed")
+        else:
+            assert response.status_code < 300
+
+    def test_it_may_not_be_a_megabyte(self, send, endpoint, name):
+        value = {"x": MEGABYTE} if endpoint.kinds[name] is dict else MEGABYTE
+        assert_refused(send(endpoint, json.dumps(endpoint.body | {name: value})), "validation_failed")
+
+    @pytest.mark.parametrize("character", ["\0", SURROGATE, "\udc00"], ids=["NUL", "high surrogate", "low surrogate"])
+    def test_it_may_hold_neither_nul_nor_lone_surrogates(self, send, endpoint, name, character):
+        text = f"a{character}b@example.com"
+        values = [{"x": text}, {text: 1}, {"x": [{"y": [text]}]}] if endpoint.kinds[name] is dict else [text, character]
+        for value in values:
+            assert_refused(send(endpoint, json.dumps(endpoint.body | {name: value})), "bad_json")
+
+    def test_it_may_not_be_there_twice(self, send, endpoint, name):
+        value = json.dumps(endpoint.body.get(name, {"x": 1} if endpoint.kinds[name] is dict else endpoint.kinds[name](1)))
+        others = "".join(f", {json.dumps(other)}: {json.dumps(sent)}" for other, sent in endpoint.body.items() if other != name)
+        assert_refused(send(endpoint, f'{{"{name}": {value}, "{name}": {value}{others}}}'), "bad_json")
+
+
+@each_endpoint
+class TestEachBody:
+    def test_a_good_one_is_accepted(self, send, endpoint):
+        assert send(endpoint, json.dumps(endpoint.body)).status_code < 300
+
+    def test_unknown_fields_are_ignored(self, send, endpoint):
+        assert send(endpoint, json.dumps(endpoint.body | {"x": {"y": [1, None]}, "": 1, "__proto__": {}, "gotrue_meta_security": {}})).status_code < 300
+
+    @pytest.mark.parametrize("text", ["[]", "[{}]", '"x"', "1", "true", "null", "-0"])
+    def test_it_is_an_object(self, send, endpoint, text):
+        assert_refused(send(endpoint, text), "bad_json")
+
+    @pytest.mark.parametrize("text", ["{", "}", "{]", '{"x"}', "{'x': 1}", '{"x": 1,}', "{} {}", "{}x", '{"x": 01}', '{"x": "\n"}', '{"x": undefined}', "<x/>"])
+    def test_it_is_json(self, send, endpoint, text):
+        assert_refused(send(endpoint, text), "bad_json")
+
+    @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" * 5000])
+    def test_its_numbers_are_finite(self, send, endpoint, number):
+        assert_refused(send(endpoint, f'{{"data": {{"x": {number}}}, "user_metadata": {{"x": {number}}}}}'), "bad_json")
+
+    @pytest.mark.parametrize("depth", [33, 1000, 100_000])
+    def test_it_is_not_nested_too_deep(self, send, endpoint, depth):
+        assert_refused(send(endpoint, '{"data": ' + "[" * depth + "]" * depth + "}"), "bad_json")
+        assert_refused(send(endpoint, '{"data": ' + '{"x":' * depth + "1" + "}" * depth + "}"), "bad_json")
+
+    @pytest.mark.parametrize(
+        "bytes_",
+        [
+            b'{"x": "\xff"}',
+            b'{"x": "\xed\xa0\x80"}',
+            b'{"x": "\xc0\x80"}',
+            '{"x": 1}'.encode("utf-16"),
+            '{"x": 1}'.encode("utf-16-le"),
+            '{"x": 1}'.encode("utf-32"),
+        ],
+    )
+    def test_it_is_in_utf_8(self, send, endpoint, bytes_):
+        assert_refused(send(endpoint, bytes_), "bad_json")
+
+    @pytest.mark.parametrize("space", ["", " ", "\r\n\t "])
+    def test_none_is_an_empty_object(self, send, endpoint, space):
+        response = send(endpoint, space)
+        if endpoint.required:
+            assert_refused(response, "validation_failed")
+        else:
+            assert response.status_code == 200
+
+    @pytest.mark.parametrize(
+        "content_type", ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", 'application/json;charset="UTF-8"; x=y']
+    )
+    def test_its_type_is_json(self, send, endpoint, content_type):
+        assert send(endpoint, json.dumps(endpoint.body), content_type).status_code < 300
+
+    @pytest.mark.parametrize(
+        "content_type",
+        [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "application/jsonp",
+            "text/json",
+            "application/problem+json",
+            "",
+            "x",
+        ],
+    )
+    def test_no_other_type_is(self, send, endpoint, content_type):
+        response = send(endpoint, json.dumps(endpoint.body), content_type)
+        assert_error(response, 415, "unsupported_media_type", "The body must be JSON", "Content-Type: must be application/json")
+
+    def test_it_is_at_most_a_mebibyte(self, send, endpoint):
+        padding = 1024 * 1024 - len(json.dumps(endpoint.body)) - 200
+        assert send(endpoint, json.dumps(endpoint.body) + " " * padding).status_code < 300
+        assert_error(send(endpoint, "{" + " " * 1024 * 1024), 413, "request_entity_too_large", "The body is larger than 1 MiB")
+
+
+class TestWhatIsFine:
+    def test_depth_up_to_the_limit(self, alice):
+        value = 1
+        for _ in range(29):
+            value = [value]
+        assert alice.sign_in().put("/user", json={"data": {"x": value}}).json["user_metadata"] == {"x": value}
+
+    def test_every_character_there_is(self, alice):
+        text = "".join(map(chr, [*range(1, 0x80), 0xA0, 0xFFFD, 0xFFFF, 0x10000, 0x10FFFF, 0x200B, 0x202E, 0xFEFF]))
+        assert alice.sign_in().put("/user", json={"data": {text: text}}).json["user_metadata"] == {text: text}
+
+    def test_a_pair_of_surrogates_is_a_character(self, client, alice):
+        headers = alice.sign_in().authorization
+        response = client.put("/user", data=r'{"data": {"x": "\ud83d\ude00"}}', content_type="application/json", headers=headers)
+        assert response.json["user_metadata"] == {"x": "😀"}
+
+    @pytest.mark.parametrize("number", [0, -1, 1.5, 1e15, 2**63, 10**400, 1e-400])
+    def test_every_number_there_is(self, alice, number):
+        assert alice.sign_in().put("/user", json={"data": {"x": number}}).json["user_metadata"] == {"x": number}
+
+    def test_duplicates_in_different_objects(self, alice):
+        assert alice.sign_in().put("/user", json={"data": {"x": {"x": {"x": 1}}}}).status_code == 200
+
+    def test_a_duplicate_below_the_top_is_refused(self, client, alice):
+        headers = alice.sign_in().authorization
+        response = client.put("/user", data='{"data": {"x": 1, "x": 2}}', content_type="application/json", headers=headers)
+        assert_error(response, 400, "bad_json", details="the body must not name a member twice")
+
+    def test_a_body_where_none_is_asked_for(self, alice):
+        assert alice.sign_in().post("/logout", json={"x": 1}).status_code == 200
+
+    def test_a_get_with_a_body(self, client):
+        assert client.get("/settings", data="x", content_type="text/plain").status_code == 200
+
+
+def test_sql_is_text_like_any_other(client, service_role, database):
+    hostile = "'; DROP TABLE users; -- %(id)s %s :id $1 {0}"
+    body = {"email": "dave@example.com", "user_metadata": {hostile: hostile}, "app_metadata": {"x": hostile}}
+    made = client.post("/admin/users", json=body, headers=service_role).json
+    assert (made["user_metadata"], made["app_metadata"]["x"]) == ({hostile: hostile}, hostile)
+    assert database.count("users") == 1
+
+
+def test_what_clients_send_is_not_repeated_in_errors(client):
+    for body in ({"email": "<script>alert(1)</script>", "password": PASSWORD}, {"email": PASSWORD, "password": "<b>weak</b>"}):
+        response = client.post("/signup", json=body)
+        assert response.status_code in (400, 422)
+        assert "<script>" not in response.text
+        assert "<b>" not in response.text
+        assert response.json["details"] == ANYTHING

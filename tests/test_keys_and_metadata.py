@@ -1,0 +1,92 @@
+"""GET /.well-known/…, /openapi.yaml and /: what programs and people find out about the service."""
+
+import json
+
+import pytest
+import yaml
+
+from auth import __version__
+from tests.answers import assert_ok
+from tests.contract import OPENAPI
+
+CACHED = "public, max-age=300"
+
+
+class TestTheJwkSet:
+    def test_it_has_the_public_part_of_each_key(self, client, state_dir):
+        (private,) = json.loads((state_dir / "jwt_keys.json").read_text())["keys"]
+        public = {name: private[name] for name in ("kty", "crv", "x", "y", "kid")}
+        response = client.get("/.well-known/jwks.json")
+        assert_ok(response, {"keys": [public | {"alg": "ES256", "use": "sig"}]})
+        assert response.headers["Cache-Control"] == CACHED
+
+    @pytest.mark.parametrize("secret", ["d", "p", "q", "dp", "dq", "qi", "k"])
+    def test_it_has_nothing_private(self, make_app, secret):
+        from tests.test_access_tokens import private_jwk
+
+        keys = [private_jwk(kind, kid=kind) for kind in ("ES256", "EdDSA", "RS256")]
+        response = make_app(AUTH_JWT_KEYS=json.dumps({"keys": keys})).test_client().get("/.well-known/jwks.json")
+        assert [key["kid"] for key in response.json["keys"]] == ["ES256", "EdDSA", "RS256"]
+        assert all(secret not in key for key in response.json["keys"])
+        assert all(str(key.get(secret, "absent")) not in response.text for key in keys)
+
+
+class TestTheMetadata:
+    def test_it_is_true_of_the_service(self, client):
+        expected = {
+            "issuer": "http://localhost:8000",
+            "token_endpoint": "http://localhost:8000/token",
+            "jwks_uri": "http://localhost:8000/.well-known/jwks.json",
+            "response_types_supported": [],
+            "grant_types_supported": ["password", "refresh_token"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "service_documentation": "http://localhost:8000/openapi.yaml",
+        }
+        metadata = client.get("/.well-known/oauth-authorization-server").json
+        assert {name: metadata[name] for name in expected} == expected
+
+    def test_its_addresses_are_answered(self, client):
+        metadata = client.get("/.well-known/oauth-authorization-server").json
+        assert client.get(metadata["jwks_uri"]).status_code == 200
+        assert client.get(metadata["service_documentation"]).status_code == 200
+        assert client.post(metadata["token_endpoint"]).status_code == 400
+
+    def test_it_goes_by_the_settings_and_not_by_the_host_header(self, make_app):
+        client = make_app(AUTH_BASE_URL="https://auth.example.com/", AUTH_JWT_ISSUER="https://issuer.example").test_client()
+        metadata = client.get("/.well-known/oauth-authorization-server", headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"}).json
+        assert metadata["issuer"] == "https://issuer.example"
+        assert metadata["token_endpoint"] == "https://auth.example.com/token"
+        assert "evil" not in str(metadata)
+
+
+class TestTheDescription:
+    def test_it_is_openapi_3_0_as_it_is(self, client):
+        response = client.get("/openapi.yaml")
+        assert (response.status_code, response.data) == (200, OPENAPI.read_bytes())
+        assert response.mimetype == "application/yaml"
+        assert response.headers["Cache-Control"] == CACHED
+        assert yaml.safe_load(response.data)["openapi"].startswith("3.0.")
+
+
+class TestTheWelcome:
+    def test_it_names_the_service_and_its_documentation(self, client):
+        response = client.get("/")
+        assert (response.status_code, response.mimetype) == (200, "text/html")
+        assert f"Latchkey {__version__}" in response.text
+        assert 'href="openapi.yaml"' in response.text
+
+    def test_what_it_loads_is_there(self, client):
+        for path in ("/static/page.css", "/static/welcome.js", "/auth/v1/static/page.css"):
+            assert client.get(path).status_code == 200
+
+    def test_its_policy_lets_nothing_else_in(self, client):
+        policy = dict(part.split(" ", 1) for part in client.get("/").headers["Content-Security-Policy"].split("; "))
+        assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+        assert policy["style-src"] == policy["form-action"] == "'self'"
+        assert policy.get("script-src", "'self'") == "'self'"
+
+    def test_it_has_nothing_inline(self, client):
+        text = client.get("/").text
+        assert "<style" not in text
+        assert "onload" not in text
+        assert "<script>" not in text

@@ -1,0 +1,147 @@
+"""POST /login-admin: signing in as an administrator."""
+
+import pytest
+
+from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, token_response, user
+from tests.cast import PASSWORD, register, session_of, sign_in
+
+WRONG = "Wrong-Horse-1"
+
+
+def log_in(client, email, password=PASSWORD, **options):
+    return client.post("/login-admin", json={"email": email, "password": password}, **options)
+
+
+class TestAnAdministrator:
+    def test_it_answers_tokens_the_user_and_since_when_it_is_an_administrator(self, client, carol):
+        expected = token_response(user(carol.email, id=carol.id, role="admin", last_sign_in_at=A_TIMESTAMP))
+        details = {"id": carol.id, "email": carol.email, "is_admin": True, "created_at": A_TIMESTAMP}
+        assert_ok(log_in(client, carol.email), expected | {"admin_details": details})
+
+    def test_that_is_not_when_the_user_was_made(self, client, service_role, alice, database):
+        client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
+        database.run("UPDATE users SET created_at = '2020-01-01T00:00:00Z', admin_since = '2025-02-03T04:05:06Z'")
+        response = log_in(client, alice.email)
+        assert response.json["admin_details"] == {"id": alice.id, "email": alice.email, "is_admin": True, "created_at": "2025-02-03T04:05:06.000000Z"}
+
+    def test_the_session_is_like_any_other(self, client, carol, database):
+        session = session_of(client, log_in(client, carol.email))
+        assert session.get("/user").json["id"] == carol.id
+        assert session.get("/admin/users").status_code == 200
+        assert session.refreshed().get("/user").status_code == 200
+        assert database.one("SELECT user_id, method, ended_at FROM sessions") == (carol.id, "password", None)
+
+    def test_every_spelling_of_the_address_is_taken(self, client, carol):
+        assert log_in(client, "CAROL@Example.COM").status_code == 200
+
+    def test_a_phone_is_taken_too(self, client, service_role):
+        body = {"email": "carol@example.com", "phone": "+491701234567", "phone_confirm": True, "password": PASSWORD, "role": "admin"}
+        client.post("/admin/users", json=body, headers=service_role)
+        response = client.post("/login-admin", json={"phone": "+49 170 1234567", "password": PASSWORD})
+        assert response.json["admin_details"] == {"id": A_UUID, "email": "carol@example.com", "is_admin": True, "created_at": A_TIMESTAMP}
+
+    def test_credentials_in_headers_are_ignored(self, client, carol):
+        for headers in ({"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}):
+            assert log_in(client, carol.email, headers=headers).status_code == 200
+
+    def test_somebody_who_has_become_one_is_let_in(self, client, service_role, alice):
+        assert log_in(client, alice.email).status_code == 403
+        client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
+        assert log_in(client, alice.email).status_code == 200
+
+
+class TestAnybodyElse:
+    """The right password of somebody who may not come in: 403, and nothing has happened."""
+
+    def refused(self, client, database, email, error_code, msg):
+        before = database.everything()
+        assert_error(log_in(client, email), 403, error_code, msg)
+        assert database.everything() == before
+
+    def test_a_user_is_403_and_gets_no_session(self, client, alice, database):
+        self.refused(client, database, alice.email, "not_admin", "Only administrators may sign in here")
+
+    @pytest.mark.parametrize("role", ["administrator", "admins", "authenticated", "admin_"])
+    def test_a_role_of_another_name_is_none(self, client, service_role, database, role):
+        dave = register(client, service_role, "dave@example.com", role)
+        self.refused(client, database, dave.email, "not_admin", "Only administrators may sign in here")
+
+    def test_metadata_make_no_administrator(self, client, service_role, database):
+        metadata = {"role": "admin", "is_admin": True, "roles": ["admin"]}
+        body = {"email": "dave@example.com", "password": PASSWORD, "email_confirm": True, "user_metadata": metadata, "app_metadata": metadata}
+        client.post("/admin/users", json=body, headers=service_role)
+        self.refused(client, database, "dave@example.com", "not_admin", "Only administrators may sign in here")
+
+    def test_a_former_administrator(self, client, service_role, carol, database):
+        client.put(f"/admin/users/{carol.id}", json={"role": "authenticated"}, headers=service_role)
+        self.refused(client, database, carol.email, "not_admin", "Only administrators may sign in here")
+
+    def test_a_banned_administrator(self, client, service_role, carol, database):
+        client.put(f"/admin/users/{carol.id}", json={"ban_duration": "1h"}, headers=service_role)
+        self.refused(client, database, carol.email, "user_banned", "This user is banned")
+
+    def test_an_unconfirmed_administrator(self, client, service_role, carol, database):
+        client.put(f"/admin/users/{carol.id}", json={"email_confirmed_at": None}, headers=service_role)
+        self.refused(client, database, carol.email, "email_not_confirmed", "The email address is not confirmed yet")
+
+
+class TestWrongCredentials:
+    def test_they_are_all_answered_the_same(self, client, service_role, carol, alice, database):
+        client.post("/admin/users", json={"email": "nopassword@example.com", "email_confirm": True, "role": "admin"}, headers=service_role)
+        before = database.everything()
+        answers = [log_in(client, email, WRONG) for email in (carol.email, alice.email, "nopassword@example.com", "nobody@example.com")]
+        for answer in answers:
+            assert_error(answer, 401, "invalid_credentials", "Invalid login credentials")
+        assert len({answer.data for answer in answers}) == 1
+        assert database.everything() == before
+
+    def test_nobody_is_told_that_a_user_is_no_administrator(self, client, alice, carol, hashes, parts):
+        work = []
+        for email in (alice.email, carol.email):
+            hashed, run = hashes.count, parts.db.statements_run
+            log_in(client, email, WRONG)
+            work.append((hashes.count - hashed, parts.db.statements_run - run))
+        assert work == [(1, 1), (1, 1)]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            {"email": "carol@example.com"},
+            {"password": PASSWORD},
+            {"email": "carol", "password": PASSWORD},
+            {"email": ["carol@example.com"], "password": PASSWORD},
+            {"email": "carol@example.com", "password": {"$ne": ""}},
+            {"email": "carol@example.com", "password": True},
+            {"email": None, "password": None},
+        ],
+        ids=str,
+    )
+    def test_a_malformed_body_is_400(self, client, carol, database, body):
+        assert_error(client.post("/login-admin", json=body), 400, "validation_failed", details=A_SENTENCE)
+        assert database.count("sessions") == 0
+
+    def test_email_may_be_disabled(self, make_app, carol):
+        client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
+        assert_error(log_in(client, carol.email), 400, "email_provider_disabled")
+
+    def test_get_is_405(self, client):
+        assert_error(client.get("/login-admin?email=carol@example.com&password=x"), 405, "method_not_allowed")
+
+
+class TestRaces:
+    @pytest.mark.parametrize(
+        "change", ["UPDATE users SET role = 'authenticated' WHERE id = %s", "UPDATE users SET banned_until = 'infinity' WHERE id = %s"], ids=["demotion", "ban"]
+    )
+    def test_who_loses_the_right_meanwhile_gets_no_session(self, app, carol, database, change):
+        with database.locked("users", carol.id, change) as lock:
+            response = lock.start(lambda: log_in(app.test_client(), carol.email))
+        assert response.result().status_code in (401, 403)
+        assert database.count("sessions") == 0
+
+
+def test_an_administrator_may_sign_in_like_all_users(client, carol):
+    response = sign_in(client, carol.email)
+    assert_ok(response, token_response(user(carol.email, id=carol.id, role="admin", last_sign_in_at=A_TIMESTAMP)))

@@ -1,0 +1,120 @@
+"""Which passwords are allowed, and how they are hashed under load."""
+
+import bcrypt
+import pytest
+
+from tests.answers import A_SENTENCE, assert_error
+from tests.cast import PASSWORD, sign_in
+from tests.server import at_once
+
+
+@pytest.fixture
+def sign_up(client):
+    return lambda password, email="dave@example.com": client.post("/signup", json={"email": email, "password": password})
+
+
+def reasons(response):
+    """Return why a password is weak."""
+    found = response.json.get("weak_password", {}).get("reasons")
+    assert_error(response, 422, "weak_password", "The password is too weak", A_SENTENCE, weak_password={"reasons": found})
+    assert response.json["details"].startswith("password: must ")
+    return found
+
+
+class TestStrength:
+    @pytest.mark.parametrize("password", ["Aa1-Aa1-", "correct Horse 1!", "Größe-42", "Пароль-42", "Aa1☃Aa1☃", "Aa1_xxxx", "Aa1" + " " * 5, "Aa1-" * 256])
+    def test_a_good_one(self, sign_up, password):
+        assert sign_up(password).status_code == 201
+
+    @pytest.mark.parametrize(
+        ("password", "why"),
+        [
+            ("", ["length", "characters"]),
+            ("Aa1-Aa1", ["length"]),
+            ("Ää1-Ää1", ["length"]),
+            ("aa1-aa1-", ["characters"]),
+            ("AA1-AA1-", ["characters"]),
+            ("Aab-Aab-", ["characters"]),
+            ("Aa12Aa12", ["characters"]),
+            ("12345678", ["characters", "common"]),
+            ("password", ["characters", "common"]),
+            ("PASSWORD", ["characters", "common"]),
+            ("123456", ["length", "characters", "common"]),
+        ],
+    )
+    def test_a_weak_one_and_all_that_is_wrong_with_it(self, sign_up, database, password, why):
+        assert reasons(sign_up(password)) == why
+        assert database.count("users") == 0
+
+    def test_an_address_of_ones_own_is_common(self, sign_up, client, alice):
+        assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
+        response = alice.sign_in().put("/user", json={"password": "ALICE@example.com"})
+        assert reasons(response) == ["characters", "common"]
+
+    def test_the_address_of_another_is_not(self, sign_up):
+        assert sign_up("Dave-1@Example.com", "erin@example.com").status_code == 201
+
+    def test_a_common_one_with_more_to_it_is_not(self, make_app):
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
+        assert client.post("/signup", json={"email": "dave@example.com", "password": "password-password"}).status_code == 201
+
+    def test_length_is_counted_in_characters_and_not_in_bytes(self, make_app):
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="", AUTH_PASSWORD_MIN_LENGTH="4").test_client()
+        assert reasons(client.post("/signup", json={"email": "dave@example.com", "password": "äöü"})) == ["length"]
+        assert client.post("/signup", json={"email": "dave@example.com", "password": "äöüß"}).status_code == 201
+
+    def test_the_length_is_a_setting(self, make_app):
+        client = make_app(AUTH_PASSWORD_MIN_LENGTH="12").test_client()
+        response = client.post("/signup", json={"email": "dave@example.com", "password": "Aa1-Aa1-Aa1"})
+        assert reasons(response) == ["length"]
+        assert "12 characters" in response.json["details"]
+
+    def test_the_characters_are_a_setting(self, make_app):
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="numbers").test_client()
+        assert client.post("/signup", json={"email": "dave@example.com", "password": "xxxxxxx1"}).status_code == 201
+        assert reasons(client.post("/signup", json={"email": "erin@example.com", "password": "xxxxxxxx"})) == ["characters"]
+
+    def test_the_common_ones_are_a_setting(self, make_app):
+        changes = {"AUTH_PASSWORD_REQUIREMENTS": "", "AUTH_PASSWORD_COMMON_CHECK": "false"}
+        assert make_app(**changes).test_client().post("/signup", json={"email": "dave@example.com", "password": "password"}).status_code == 201
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
+        assert reasons(client.post("/signup", json={"email": "erin@example.com", "password": "PassWord"})) == ["common"]
+
+    def test_a_log_in_does_not_ask(self, alice, database):
+        weak = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
+        database.run("UPDATE users SET password_hash = %(weak)s", weak=weak)
+        assert alice.try_to_sign_in("weak").status_code == 200
+
+    def test_a_weak_one_is_not_hashed(self, sign_up, hashes):
+        sign_up("weak")
+        assert hashes.count == 0
+
+
+class TestHashing:
+    def test_it_is_bcrypt_of_the_set_cost(self, sign_up, database):
+        sign_up(PASSWORD)
+        stored = database.value("SELECT password_hash FROM users")
+        assert stored.startswith("$2b$04$")
+        assert bcrypt.checkpw(PASSWORD.encode(), stored.encode())
+
+    def test_two_users_with_one_password_have_different_hashes(self, client, alice, bob, database):
+        assert len({row.password_hash for row in database.all("SELECT password_hash FROM users")}) == 2
+
+    def test_when_too_many_wait_it_is_503_and_the_rest_goes_on(self, make_app, alice):
+        app = make_app(AUTH_BCRYPT_COST="10")
+        session = alice.sign_in(client=app.test_client())
+
+        def act(number):
+            if number % 4 == 0:
+                return session.on(app.test_client()).get("/user")
+            return sign_in(app.test_client(), alice.email, "Wrong-Horse-1")
+
+        answers = at_once(64, act)
+        assert {answer.status_code for answer in answers[::4]} == {200}
+        tried = [answer for number, answer in enumerate(answers) if number % 4]
+        assert {answer.status_code for answer in tried} == {401, 503}
+        for answer in tried:
+            if answer.status_code == 503:
+                assert_error(answer, 503, "service_unavailable", "Too many sign-ins at once; try again shortly")
+        # At most one is being hashed, and twelve wait.
+        assert sign_in(app.test_client(), alice.email).status_code == 200

@@ -1,0 +1,157 @@
+"""Paths: the prefix /auth/v1, and that no other spelling of a path is a way around anything."""
+
+import http.client
+
+import pytest
+
+from tests.answers import A_SENTENCE, assert_error
+from tests.cast import PASSWORD
+
+UNKNOWN = "There is nothing at this path"
+
+
+class TestThePrefix:
+    @pytest.mark.parametrize("path", ["/health", "/settings", "/openapi.yaml", "/.well-known/jwks.json", "/.well-known/oauth-authorization-server", "/"])
+    def test_what_is_public_is_served_under_it_too(self, client, path):
+        plain, prefixed = client.get(path), client.get(f"/auth/v1{path}")
+        assert prefixed.status_code == 200
+        if path != "/health":
+            assert prefixed.data == plain.data
+
+    def test_it_is_a_page_itself(self, client):
+        assert client.get("/auth/v1").status_code == 200
+
+    def test_a_whole_story_works_under_it(self, client, mailbox, service_role):
+        dave = {"email": "dave@example.com", "password": PASSWORD}
+        assert client.post("/auth/v1/signup", json=dave).status_code == 201
+        link = mailbox.link_for("dave@example.com").replace("/verify", "/auth/v1/verify")
+        assert "access_token=" in client.get(link).location
+        tokens = client.post("/auth/v1/token?grant_type=password", json=dave).json
+        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+        assert client.get("/auth/v1/user", headers=headers).json["email"] == "dave@example.com"
+        assert client.put("/auth/v1/user", json={"data": {"x": 1}}, headers=headers).status_code == 200
+        assert client.get("/auth/v1/sessions", headers=headers).status_code == 200
+        assert client.get(f"/auth/v1/admin/users/{tokens['user']['id']}", headers=service_role).status_code == 200
+        assert client.post("/auth/v1/logout", headers=headers).status_code == 200
+
+    @pytest.mark.parametrize("path", ["/auth/v1/auth/v1/health", "/auth/health", "/auth/v2/health", "/auth/v1health", "/AUTH/V1/health", "/auth"])
+    def test_nothing_else_is(self, client, path):
+        assert_error(client.get(path), 404, "not_found", UNKNOWN)
+
+    def test_what_is_unknown_under_it_is_404(self, client):
+        assert_error(client.get("/auth/v1/nothing"), 404, "not_found", UNKNOWN)
+
+
+class TestUnknownPaths:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/nothing",
+            "/health/",
+            "/Health",
+            "/token/",
+            "/user/me",
+            "/admin",
+            "/admin/users/x/y",
+            "/static/",
+            "/static/../app.py",
+            "/static/%2e%2e/app.py",
+            "/.env",
+            "/%00",
+        ],
+    )
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    def test_they_are_404(self, client, path, method):
+        if (path, method) == ("/admin/users/", "POST"):
+            return
+        response = client.open(path, method=method)
+        assert response.status_code in (404, 405)
+        assert_error(response, response.status_code, {404: "not_found", 405: "method_not_allowed"}[response.status_code])
+
+    def test_their_name_is_not_repeated(self, client):
+        assert "script" not in client.get("/<script>").text
+
+
+class TestMethods:
+    @pytest.mark.parametrize(
+        ("path", "allowed"),
+        [
+            ("/health", {"GET"}),
+            ("/settings", {"GET"}),
+            ("/openapi.yaml", {"GET"}),
+            ("/.well-known/jwks.json", {"GET"}),
+            ("/signup", {"POST"}),
+            ("/token", {"POST"}),
+            ("/user", {"GET", "PUT", "DELETE"}),
+            ("/logout", {"POST"}),
+            ("/sessions", {"GET"}),
+            ("/auth/v1/user", {"GET", "PUT", "DELETE"}),
+        ],
+    )
+    def test_those_that_are_not_there_are_405(self, client, path, allowed):
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} - allowed:
+            response = client.open(path, method=method)
+            assert_error(response, 405, "method_not_allowed", "This path does not answer this method")
+            assert set(response.headers["Allow"].split(", ")) == allowed | {"OPTIONS"} | ({"HEAD"} if "GET" in allowed else set())
+
+    @pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-Method-Override"])
+    def test_a_header_does_not_change_them(self, client, alice, header):
+        session = alice.sign_in()
+        assert client.get("/user", headers=session.authorization | {header: "DELETE"}).status_code == 200
+        assert session.get("/user").status_code == 200
+
+    @pytest.mark.parametrize("path", ["/health", "/settings", "/openapi.yaml", "/.well-known/jwks.json", "/"])
+    def test_head_answers_as_get_without_a_body(self, client, path):
+        got, headed = client.get(path), client.head(path)
+        assert (headed.status_code, headed.data) == (200, b"")
+        assert headed.headers["Content-Type"] == got.headers["Content-Type"]
+
+    def test_head_of_an_error_has_no_body(self, client):
+        assert (client.head("/nothing").status_code, client.head("/nothing").data) == (404, b"")
+        assert (client.head("/user").status_code, client.head("/user").data) == (401, b"")
+
+
+class TestOnTheServer:
+    """The test client normalizes paths; a socket does not."""
+
+    @pytest.fixture
+    def ask(self, running_server, database, app):
+        def ask(path, method="GET", body=None):
+            connection = http.client.HTTPConnection("127.0.0.1", running_server.port, timeout=10)
+            try:
+                connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+                response = connection.getresponse()
+                return response.status, response.read(), response.headers
+            finally:
+                connection.close()
+
+        return ask
+
+    @pytest.mark.parametrize(
+        "path", ["/health/", "/./health", "/x/../health", "/health%2f", "/health;x", "/health%00", "/health%20", "/HEALTH", "/auth/v1/../v1/health"]
+    )
+    def test_other_spellings_are_404(self, ask, path):
+        status, body, headers = ask(path)
+        assert (status, headers["Content-Type"]) == (404, "application/json")
+        assert b'"error_code": "not_found"' in body or b'"error_code":"not_found"' in body
+
+    @pytest.mark.parametrize(
+        "path", ["//token?grant_type=password", "/%74oken?grant_type=password", "/auth/v1/%74oken?grant_type=password", "/%61uth/v1/token?grant_type=password"]
+    )
+    def test_what_reaches_a_view_reaches_that_view(self, ask, alice, path):
+        status, _, _ = ask(path, "POST", b'{"email": "alice@example.com", "password": "Wrong-Horse-1"}')
+        assert status in (401, 404)
+
+    @pytest.mark.parametrize("target", ["http://evil.example/health", "http://localhost/user", "*"])
+    def test_an_absolute_target_is_no_other_path(self, ask, target):
+        status, _, _ = ask(target)
+        assert status in (200, 400, 401, 404)
+
+    def test_a_long_query_is_no_500(self, ask):
+        status, _, _ = ask("/settings?" + "x" * 8000)
+        assert status in (200, 400, 414)
+
+
+def test_a_body_for_an_unknown_path_is_404_or_415(client):
+    response = client.post("/nothing", json={})
+    assert_error(response, 404, "not_found", A_SENTENCE)

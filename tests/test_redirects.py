@@ -1,0 +1,178 @@
+"""Where links may lead: AUTH_SITE_URL's own origin, and what AUTH_REDIRECT_ALLOW_LIST allows. Anything else leads to the site."""
+
+import pytest
+
+from auth.redirects import AllowList
+
+SITE = "https://app.example.com/start"
+
+
+def leads_to(url, *patterns, site=SITE):
+    return AllowList(site, patterns).checked(url)
+
+
+class TestTheSite:
+    def test_it_is_where_links_lead_by_default(self):
+        assert leads_to(None) == SITE
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://app.example.com",
+            "https://app.example.com/",
+            "https://app.example.com/any/path",
+            "https://app.example.com/any?query=1&x=%20",
+            "https://app.example.com:443/path",
+            "https://app.example.com?x",
+            "https://app.example.com/%C3%BC",
+        ],
+    )
+    def test_its_own_origin_is_allowed(self, url):
+        assert leads_to(url) == url
+
+    @pytest.mark.parametrize("site", ["http://localhost:3000", "http://[::1]:3000", "https://xn--bcher-kva.example/app/"])
+    def test_it_may_be_any_url(self, site):
+        assert leads_to(None, site=site) == site
+        assert leads_to(site + "/x", site=site) == site + "/x"
+
+
+class TestAnyOtherOrigin:
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://evil.example",
+            "http://app.example.com",
+            "https://app.example.com:8443",
+            "https://app.example.com.evil.example",
+            "https://evil.example/app.example.com",
+            "https://evil.example?https://app.example.com",
+            "https://sub.app.example.com",
+            "https://example.com",
+            "ftp://app.example.com",
+            "app.example.com",
+            "//app.example.com",
+            "/path",
+            "path",
+            "",
+        ],
+    )
+    def test_it_leads_to_the_site(self, url):
+        assert leads_to(url) == SITE
+
+
+class TestTricks:
+    """What one parser takes for our host, and another for somebody else's."""
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://app.example.com@evil.example",
+            "https://app.example.com:x@evil.example",
+            "https://user@app.example.com",
+            "https://@app.example.com",
+            "https://app.example.com\\@evil.example",
+            "https://evil.example\\@app.example.com",
+            "https://evil.example#@app.example.com",
+            "https://app.example.com#fragment",
+            "https://app.example.com/#access_token=x",
+            "https:app.example.com",
+            "https:/app.example.com",
+            "https:///app.example.com",
+            "https:\\\\app.example.com",
+            "HTTPS://app.example.com",
+            "https://APP.example.com",
+            "https://app.example.com.",
+            "https://app.example.com:",
+            "https://app.example.com:0443/x/../y",
+            "https://app.example.com:99999",
+            "https://app.example.com:-1",
+            "https://app.example.com:４４３",
+            "https://app。example。com",
+            "https://аpp.example.com",
+            "https://app.example.com\t.evil.example",
+            "https://app.exam\nple.com",
+            "\x00https://app.example.com",
+            " https://app.example.com",
+            "https://app.example.com ",
+            "https://app.example.com/a b",
+            "https://app.example.com/\r\nSet-Cookie: x=y",
+            "https://app.example.com/../x",
+            "https://app.example.com/./x",
+            "https://app.example.com/%2e%2e/x",
+            "https://app.example.com/.%2E/x",
+            "https://app.example.com/x%2f..%2fy",
+            "https://app.example.com/x%5cy",
+            "https://app.example.com/%0d%0aX: y",
+            "https://app.example.com/%00",
+            "https://app.example.com/x%252e%252e/y",
+            "https://app.example.com/<script>",
+            'https://app.example.com/"onload=x',
+            "https://[app.example.com",
+            "https://app.example.com/" + "x" * 2048,
+            "javascript://app.example.com/%0aalert(1)",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "vbscript:x",
+            "file:///etc/passwd",
+            "blob:https://app.example.com/x",
+        ],
+        ids=ascii,
+    )
+    def test_it_leads_to_the_site(self, url):
+        assert leads_to(url, "https://*.example.org/**", "myapp://callback/**") == SITE
+
+
+class TestPatterns:
+    @pytest.mark.parametrize(
+        ("pattern", "allowed", "refused"),
+        [
+            ("https://a.example/x", ["https://a.example/x"], ["https://a.example", "https://a.example/x/", "https://a.example/xy", "https://a.example/X"]),
+            ("https://a.example", ["https://a.example", "https://a.example/"], ["https://a.example/x", "https://a.examples", "http://a.example"]),
+            ("https://a.example/*", ["https://a.example/x", "https://a.example/x?y=1"], ["https://a.example/x/y", "https://a.example/"]),
+            ("https://a.example/x/*/y", ["https://a.example/x/1/y"], ["https://a.example/x/1/2/y", "https://a.example/x//y", "https://a.example/x/1/y/z"]),
+            (
+                "https://a.example/x/**",
+                ["https://a.example/x", "https://a.example/x/", "https://a.example/x/1/2"],
+                ["https://a.example/xy", "https://a.example/"],
+            ),
+            ("https://a.example/**", ["https://a.example", "https://a.example/", "https://a.example/x/y"], ["https://a.example:8443/", "https://b.a.example/"]),
+            (
+                "https://*.a.example",
+                ["https://x.a.example", "https://x-1.a.example/"],
+                [
+                    "https://a.example",
+                    "https://x.y.a.example",
+                    "https://.a.example",
+                    "https://xa.example",
+                    "https://x.a.example.evil.example",
+                    "https://evil.example/.a.example",
+                ],
+            ),
+            ("https://pr-*.a.example/**", ["https://pr-7.a.example/x"], ["https://pr-.a.example", "https://pr-7.b.a.example", "https://xpr-7.a.example"]),
+            ("http://localhost:3000/**", ["http://localhost:3000/x"], ["http://localhost/x", "http://localhost:3001", "https://localhost:3000"]),
+            ("http://127.0.0.1:*/**", [], ["http://127.0.0.1:1234/", "http://127.0.0.1"]),
+            ("https://a.example?x=1", ["https://a.example?x=1"], ["https://a.example", "https://a.example?x=2", "https://a.example?x=1&y=2"]),
+            ("https://a.example/x.html", ["https://a.example/x.html"], ["https://a.example/xxhtml"]),
+            ("https://a+b.example/(x)", ["https://a+b.example/(x)"], ["https://aab.example/x"]),
+            ("myapp://callback", ["myapp://callback", "myapp://callback?x=1"], ["myapp://other", "myapp://callback/x", "myapp2://callback", "myap://callback"]),
+            ("myapp://callback/**", ["myapp://callback/x"], ["myapp://other/x"]),
+            ("com.example.app://**", [], ["com.example.app://anything", "com-example-app://x"]),
+        ],
+    )
+    def test_what_each_one_allows(self, pattern, allowed, refused):
+        try:
+            allow_list = AllowList(SITE, [pattern])
+        except ValueError:
+            # What is no pattern keeps the service from starting.
+            assert allowed == []
+            return
+        assert [url for url in allowed if allow_list.checked(url) != url] == []
+        assert [url for url in refused if allow_list.checked(url) == url] == []
+
+    def test_each_one_counts(self):
+        for url in ("https://a.example/", "https://b.example/"):
+            assert leads_to(url, "https://a.example", "https://b.example") == url
+
+    def test_a_star_never_stands_for_nothing_nor_for_a_dot_or_slash(self):
+        for url in ("https://.example.org", "https://x.y.example.org", "https://x/.example.org", "https://.x.example.org"):
+            assert leads_to(url, "https://*.example.org") == SITE

@@ -1,0 +1,327 @@
+"""Settings: read from the environment and `.env` once, checked, and never printed."""
+
+import dataclasses
+import json
+import os
+
+import pytest
+
+from app import create_app
+from auth import settings
+from auth.settings import SettingsError
+from tests.test_access_tokens import HS_SECRET, private_jwk
+
+SECRET = "a secret of at least 32 characters"
+
+
+@pytest.fixture
+def load(monkeypatch, tmp_path):
+    """Load the settings of an environment that has nothing but these."""
+    for name in list(os.environ):
+        if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    # What a .env adds to the environment is gone after the test.
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+
+    def load(**environment):
+        os.environ.update({"AUTH_STATE_DIR": str(tmp_path / "var")} | environment)
+        return settings.load()
+
+    return load
+
+
+def problems(load, **environment):
+    """Return what keeps the service from starting: a variable and what is wrong with it, a line each."""
+    with pytest.raises(SettingsError) as caught:
+        load(**environment)
+    return dict(line.split(": ", 1) for line in str(caught.value).splitlines())
+
+
+class TestDefaults:
+    def test_they_are_those_of_the_documentation(self, load, tmp_path):
+        loaded = load()
+        expected = {
+            "database_url": "",
+            "port": 8000,
+            "bind": "127.0.0.1",
+            "threads": 16,
+            "state_dir": tmp_path / "var",
+            "base_url": "http://localhost:8000",
+            "site_url": "http://localhost:8000",
+            "redirect_allow_list": (),
+            "jwt_secret": None,
+            "jwt_issuer": "http://localhost:8000",
+            "jwt_audience": "authenticated",
+            "access_token_lifetime": 3600,
+            "refresh_token_lifetime": 2_592_000,
+            "refresh_token_rotation": True,
+            "refresh_reuse_interval": 60,
+            "session_timebox": None,
+            "sessions_per_user": 100,
+            "disable_signup": False,
+            "autoconfirm": False,
+            "email_enabled": True,
+            "phone_enabled": True,
+            "email_confirm_required": True,
+            "phone_confirm_required": True,
+            "password_min_length": 8,
+            "password_requirements": ("lowercase", "uppercase", "numbers", "symbols"),
+            "password_common_check": True,
+            "bcrypt_cost": 10,
+            "reauthentication_age": 86_400,
+            "cors_origins": ("*",),
+            "smtp_url": None,
+            "deliver": True,
+            "db_prepare": True,
+            "log_level": "info",
+        }
+        assert {name: getattr(loaded, name) for name in expected} == expected
+        assert loaded.workers >= 1
+
+    def test_addresses_follow_each_other(self, load):
+        assert load(PORT="9000").base_url == "http://localhost:9000"
+        loaded = load(AUTH_BASE_URL="https://auth.example.com/")
+        assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("https://auth.example.com",) * 3
+
+    def test_they_are_frozen(self, load):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            load().port = 1
+
+
+class TestParsing:
+    @pytest.mark.parametrize("text", ["true", "True", "1", "yes", "on"])
+    def test_yes(self, load, text):
+        assert load(AUTH_AUTOCONFIRM=text).autoconfirm is True
+
+    @pytest.mark.parametrize("text", ["false", "False", "0", "no", "off"])
+    def test_no(self, load, text):
+        assert load(AUTH_EMAIL_ENABLED=text).email_enabled is False
+
+    def test_lists(self, load):
+        loaded = load(AUTH_REDIRECT_ALLOW_LIST="https://a.example/**, myapp://callback", AUTH_CORS_ORIGINS="https://a.example,https://b.example")
+        assert loaded.redirect_allow_list == ("https://a.example/**", "myapp://callback")
+        assert loaded.cors_origins == ("https://a.example", "https://b.example")
+
+    def test_a_secret_and_the_one_before_it(self, load):
+        loaded = load(AUTH_SECRET_KEY=f"{'n' * 32},{'o' * 32}", AUTH_SERVICE_ROLE_KEY=f"{'k' * 32}")
+        assert loaded.secret_key == ("n" * 32, "o" * 32)
+        assert loaded.service_role_key == ("k" * 32,)
+
+    @pytest.mark.parametrize(("text", "age"), [("always", 0), ("never", None), ("0", 0), ("600", 600)])
+    def test_the_age_of_reauthentication(self, load, text, age):
+        assert load(AUTH_REAUTHENTICATION_AGE=text).reauthentication_age == age
+
+    def test_requirements_keep_their_order_and_may_be_none(self, load):
+        assert load(AUTH_PASSWORD_REQUIREMENTS="symbols,lowercase").password_requirements == ("lowercase", "symbols")
+        assert load(AUTH_PASSWORD_REQUIREMENTS="").password_requirements == ()
+
+    def test_a_dotenv_file_is_read_and_the_environment_wins(self, load, tmp_path):
+        (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\nAUTH_AUTOCONFIRM=true\n")
+        loaded = load(AUTH_AUTOCONFIRM="false")
+        assert (loaded.jwt_audience, loaded.autoconfirm) == ("from-the-file", False)
+
+    def test_a_dotenv_file_above_is_not(self, load, tmp_path, monkeypatch):
+        (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\n")
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        assert load().jwt_audience == "authenticated"
+
+    @pytest.mark.parametrize(
+        ("base_url", "is_local"),
+        [
+            ("http://localhost:8000", True),
+            ("http://127.0.0.1", True),
+            ("http://127.1.2.3", True),
+            ("http://[::1]:8000", True),
+            ("http://auth.localhost", True),
+            ("https://auth.example.com", False),
+            ("http://192.168.0.1", False),
+            ("http://localhost.example.com", False),
+            ("http://notlocalhost", False),
+        ],
+    )
+    def test_whether_it_is_this_machine(self, load, base_url, is_local):
+        assert load(AUTH_BASE_URL=base_url).is_local is is_local
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("DATABASE_URL", "mysql://localhost/x"),
+            ("DATABASE_URL", "host=localhost"),
+            ("PORT", "0"),
+            ("PORT", "65536"),
+            ("PORT", "http"),
+            ("AUTH_WORKERS", "0"),
+            ("AUTH_THREADS", "1"),
+            ("AUTH_BIND", ""),
+            ("AUTH_STATE_DIR", ""),
+            ("AUTH_BASE_URL", "auth.example.com"),
+            ("AUTH_BASE_URL", "ftp://auth.example.com"),
+            ("AUTH_BASE_URL", "https://"),
+            ("AUTH_BASE_URL", "https://auth.example.com?x=1"),
+            ("AUTH_BASE_URL", "https://auth.example.com#x"),
+            ("AUTH_BASE_URL", "https://user:pass@auth.example.com"),
+            ("AUTH_BASE_URL", "https://auth.example.com:99999"),
+            ("AUTH_SITE_URL", "app.example.com"),
+            ("AUTH_SITE_URL", "https://app.example.com:99999"),
+            ("AUTH_SITE_URL", "https://app.example.com/a b"),
+            ("AUTH_REDIRECT_ALLOW_LIST", "app.example.com"),
+            ("AUTH_REDIRECT_ALLOW_LIST", "https://a.example/**/b"),
+            ("AUTH_REDIRECT_ALLOW_LIST", "https://good.example,https://bad.example:99999"),
+            ("AUTH_REDIRECT_ALLOW_LIST", "*"),
+            ("AUTH_SECRET_KEY", "short"),
+            ("AUTH_SECRET_KEY", f"{'n' * 32},short"),
+            ("AUTH_SERVICE_ROLE_KEY", "x" * 31),
+            ("AUTH_JWT_SECRET", "x" * 31),
+            ("AUTH_JWT_KEYS", "{}"),
+            ("AUTH_JWT_KEYS", '{"keys": []}'),
+            ("AUTH_JWT_KEYS", "{"),
+            ("AUTH_JWT_KEYS", "/no/such/file"),
+            ("AUTH_JWT_KEYS", '{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}'),
+            ("AUTH_JWT_AUDIENCE", ""),
+            ("AUTH_ACCESS_TOKEN_LIFETIME", "0"),
+            ("AUTH_ACCESS_TOKEN_LIFETIME", "1h"),
+            ("AUTH_REFRESH_TOKEN_LIFETIME", "-1"),
+            ("AUTH_REFRESH_REUSE_INTERVAL", "-1"),
+            ("AUTH_SESSION_TIMEBOX", "0"),
+            ("AUTH_SESSIONS_PER_USER", "0"),
+            ("AUTH_AUTOCONFIRM", "maybe"),
+            ("AUTH_PASSWORD_MIN_LENGTH", "0"),
+            ("AUTH_PASSWORD_REQUIREMENTS", "lowercase,emoji"),
+            ("AUTH_BCRYPT_COST", "3"),
+            ("AUTH_BCRYPT_COST", "32"),
+            ("AUTH_REAUTHENTICATION_AGE", "sometimes"),
+            ("AUTH_REAUTHENTICATION_AGE", "-1"),
+            ("AUTH_LOG_FORMAT", "xml"),
+            ("AUTH_LOG_LEVEL", "loud"),
+            ("AUTH_SMTP_URL", "mail.example.com"),
+        ],
+    )
+    def test_a_bad_value_is_named_with_what_is_wrong(self, load, name, value):
+        found = problems(load, **{name: value})
+        assert list(found) == [name]
+        assert len(found[name]) > 10
+
+    def test_all_of_them_are_reported_together(self, load):
+        bad = {"PORT": "x", "AUTH_BCRYPT_COST": "x", "AUTH_SECRET_KEY": "x", "AUTH_BASE_URL": "x", "AUTH_AUTOCONFIRM": "x", "AUTH_JWT_KEYS": "{}"}
+        assert set(problems(load, **bad)) == set(bad)
+
+    @pytest.mark.parametrize(
+        "jwk",
+        [
+            private_jwk("RS256") | {"alg": "HS256"},
+            {name: value for name, value in private_jwk("ES256").items() if name != "d"},
+            private_jwk("ES256") | {"crv": "P-384"},
+            {"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "alg": "HS256"},
+        ],
+        ids=["an algorithm that its type has not", "a public key", "another curve", "a secret"],
+    )
+    def test_a_key_that_can_not_sign_is_named_without_being_shown(self, load, jwk):
+        (problem,) = problems(load, AUTH_JWT_KEYS=json.dumps({"keys": [jwk]})).values()
+        assert "JWK Set" in problem
+        for member in ("d", "k", "x", "n", "p"):
+            assert str(jwk.get(member, "absent")) not in problem
+
+    def test_one_id_for_two_keys_is_named(self, load):
+        keys = [private_jwk("ES256", kid="same"), private_jwk("ES256", kid="same")]
+        assert "kid" in problems(load, AUTH_JWT_KEYS=json.dumps({"keys": keys}))["AUTH_JWT_KEYS"]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"AUTH_SITE_URL": "http://LOCALHOST:3000"},
+            {"AUTH_SITE_URL": "http://localhost:3000/a/../b"},
+            {"AUTH_SITE_URL": "http://[::1]:3000"},
+            {"AUTH_REDIRECT_ALLOW_LIST": "https://A.example"},
+            {"AUTH_REDIRECT_ALLOW_LIST": "https://a.example, https://b.example"},
+            {"AUTH_REDIRECT_ALLOW_LIST": "https://a.example,"},
+            {"AUTH_CORS_ORIGINS": ""},
+            {"AUTH_JWT_SECRET": HS_SECRET, "AUTH_JWT_KEYS": ""},
+            {"AUTH_SMTP_URL": ""},
+            {"AUTH_SECRET_KEY": "", "AUTH_SERVICE_ROLE_KEY": ""},
+        ],
+        ids=str,
+    )
+    def test_what_settings_accept_an_application_can_be_made_of(self, load, database_url, changes):
+        try:
+            loaded = load(DATABASE_URL=database_url, AUTH_BCRYPT_COST="4", AUTH_LOG_FORMAT="json", **changes)
+        except SettingsError as error:
+            assert str(error).startswith(next(iter(changes)))  # noqa: PT017
+            return
+        assert create_app(loaded)
+
+
+class TestUnknownNames:
+    @pytest.mark.parametrize(
+        ("name", "nearest"),
+        [
+            ("AUTH_SITEURL", "AUTH_SITE_URL"),
+            ("AUTH_AUTO_CONFIRM", "AUTH_AUTOCONFIRM"),
+            ("AUTH_JWT_SECRETS", "AUTH_JWT_SECRET"),
+            ("AUTH_PASSWORD_MINLENGTH", "AUTH_PASSWORD_MIN_LENGTH"),
+        ],
+    )
+    def test_one_warns_and_names_the_nearest(self, load, name, nearest):
+        with pytest.warns(UserWarning, match=f"^{name} is not a setting; did you mean {nearest}\\?$"):
+            load(**{name: "a value that is not printed"})
+
+    def test_one_that_is_near_nothing_just_warns(self, load):
+        with pytest.warns(UserWarning, match="^AUTH_XYZZY_PLUGH is not a setting$"):
+            load(AUTH_XYZZY_PLUGH="1")
+
+    def test_one_in_a_dotenv_file_warns_too(self, load, tmp_path):
+        (tmp_path / ".env").write_text("AUTH_SITEURL=https://app.example.com\n")
+        with pytest.warns(UserWarning, match="AUTH_SITEURL"):
+            load()
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "AUTH_SERVICE_HOST",
+            "AUTH_SERVICE_PORT",
+            "AUTH_SERVICE_PORT_HTTP",
+            "AUTH_PORT",
+            "AUTH_PORT_8000_TCP",
+            "AUTH_PORT_8000_TCP_ADDR",
+            "AUTH_NAME",
+            "AUTH_ENV_PATH",
+        ],
+    )
+    def test_what_container_platforms_put_there_is_ignored(self, load, name):
+        # Warnings are errors here.
+        assert load(**{name: "tcp://10.0.0.1:8000"}).port == 8000
+
+    def test_other_names_are_none_of_ours(self, load):
+        load(AUTHOR="x", OAUTH_TOKEN="x", XAUTH_SITE_URL="x")
+
+
+class TestSecrets:
+    def test_a_mistake_beside_them_does_not_print_them(self, load):
+        text = str(
+            problems(load, AUTH_SECRET_KEY="topsecret", AUTH_SERVICE_ROLE_KEY="topsecret", AUTH_JWT_SECRET="topsecret", AUTH_JWT_KEYS='{"topsecret": 1}')
+        )
+        assert "topsecret" not in text
+
+    def test_a_bad_database_url_does_not_print_its_password(self, load):
+        assert "topsecret" not in str(problems(load, DATABASE_URL="mysql://user:topsecret@host/x"))
+
+    def test_their_repr_does_not_either(self, load):
+        loaded = load(AUTH_SECRET_KEY=SECRET, AUTH_JWT_SECRET=SECRET, DATABASE_URL="postgresql://user:topsecret@host/x")
+        for text in (repr(loaded), str(loaded), f"{loaded}", f"{[loaded]}"):
+            assert SECRET not in text
+            assert "topsecret" not in text
+
+    def test_a_warning_does_not_print_a_value(self, load):
+        with pytest.warns(UserWarning, match="AUTH_SECRETKEY") as caught:
+            load(AUTH_SECRETKEY="topsecret")
+        assert "topsecret" not in str(caught[0].message)
+
+
+def test_names_are_those_of_the_fields():
+    assert settings.name_of("access_token_lifetime") == "AUTH_ACCESS_TOKEN_LIFETIME"
+    assert settings.name_of("database_url") == "DATABASE_URL"
+    assert set(settings.names()) >= {"DATABASE_URL", "PORT", "AUTH_BIND", "AUTH_SITE_URL", "AUTH_SECRET_KEY"}
+    assert len(set(settings.names())) == len(settings.names())

@@ -1,0 +1,206 @@
+"""The data-access module: statements named in files, prepared on every connection, run with parameters by keyword."""
+
+import threading
+
+import psycopg2
+import pytest
+
+import sql
+from sql import Database, InvalidStatement, load_statements
+from tests.server import at_once
+
+GOOD = """-- name: add(left integer, right integer)
+-- Adds two numbers.
+SELECT :left + :right AS sum;
+"""
+
+
+@pytest.fixture
+def statements(tmp_path):
+    """Load the statements of a file with this text."""
+
+    def load(text, *others):
+        for number, content in enumerate((text, *others)):
+            (tmp_path / f"file{number}.sql").write_text(content)
+        return load_statements(tmp_path)
+
+    return load
+
+
+@pytest.fixture
+def db(database_url, database):
+    opened = []
+
+    def make(**options):
+        opened.append(Database(database_url, size=2, **options))
+        return opened[-1]
+
+    yield make
+    for each in opened:
+        each.close()
+
+
+class TestFiles:
+    def test_a_header_becomes_the_signature(self, statements):
+        add = statements(GOOD)["add"]
+        assert dict(add.parameters) == {"left": "integer", "right": "integer"}
+        assert add.prepare == "PREPARE add (integer, integer) AS SELECT $1 + $2 AS sum"
+        assert add.execute == "EXECUTE add (%(left)s, %(right)s)"
+        assert add.direct == "SELECT %(left)s::integer + %(right)s::integer AS sum"
+
+    def test_a_file_may_hold_several(self, statements):
+        assert list(statements(GOOD + GOOD.replace("add", "sum_up"))) == ["add", "sum_up"]
+
+    def test_a_header_may_take_several_lines(self, statements):
+        text = "-- name: add(left integer,\n--           right double precision)\n-- Adds.\nSELECT :left + :right;"
+        assert dict(statements(text)["add"].parameters) == {"left": "integer", "right": "double precision"}
+
+    def test_casts_strings_and_comments_hold_no_parameters(self, statements):
+        text = "-- name: get(id uuid)\n-- Gets.\nSELECT ':no', 'it''s :no', x::text, 5 % 2 -- :no\n FROM y WHERE id = :id;"
+        get = statements(text)["get"]
+        assert get.prepare == "PREPARE get (uuid) AS SELECT ':no', 'it''s :no', x::text, 5 % 2 -- :no\n FROM y WHERE id = $1"
+        assert get.direct == "SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = %(id)s::uuid"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            GOOD.replace(":right", "1"),
+            GOOD.replace("right integer", "wrong integer"),
+            GOOD.replace(", right integer", ""),
+            GOOD.replace("-- Adds two numbers.\n", ""),
+            GOOD.replace("-- name: add(", "-- name: add ("),
+            GOOD.replace("add", "Add"),
+            GOOD + GOOD,
+            "-- name: broken\n-- Does.\nSELECT 1;",
+        ],
+        ids=["declared and not used", "another name", "used and not declared", "no comment", "a space", "a capital", "twice", "no parameters"],
+    )
+    def test_what_is_wrong_in_one_is_found_at_the_start(self, statements, text):
+        with pytest.raises(InvalidStatement):
+            statements(text)
+
+    def test_a_name_is_there_once_in_all_files(self, statements):
+        with pytest.raises(InvalidStatement, match="add is there twice"):
+            statements(GOOD, GOOD)
+
+    def test_ours_are_all_prepared_by_postgres(self, db, database_url):
+        connection = psycopg2.connect(database_url)
+        with connection, connection.cursor() as cursor:
+            for statement in load_statements().values():
+                cursor.execute(statement.prepare)
+            cursor.execute("SELECT name FROM pg_prepared_statements")
+            assert {name for (name,) in cursor.fetchall()} == set(load_statements())
+        connection.close()
+
+
+class TestRunning:
+    @pytest.mark.parametrize("prepare", [True, False])
+    def test_the_answers_are_the_same_prepared_or_not(self, db, prepare):
+        database = db(prepare=prepare)
+        assert database.one("ping").answer == 1
+        assert [row.answer for row in database.all("ping")] == [1]
+        assert database.run("ping") == 1
+
+    def test_no_row_is_none(self, db):
+        assert db().one("select_addresses", id="00000000-0000-0000-0000-000000000000") is None
+        assert db().run("finish_message", id="00000000-0000-0000-0000-000000000000", outcome="sent") == 0
+
+    def test_statements_are_counted(self, db):
+        database = db()
+        for _ in range(3):
+            database.one("ping")
+        assert database.statements_run == 3
+
+    def test_an_unknown_name_or_parameter_is_an_error(self, db):
+        with pytest.raises(KeyError):
+            db().one("no_such_statement")
+        with pytest.raises(KeyError):
+            db().run("finish_message", id="00000000-0000-0000-0000-000000000000")
+
+    def test_a_value_is_never_sql(self, db, database):
+        with pytest.raises(psycopg2.DataError):
+            db().run("finish_message", id="'; DROP TABLE users; --", outcome="sent")
+        assert database.count("users") == 0
+
+    def test_a_connection_is_good_after_an_error(self, db):
+        database = db()
+        for _ in range(5):
+            with pytest.raises(psycopg2.DataError):
+                database.run("finish_message", id="nonsense", outcome="sent")
+            assert database.one("ping").answer == 1
+
+    def test_more_threads_than_connections_wait_for_each_other(self, db):
+        database = db()
+        assert [row.answer for row in at_once(20, lambda _: database.one("ping"))] == [1] * 20
+
+    def test_it_connects_when_it_must_and_not_before(self, database_url):
+        Database("postgresql://localhost:1/nowhere", size=4)
+
+    def test_a_database_that_is_not_there_is_an_operational_error(self):
+        with pytest.raises(psycopg2.OperationalError):
+            Database("postgresql://127.0.0.1:1/nowhere", size=1).one("ping")
+
+    def test_a_statement_that_waits_for_a_lock_gives_up(self, db, database, alice):
+        with database.locked("users", alice.id) as lock:
+            waiting = lock.start(lambda: db().run("delete_any_user", id=alice.id))
+            with pytest.raises(psycopg2.OperationalError):
+                waiting.result(10)
+        assert database.count("users") == 1
+
+
+class TestTheSchema:
+    def test_it_may_be_applied_again(self, database_url, database):
+        before = database.value("SELECT count(*) FROM latchkey_schema")
+        sql.apply_schema(database_url)
+        assert database.value("SELECT count(*) FROM latchkey_schema") == before
+
+    def test_it_is_safe_to_apply_over_itself(self, database_url, database, alice):
+        database.run("UPDATE latchkey_schema SET digest = 'another'")
+        sql.apply_schema(database_url)
+        assert database.count("users") == 1
+        database.run("DELETE FROM latchkey_schema WHERE digest = 'another'")
+
+    def test_it_is_applied_once_by_many_that_start_together(self, database_url, database):
+        database.run("UPDATE latchkey_schema SET digest = 'another'")
+        at_once(8, lambda _: sql.apply_schema(database_url))
+        assert database.value("SELECT count(*) FROM latchkey_schema") == 2
+        database.run("DELETE FROM latchkey_schema WHERE digest = 'another'")
+
+    def test_it_asks_for_no_extension(self, database):
+        assert database.value("SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql'") == 0
+
+    def test_a_database_of_another_application_is_left_alone(self, database_url, database):
+        database.run("CREATE DATABASE latchkey_other")
+        try:
+            url = _with_database(database_url, "latchkey_other")
+            other = psycopg2.connect(url)
+            with other, other.cursor() as cursor:
+                cursor.execute("CREATE TABLE users (id integer)")
+            other.close()
+            with pytest.raises(psycopg2.ProgrammingError, match="another application"):
+                sql.apply_schema(url)
+            other = psycopg2.connect(url)
+            with other, other.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+                assert cursor.fetchone() == (1,)
+            other.close()
+        finally:
+            database.run("DROP DATABASE latchkey_other")
+
+
+def _with_database(url, name):
+    return psycopg2.extensions.make_dsn(url, dbname=name)
+
+
+def test_closing_leaves_nothing_open(database_url, database):
+    opened = Database(database_url, size=4)
+    barrier = threading.Barrier(3)
+
+    def ask(_):
+        barrier.wait()
+        return opened.one("ping")
+
+    at_once(3, ask)
+    opened.close()
+    assert opened.one("ping").answer == 1
+    opened.close()

@@ -1,0 +1,90 @@
+"""The secrets that the service makes for itself: kept in files that nobody else reads, and printed nowhere."""
+
+import json
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from auth import access_tokens, state
+from tests.processes import Service
+
+NAMES = ("secret_key", "service_role_key", "jwt_keys.json")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+class TestKept:
+    def test_a_secret_is_made_once(self, tmp_path):
+        made = state.kept_secret(tmp_path / "var", "secret_key")
+        assert len(made) == 43
+        assert state.kept_secret(tmp_path / "var", "secret_key") == made
+        assert state.kept_secret(tmp_path / "var", "service_role_key") != made
+
+    def test_it_is_for_its_owner_alone(self, tmp_path):
+        directory = tmp_path / "deep" / "var"
+        state.kept_secret(directory, "secret_key")
+        assert mode(directory / "secret_key") == 0o600
+        # Root's Postgres is another user's, and passes through.
+        assert mode(directory) == (0o711 if os.geteuid() == 0 else 0o700)
+
+    def test_a_wide_mask_does_not_open_it(self, tmp_path):
+        before = os.umask(0)
+        try:
+            state.kept_secret(tmp_path / "var", "secret_key")
+            state.kept_jwt_keys(tmp_path / "var")
+        finally:
+            os.umask(before)
+        assert [mode(path) & 0o077 for path in (tmp_path / "var").iterdir()] == [0, 0]
+
+    def test_an_operator_may_put_one_there(self, tmp_path):
+        (tmp_path / "secret_key").write_text("put there by an operator, by hand\n")
+        assert state.kept_secret(tmp_path, "secret_key") == "put there by an operator, by hand"
+
+    def test_signing_keys_are_a_private_es256_key(self, tmp_path):
+        (key,) = access_tokens.parse_jwk_set(state.kept_jwt_keys(tmp_path / "var"))
+        assert key.algorithm == "ES256"
+        assert state.kept_jwt_keys(tmp_path / "var") == (tmp_path / "var" / "jwt_keys.json").read_text().strip()
+
+    def test_those_who_start_together_agree(self, tmp_path):
+        with ThreadPoolExecutor(16) as threads:
+            secrets = set(threads.map(lambda _: state.kept_secret(tmp_path / "var", "secret_key"), range(64)))
+            keys = set(threads.map(lambda _: state.kept_jwt_keys(tmp_path / "var"), range(64)))
+        assert len(secrets) == len(keys) == 1
+        assert sorted(path.name for path in (tmp_path / "var").iterdir()) == ["jwt_keys.json", "secret_key"]
+
+    def test_one_that_can_not_be_kept_is_an_error(self, tmp_path):
+        (tmp_path / "var").write_text("not a directory")
+        with pytest.raises(OSError, match="var"):
+            state.kept_secret(tmp_path / "var", "secret_key")
+
+
+def test_no_start_prints_one(tmp_path, database_url):
+    state_dir = tmp_path / "var"
+    with Service(state_dir, DATABASE_URL=database_url, AUTH_BCRYPT_COST="4") as service:
+        service.get("/health")
+        service.get("/.well-known/jwks.json")
+    text = service.text()
+    secrets = [(state_dir / name).read_text().strip() for name in NAMES[:2]]
+    secrets.append(json.loads((state_dir / "jwt_keys.json").read_text())["keys"][0]["d"])
+    assert str(state_dir) in text
+    assert not [secret for secret in secrets if secret in text]
+
+
+def test_a_secret_that_is_set_is_not_kept(tmp_path, monkeypatch):
+    from auth import settings
+
+    for name in list(os.environ):
+        if name.startswith("AUTH_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path / "var"))
+    monkeypatch.setenv("AUTH_SECRET_KEY", "s" * 32)
+    monkeypatch.setenv("AUTH_SERVICE_ROLE_KEY", "k" * 32)
+    monkeypatch.setenv("AUTH_JWT_SECRET", "j" * 32)
+    loaded = settings.load(os.devnull)
+    assert (loaded.secret_key, loaded.service_role_key, loaded.jwt_keys) == (("s" * 32,), ("k" * 32,), "")
+    assert not (tmp_path / "var").exists()

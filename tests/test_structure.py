@@ -1,0 +1,197 @@
+"""What habits forget: the laws of the source, which no request shows."""
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+
+import sql
+from auth import settings
+from tests.contract import OPENAPI
+from tests.test_contract import CONTRACT, guard_of, is_limited, routes
+
+ROOT = OPENAPI.parent
+SOURCES = {str(path.relative_to(ROOT)): path for path in [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py", *sorted((ROOT / "auth").rglob("*.py"))]}
+STATEMENTS = sql.load_statements()
+LONGEST_FILE = 320
+
+# Views that anybody may call; every other wears a decorator of auth/guard.py, outermost.
+PUBLIC = {"welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata", "signup", "verify", "token", "login_admin"}
+# Views that change something and have no limit: those of administrators.
+UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "introspect"}
+# Settings without a default that could be written down: it is empty, made, or computed.
+WITHOUT_WRITTEN_DEFAULT = {
+    "DATABASE_URL",
+    "AUTH_WORKERS",
+    "AUTH_BASE_URL",
+    "AUTH_SITE_URL",
+    "AUTH_REDIRECT_ALLOW_LIST",
+    "AUTH_SECRET_KEY",
+    "AUTH_SERVICE_ROLE_KEY",
+    "AUTH_JWT_KEYS",
+    "AUTH_JWT_SECRET",
+    "AUTH_JWT_ISSUER",
+    "AUTH_SESSION_TIMEBOX",
+    "AUTH_SMTP_URL",
+    "AUTH_LOG_FORMAT",
+}
+
+
+def tree(source: str) -> ast.Module:
+    return ast.parse(SOURCES[source].read_text())
+
+
+def strings(module: ast.Module) -> Iterator[str]:
+    """Yield each string of a module but the docstrings."""
+    docstrings = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def imports(module: ast.Module) -> set[str]:
+    """Return the packages that a module imports, by the first part of their names."""
+    names = [alias.name for node in ast.walk(module) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in ast.walk(module) if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in names}
+
+
+def all_strings() -> set[str]:
+    return {text for source in SOURCES for text in strings(tree(source))}
+
+
+def string_of(node: ast.AST | None) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def raised_error_codes() -> set[str]:
+    """Return each string that stands where an error_code does: the second argument of `ApiError`, the value of a member
+    `error_code`, what follows a status in a tuple, or a key of a table of refusals."""
+    found: set[str | None] = set()
+    for source in SOURCES:
+        for node in ast.walk(tree(source)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ApiError":
+                found.add(string_of(node.args[1]))
+            if isinstance(node, ast.Dict):
+                found |= {string_of(value) for key, value in zip(node.keys, node.values, strict=True) if string_of(key) == "error_code"}
+            if isinstance(node, ast.Tuple) and len(node.elts) == 3 and isinstance(node.elts[0], ast.Constant) and isinstance(node.elts[0].value, int):
+                found.add(string_of(node.elts[1]))
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.endswith("_REFUSALS"):
+                assert isinstance(node.value, ast.Dict)
+                found |= {string_of(key) for key in node.value.keys}
+    return {text for text in found if text}
+
+
+def table(document: str) -> dict[str, list[str]]:
+    """Return the rows of a document's tables whose first cell is code: its text, and the cells after it."""
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", (ROOT / "docs" / document).read_text(), re.MULTILINE)
+    return {name: cells.split(" | ") for name, cells in rows}
+
+
+def test_each_view_is_public_or_wears_a_guard(app):
+    assert {view.__name__ for _, _, view in routes(app) if guard_of(view) is None} == PUBLIC
+
+
+def test_each_view_that_changes_something_is_limited_or_for_administrators(app):
+    assert {view.__name__ for method, _, view in routes(app) if method != "get" and not is_limited(view)} == UNLIMITED
+
+
+def test_each_statement_is_used():
+    assert set(STATEMENTS) - all_strings() == set()
+
+
+def test_each_statement_that_is_run_is_there():
+    run = {
+        string_of(node.args[0])
+        for source in SOURCES
+        for node in ast.walk(tree(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("one", "all", "run") and node.args
+    }
+    assert run - {None} - set(STATEMENTS) == set()
+
+
+@pytest.mark.parametrize(
+    "statement", [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters], ids=lambda statement: statement.name
+)
+def test_each_statement_with_a_caller_says_whether_it_may(statement, database_url):
+    connection = psycopg2.connect(database_url)
+    with connection.cursor() as cursor:
+        cursor.execute(statement.direct, dict.fromkeys(statement.parameters))
+        assert "state" in {column.name for column in cursor.description or ()}
+    connection.close()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_sql_is_nowhere_but_in_sql(source):
+    assert [text for text in strings(tree(source)) if re.search(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|TRUNCATE)\b", text)] == []
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_files_have_one_subject(source):
+    assert len(SOURCES[source].read_text().splitlines()) <= LONGEST_FILE
+
+
+@pytest.mark.parametrize(("package", "owner"), [("bcrypt", "auth/passwords.py"), ("jwt", "auth/access_tokens.py")])
+def test_a_secret_has_one_door(package, owner):
+    assert [source for source in SOURCES if package in imports(tree(source))] == [owner]
+
+
+@pytest.mark.parametrize("source", [source for source in SOURCES if not source.startswith("auth/views/") and source != "app.py"])
+def test_mechanisms_do_not_import_views(source):
+    assert not re.search(r"^\s*(from auth\.views|import auth\.views|from auth import .*\bviews\b)", SOURCES[source].read_text(), re.MULTILINE)
+
+
+def test_error_codes_come_from_the_list_of_the_contract():
+    assert raised_error_codes() - set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"]) == set()
+
+
+def test_docs_errors_explains_each_error_code_that_is_used_and_no_other():
+    used = all_strings() & set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
+
+    assert set(table("errors.md")) == used
+
+
+def test_docs_settings_explains_each_setting_and_no_other():
+    assert list(table("settings.md")) == settings.names()
+
+
+@pytest.mark.parametrize("name", settings.names())
+def test_docs_settings_tells_the_default(name, tmp_path, monkeypatch):
+    default = table("settings.md")[name][0]
+    for variable in list(os.environ):
+        if variable.startswith("AUTH_") or variable in ("DATABASE_URL", "PORT"):
+            monkeypatch.delenv(variable)
+    monkeypatch.chdir(tmp_path)
+
+    if name in WITHOUT_WRITTEN_DEFAULT:
+        assert "`" not in default
+    else:
+        without = settings.load(os.devnull)
+        monkeypatch.setenv(name, default.strip("`"))
+        assert settings.load(os.devnull) == without
+
+
+def anchors(document: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def links() -> Iterator[Any]:
+    for document in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+            if "://" not in target:
+                yield pytest.param(document, target, id=f"{document.name} {target}")
+
+
+@pytest.mark.parametrize(("document", "target"), list(links()))
+def test_links_lead_somewhere(document, target):
+    path, _, anchor = target.partition("#")
+    file = (document.parent / path).resolve() if path else document
+    assert file.exists()
+    if anchor:
+        assert anchor in anchors(file)

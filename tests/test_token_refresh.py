@@ -1,0 +1,327 @@
+"""POST /token?grant_type=refresh_token: a session's next tokens, and what happens to one whose tokens were stolen."""
+
+import json
+
+import pytest
+
+from tests.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, assert_ok, token_response, user
+from tests.cast import refresh
+from tests.server import at_once
+
+ENDED = "Invalid Refresh Token: the session has ended"
+STOLEN = "Invalid Refresh Token: it was used before, so the session has been ended"
+
+
+def age(database, seconds, column="refreshed_at"):
+    """Move a moment of every session into the past."""
+    database.run(f"UPDATE sessions SET {column} = {column} - make_interval(secs => %(seconds)s)", seconds=seconds)  # noqa: S608
+
+
+def assert_ended(client, session, database, reason):
+    """Assert that nothing which was issued for a session is good any more."""
+    assert_error(session.get("/user"), 401, "session_not_found")
+    assert_error(refresh(client, session.refresh_token), 400, "refresh_token_not_found", ENDED)
+    assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=session.id) == reason
+
+
+def test_it_answers_new_tokens_and_the_whole_user(alice):
+    session = alice.sign_in()
+    response = session.refresh()
+    assert_ok(response, token_response(user(alice.email, last_sign_in_at=A_TIMESTAMP)))
+    assert response.json["refresh_token"] != session.refresh_token
+    assert response.json["access_token"] != session.access_token
+
+
+def test_it_goes_on_with_the_same_session(alice, database):
+    session = alice.sign_in()
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
+    signed_in_at = database.value("SELECT floor(extract(epoch FROM created_at))::int FROM sessions")
+    next_one = session.refreshed()
+    assert next_one.id == session.id
+    assert next_one.claims["amr"] == [{"method": "password", "timestamp": signed_in_at}]
+    assert next_one.claims["iat"] > signed_in_at
+    assert next_one.claims["jti"] != session.claims["jti"]
+    assert database.count("sessions") == 1
+
+
+def test_it_is_no_sign_in(alice, database):
+    session = alice.sign_in()
+    before = database.everything("users", "identities", "outbox")
+    session.refresh()
+    assert database.everything("users", "identities", "outbox") == before
+
+
+def test_it_may_be_done_for_ever(alice):
+    session = alice.sign_in()
+    for _ in range(20):
+        session = session.refreshed()
+    assert session.get("/user").status_code == 200
+
+
+def test_it_tells_what_has_changed(alice, database):
+    session = alice.sign_in()
+    database.run("""UPDATE users SET user_metadata = '{"name": "Alice"}', role = 'editor'""")
+    refreshed = session.refreshed()
+    assert (refreshed.user["role"], refreshed.claims["role"]) == ("editor", "editor")
+    assert refreshed.claims["user_metadata"] == {"name": "Alice"}
+
+
+def test_an_access_token_from_before_stays_good(alice):
+    session = alice.sign_in()
+    session.refresh()
+    assert session.get("/user").status_code == 200
+
+
+def test_it_ignores_credentials_in_headers(client, alice):
+    body = {"refresh_token": alice.sign_in().refresh_token}
+    response = client.post("/token?grant_type=refresh_token", json=body, headers={"Authorization": "Bearer expired", "apikey": "x"})
+    assert response.status_code == 200
+
+
+class TestTheSameTokenAgain:
+    """Two tabs, or a response that was lost: within AUTH_REFRESH_REUSE_INTERVAL (60 s) the token is answered by its successor."""
+
+    def test_it_gets_the_current_token_and_changes_nothing(self, alice, database):
+        session = alice.sign_in()
+        successor = session.refreshed()
+        before = database.everything()
+        for _ in range(3):
+            again = session.refreshed()
+            assert again.refresh_token == successor.refresh_token
+            assert again.get("/user").status_code == 200
+        assert database.everything() == before
+
+    def test_it_is_good_until_the_interval_has_passed(self, alice, database):
+        session = alice.sign_in()
+        successor = session.refreshed()
+        age(database, 59)
+        assert session.refreshed().refresh_token == successor.refresh_token
+
+    def test_it_ends_the_session_after_the_interval(self, client, alice, database):
+        session = alice.sign_in()
+        successor = session.refreshed()
+        age(database, 60)
+        assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
+        assert_ended(client, successor, database, "refresh_token_reused")
+        assert_ended(client, session, database, "refresh_token_reused")
+
+    def test_the_interval_is_a_setting(self, make_app, alice, database):
+        client = make_app(AUTH_REFRESH_REUSE_INTERVAL="10").test_client()
+        session = alice.sign_in(client=client)
+        successor = session.refreshed()
+        age(database, 9)
+        assert session.refreshed().refresh_token == successor.refresh_token
+        age(database, 1)
+        assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
+
+    def test_with_no_interval_each_token_is_good_once(self, make_app, alice, database):
+        client = make_app(AUTH_REFRESH_REUSE_INTERVAL="0").test_client()
+        session = alice.sign_in(client=client)
+        successor = session.refreshed()
+        assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
+        assert_ended(client, successor, database, "refresh_token_reused")
+
+    def test_it_ends_the_session_when_its_successor_was_used_too(self, client, alice, database):
+        session = alice.sign_in()
+        newest = session.refreshed().refreshed()
+        assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
+        assert_ended(client, newest, database, "refresh_token_reused")
+
+    def test_it_leaves_the_other_sessions_of_the_user_alone(self, alice, database):
+        phone, laptop = alice.sign_in(), alice.sign_in()
+        laptop.refreshed().refreshed()
+        assert_error(laptop.refresh(), 400, "refresh_token_already_used", STOLEN)
+        assert phone.get("/user").status_code == 200
+        assert phone.refresh().status_code == 200
+
+    def test_a_theft_is_logged_without_the_token(self, make_app, alice, capsys):
+        client = make_app().test_client()
+        session = alice.sign_in(client=client)
+        session.refreshed().refreshed()
+        session.refresh()
+        log = capsys.readouterr().err
+        (event,) = [json.loads(line) for line in log.splitlines() if "refresh_token_reused" in line]
+        assert (event["level"], event["session_id"], event["user_id"]) == ("warning", session.id, alice.id)
+        assert session.refresh_token not in log
+
+
+class TestATokenAheadOfTheDatabase:
+    """The database was restored to an earlier moment; the MAC proves that the token is ours."""
+
+    def test_it_is_accepted_and_the_counter_follows(self, alice, database):
+        session = alice.sign_in()
+        for _ in range(3):
+            session = session.refreshed()
+        database.run("UPDATE sessions SET counter = 1")
+        successor = session.refreshed()
+        assert successor.refresh_token == A_REFRESH_TOKEN
+        assert database.value("SELECT counter FROM sessions") == 4
+        assert session.refreshed().refresh_token == successor.refresh_token
+
+    def test_what_is_behind_it_is_stolen_from_then_on(self, client, alice, database):
+        first = alice.sign_in()
+        newest = first.refreshed().refreshed()
+        database.run("UPDATE sessions SET counter = 0")
+        newest = newest.refreshed()
+        assert_error(first.refresh(), 400, "refresh_token_already_used", STOLEN)
+        assert_ended(client, newest, database, "refresh_token_reused")
+
+
+class TestWithoutRotation:
+    @pytest.fixture
+    def client(self, make_app):
+        return make_app(AUTH_REFRESH_TOKEN_ROTATION="false").test_client()
+
+    def test_the_token_stays_the_same_and_stays_valid(self, client, alice, database):
+        session = alice.sign_in()
+        for _ in range(3):
+            age(database, 3600)
+            refreshed = session.refreshed()
+            assert refreshed.refresh_token == session.refresh_token
+            assert refreshed.access_token != session.access_token
+
+    def test_the_session_lives_longer_each_time(self, client, alice, database):
+        session = alice.sign_in()
+        for _ in range(2):
+            age(database, 2_591_000)
+            assert session.refresh().status_code == 200
+
+    def test_a_rotated_token_of_before_is_still_stolen(self, client, app, alice, database):
+        rotating = app.test_client()
+        first = alice.sign_in(client=rotating)
+        newest = first.refreshed().refreshed()
+        assert_error(refresh(client, first.refresh_token), 400, "refresh_token_already_used", STOLEN)
+        assert_ended(client, newest, database, "refresh_token_reused")
+
+
+class TestLifetime:
+    EXPIRED = "Invalid Refresh Token: the session has expired"
+
+    def test_a_session_lives_30_days_unrefreshed(self, alice, database):
+        session = alice.sign_in()
+        age(database, 30 * 86400 - 60)
+        session = session.refreshed()
+        age(database, 30 * 86400)
+        assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
+        assert_error(session.get("/user"), 401, "session_expired")
+
+    def test_the_lifetime_is_a_setting(self, make_app, alice, database):
+        client = make_app(AUTH_REFRESH_TOKEN_LIFETIME="600").test_client()
+        session = alice.sign_in(client=client)
+        age(database, 590)
+        session = session.refreshed()
+        age(database, 600)
+        assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
+
+    def test_a_timebox_ends_a_session_however_often_it_is_refreshed(self, make_app, alice, database):
+        client = make_app(AUTH_SESSION_TIMEBOX="3600").test_client()
+        session = alice.sign_in(client=client)
+        age(database, 3590, "created_at")
+        session = session.refreshed()
+        assert session.get("/user").status_code == 200
+        age(database, 10, "created_at")
+        assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
+        assert_error(session.get("/user"), 401, "session_expired")
+
+    def test_without_a_timebox_a_session_may_be_as_old_as_it_likes(self, alice, database):
+        session = alice.sign_in()
+        age(database, 10 * 365 * 86400, "created_at")
+        assert session.refresh().status_code == 200
+
+    def test_an_expired_session_is_not_ended_by_a_stolen_token(self, alice, database):
+        session = alice.sign_in()
+        session.refreshed().refreshed()
+        age(database, 30 * 86400)
+        before = database.everything()
+        assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
+        assert database.everything() == before
+
+
+class TestRefusals:
+    def test_after_log_out_it_is_refused(self, client, alice, database):
+        session = alice.sign_in()
+        session.post("/logout")
+        assert_ended(client, session, database, "logout")
+
+    def test_after_the_user_was_deleted_it_is_refused(self, alice):
+        session = alice.sign_in()
+        session.delete("/user")
+        assert_error(session.refresh(), 400, "refresh_token_not_found", ENDED)
+
+    def test_a_banned_user_is_refused(self, alice, database):
+        session = alice.sign_in()
+        database.run("UPDATE users SET banned_until = now() + interval '1 day'")
+        before = database.everything()
+        assert_error(session.refresh(), 400, "user_banned", "Invalid Refresh Token: this user is banned")
+        assert database.everything() == before
+
+    @pytest.mark.parametrize(
+        ("body", "details"),
+        [
+            ({}, "refresh_token: is required"),
+            ({"refresh_token": None}, "refresh_token: is required"),
+            ({"refresh_token": 1}, "refresh_token: must be a string"),
+        ],
+    )
+    def test_a_token_is_needed(self, client, body, details):
+        assert_error(client.post("/token?grant_type=refresh_token", json=body), 400, "validation_failed", details=details)
+
+    @pytest.mark.parametrize("token", ["", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56])
+    def test_what_is_no_token_of_ours_never_reaches_the_database(self, client, parts, token):
+        before = parts.db.statements_run
+        response = refresh(client, token)
+        assert_error(response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service")
+        assert parts.db.statements_run == before
+
+    def test_an_access_token_is_no_refresh_token(self, client, alice):
+        response = refresh(client, alice.sign_in().access_token)
+        assert_error(response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service")
+
+
+class TestAtOnce:
+    def test_fifty_requests_with_one_token_get_the_same_new_one(self, server, alice, database):
+        session = alice.sign_in()
+        answers = at_once(50, lambda _: refresh(server, session.refresh_token))
+        assert [answer.status_code for answer in answers] == [200] * 50
+        assert len({answer.json["refresh_token"] for answer in answers}) == 1
+        assert answers[0].json["refresh_token"] != session.refresh_token
+        assert database.value("SELECT counter FROM sessions") == 1
+
+    def test_a_replay_among_them_ends_the_session(self, server, client, alice, database):
+        first = alice.sign_in()
+        newest = first.refreshed().refreshed()
+        answers = at_once(50, lambda number: refresh(server, first.refresh_token if number % 2 else newest.refresh_token))
+        for answer in answers[1::2]:
+            assert answer.json["error_code"] in ("refresh_token_already_used", "refresh_token_not_found")
+        assert [answer.json["error_code"] for answer in answers if answer.status_code == 400].count("refresh_token_already_used") == 1
+        assert_ended(client, newest, database, "refresh_token_reused")
+        for answer in answers[::2]:
+            if answer.status_code == 200:
+                assert_error(refresh(client, answer.json["refresh_token"]), 400, "refresh_token_not_found", ENDED)
+
+    def test_a_chain_of_refreshes_on_any_worker_stays_whole(self, server, alice):
+        session = alice.sign_in().on(server)
+        for _ in range(10):
+            session = session.refreshed()
+        assert session.get("/user").status_code == 200
+
+    @pytest.mark.parametrize("end", ["log-out", "deletion", "password change", "theft"])
+    def test_after_an_end_no_worker_takes_its_tokens(self, server, alice, end):
+        other = alice.sign_in()
+        session = alice.sign_in()
+        # Every worker has seen the tokens, and may remember them.
+        assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/user"))} == {200}
+        assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).refresh())} == {200}
+        if end == "log-out":
+            other.post("/logout")
+        elif end == "deletion":
+            other.delete("/user")
+        elif end == "password change":
+            other.put("/user", json={"password": "Another-Horse-1"})
+        else:
+            session.refreshed().refreshed()
+            session.refresh()
+        for answer in at_once(16, lambda _: session.on(server).get("/user")):
+            assert_error(answer, 401, "user_not_found" if end == "deletion" else "session_not_found")
+        for answer in at_once(16, lambda _: session.on(server).refresh()):
+            assert_error(answer, 400, "refresh_token_not_found", ENDED)

@@ -1,0 +1,92 @@
+"""DELETE /user: users delete their own account."""
+
+import pytest
+
+from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
+from tests.cast import PASSWORD, sign_in
+from tests.server import at_once
+
+
+def older(database, seconds):
+    database.run("UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds)
+
+
+def test_it_deletes_the_user_with_all_that_belongs_to_it(alice, database, client, service_role):
+    session = alice.sign_in()
+    assert_ok(session.delete("/user"), {"message": "User deleted", "timestamp": A_TIMESTAMP})
+    for table in ("users", "identities", "sessions", "one_time_tokens"):
+        assert database.count(table) == 0
+    assert_error(client.get(f"/admin/users/{alice.id}", headers=service_role), 404, "user_not_found")
+
+
+def test_its_tokens_are_refused_from_then_on(alice):
+    session, other = alice.sign_in(), alice.sign_in()
+    session.delete("/user")
+    for ended in (session, other):
+        assert_error(ended.get("/user"), 401, "user_not_found")
+        assert_error(ended.refresh(), 400, "refresh_token_not_found")
+    assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
+    assert_error(session.delete("/user"), 401, "user_not_found")
+
+
+def test_it_leaves_others_alone(alice, bob, database):
+    other = bob.sign_in()
+    before = other.get("/user").json
+    alice.sign_in().delete("/user")
+    assert_ok(other.get("/user"), before)
+
+
+def test_the_address_is_free_again(alice, client, service_role):
+    alice.sign_in().delete("/user")
+    response = client.post("/admin/users", json={"email": alice.email, "email_confirm": True}, headers=service_role)
+    assert response.status_code == 200
+    assert response.json["id"] != alice.id
+
+
+def test_links_that_wait_are_not_mailed(make_app, mailbox):
+    client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
+    client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+    access_token = sign_in(client, "dave@example.com").json["access_token"]
+    client.delete("/user", headers={"Authorization": f"Bearer {access_token}"})
+    assert mailbox.messages() == []
+
+
+def test_an_empty_body_and_none_are_the_same(alice, bob):
+    assert alice.sign_in().delete("/user", json={}).status_code == 200
+    assert bob.sign_in().delete("/user").status_code == 200
+
+
+class TestReauthentication:
+    NEEDED = {"msg": "This needs reauthentication", "details": A_SENTENCE}
+
+    def test_a_session_of_a_day_needs_it(self, alice, database):
+        session = alice.sign_in()
+        older(database, 86_400)
+        before = database.everything()
+        assert_error(session.delete("/user"), 400, "reauthentication_needed", **self.NEEDED)
+        assert database.everything() == before
+
+    def test_the_current_password_is_one(self, alice, database):
+        session = alice.sign_in()
+        older(database, 86_400)
+        assert session.delete("/user", json={"current_password": PASSWORD}).status_code == 200
+        assert database.count("users") == 0
+
+    def test_a_wrong_password_is_none(self, alice, database):
+        session = alice.sign_in()
+        older(database, 86_400)
+        before = database.everything()
+        response = session.delete("/user", json={"current_password": "Wrong-Horse-1"})
+        assert_error(response, 400, "current_password_invalid", details="current_password: must be the user's password")
+        assert database.everything() == before
+
+    @pytest.mark.parametrize(("age", "status"), [("always", 400), ("never", 200)])
+    def test_it_may_be_needed_always_or_never(self, make_app, alice, database, age, status):
+        session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE=age).test_client())
+        assert session.delete("/user").status_code == status
+
+
+def test_of_many_deletions_at_once_one_succeeds(server, alice):
+    session = alice.sign_in()
+    answers = at_once(16, lambda _: session.on(server).delete("/user"))
+    assert sorted(answer.status_code for answer in answers) == [200] + [401] * 15
