@@ -7,6 +7,7 @@ from auth.access_tokens import AccessTokens
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
 from auth.delivery.worker import Deliverer
+from auth.embedded_postgres import running_url
 from auth.one_time import Codes
 from auth.passwords import Passwords
 from auth.providers.client import Provider
@@ -52,7 +53,8 @@ def _make_parts(config: Settings) -> Latchkey:
         "phone_confirm_required": config.phone_confirm_required,
     }
     # A connection for each request thread, and one for the delivery threads, which need one for a moment now and then.
-    db = Database(config.database_url, size=config.threads + 1, prepare=config.db_prepare, constants=constants)
+    database_url = config.database_url or running_url(config.state_dir)
+    db = Database(database_url, size=config.threads + 1, prepare=config.db_prepare, constants=constants)
     sealer = keys.Sealer(keys.derive(config.secret_key, "outbox"))
     return Latchkey(
         settings=config,

@@ -62,6 +62,25 @@ class StateInUseError(EmbeddedPostgresError):
     """Another process serves from the same state directory."""
 
 
+def running_url(state_dir: Path) -> str:
+    """Return the URL of the server that another process runs in a state directory: for the commands beside the service.
+
+    Raises `EmbeddedPostgresError` when none runs.
+    """
+    data = state_dir.resolve() / "postgres"
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+    except OSError:
+        lines = []
+    if len(lines) < 8 or lines[7].strip() != "ready":
+        raise EmbeddedPostgresError("DATABASE_URL is not set, and no service runs with the Postgres of its own: start it first, with make run")
+    return _url(Path(lines[4] or data))
+
+
+def _url(socket_dir: Path) -> str:
+    return f"postgresql://postgres@/postgres?host={quote(str(socket_dir), safe='')}&port={_PORT}"
+
+
 def signal_when_parent_dies(number: int) -> None:
     """Have this process sent a signal when the thread that started it is gone: on Linux; elsewhere do nothing."""
     if _LIBC:
@@ -112,7 +131,7 @@ class EmbeddedPostgres:
         # The socket is the door, and the door is locked: its directory is closed to all but root and the account that
         # Postgres runs as. Root may read any file and that account owns the database's, so a password or a look at who
         # connects ("peer") would keep nobody out. Hence no password ("trust"), and no superuser but this one role.
-        return f"postgresql://postgres@/postgres?host={quote(str(self._socket_dir), safe='')}&port={_PORT}"
+        return _url(self._socket_dir)
 
     def stop(self) -> None:
         """Shut the server down: sessions end, what is committed is on disk. Does nothing in a forked child."""

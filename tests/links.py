@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode
 from werkzeug.wrappers import Response
 
 from tests.answers import A_SENTENCE, A_UUID, token_response
-from tests.cast import Session, session_of
+from tests.cast import PASSWORD, Session, register, session_of
 from tests.rows import Rows
 
 SITE = "http://localhost:8000"
@@ -89,6 +89,39 @@ class Outbox:
     def _sent(self, row: Any) -> Sent:
         secret = json.loads(self._sealer.open(bytes(row.secret), row.id)) if row.secret else {}
         return Sent(row.kind, row.channel, row.recipient, secret.get("token"), secret.get("code"), row.variables, row.lifetime)
+
+
+# Each type of verification, with an address of the message that serves it, and the purpose that its link names.
+TYPES = {
+    "signup": ("dave@example.com", "signup"),
+    "invite": ("dave@example.com", "invite"),
+    "magiclink": ("erin@example.com", "magiclink"),
+    "email": ("erin@example.com", "magiclink"),
+    "recovery": ("erin@example.com", "recovery"),
+    "email_change": ("new@example.com", "email_change"),
+    "sms": (PHONE, "sms"),
+    "phone_change": (PHONE, "phone_change"),
+}
+BY_LINK = ["signup", "invite", "magiclink", "email", "recovery", "email_change"]
+BY_CODE = ["signup", "magiclink", "email", "recovery", "email_change", "sms", "phone_change"]
+
+
+def send(type: str, client: Any, service_role: dict[str, str], outbox: Outbox) -> Sent:
+    """Have the message sent that a type of verification takes: to Dave, who is new; or of Erin, who is registered for it."""
+    address, purpose = TYPES[type]
+    erin = register(client, service_role, "erin@example.com") if type not in ("signup", "invite", "sms") else None
+    if type == "signup":
+        response = client.post("/signup", json={"email": address, "password": PASSWORD})
+    elif type == "invite":
+        response = client.post("/admin/invite", json={"email": address}, headers=service_role)
+    elif type == "sms":
+        response = client.post("/otp", json={"phone": address})
+    elif erin and type in ("email_change", "phone_change"):
+        response = erin.sign_in().put("/user", json={type.removesuffix("_change"): address})
+    else:
+        response = client.post("/recover" if type == "recovery" else "/magiclink", json={"email": address})
+    assert response.status_code in (200, 201), response.text
+    return outbox.last(address, purpose)
 
 
 def path(type: str, token: str | None, **query: str) -> str:

@@ -87,7 +87,8 @@ class Rows:
                 holder.close()
 
     def empty(self) -> None:
-        self.run(f"TRUNCATE {', '.join(self._tables)}")
+        # Not TRUNCATE, which takes milliseconds for each table, however few its rows are.
+        self.run("; ".join(f"DELETE FROM {table}" for table in self._tables))  # noqa: S608
 
     def close(self) -> None:
         self._connection.close()

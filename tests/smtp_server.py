@@ -58,7 +58,8 @@ class MailServer:
 
     def _authenticate(self, _server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
         assert isinstance(data, LoginPassword)
-        return AuthResult(success=data == LoginPassword(USER.encode(), (self._password or "").encode()))
+        is_right = data == LoginPassword(USER.encode(), (self._password or "").encode())
+        return AuthResult(success=is_right, handled=False, auth_data=data)
 
     # What aiosmtpd asks of a handler.
 
@@ -78,7 +79,7 @@ class MailServer:
             return self.replies["DATA"]
         self.sessions.append(session)
         self.envelopes.append(envelope)
-        mail = message_from_bytes(envelope.content, policy=policy.SMTPUTF8)
+        mail = message_from_bytes(envelope.content.replace(b"\r\n", b"\n"), policy=policy.SMTPUTF8)
         assert isinstance(mail, EmailMessage)
         self.mails.append(mail)
         return f"250 2.0.0 Ok: queued as {len(self.mails)}"

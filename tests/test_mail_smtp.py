@@ -8,12 +8,12 @@ import pytest
 from auth.delivery.senders import Refused, TryLater
 from tests.outbox import message
 from tests.processes import free_port
-from tests.smtp_server import ENCODED_PASSWORD, MAIL_FROM, PASSWORD, USER, BadMailServer, Certificate, MailServer, sender
+from tests.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer, sender
 
 ALICE = "alice@example.com"
 CREDENTIALS = f"{USER}:{ENCODED_PASSWORD}@"
 # Time-outs that tests have the patience for.
-IMPATIENT = {"reply_timeout": 0.3, "message_timeout": 1.0}
+IMPATIENT = {"reply_timeout": 0.2, "message_timeout": 0.6}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ class TestAMail:
         sent = message(text="Hello\n\nhttps://example.com/verify?token=x\n", html="<p>Hello</p>")
         assert smtp.send(ALICE, sent) == "250 2.0.0 Ok: queued as 1"
         (mail,) = server.mails
-        assert dict(mail.items()) | {"Content-Type": None} == {
+        assert {name: value for name, value in mail.items() if name != "Content-Type"} == {
             "From": "Example <no-reply@example.com>",
             "To": ALICE,
             "Subject": "Sign in",
@@ -60,11 +60,7 @@ class TestAMail:
             "Message-ID": f"<{sent.id}@example.com>",
             "Auto-Submitted": "auto-generated",
             "MIME-Version": "1.0",
-            "Content-Type": None,
-            "X-Peer": mail["X-Peer"],
-            "X-MailFrom": "no-reply@example.com",
-            "X-RcptTo": ALICE,
-        } or True
+        }
         assert mail.get_content_type() == "multipart/alternative"
         assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
         assert mail.get_body(("plain",)).get_content() == sent.text
@@ -83,7 +79,8 @@ class TestAMail:
         sent = message(subject="请确认您的电子邮箱地址", text="您好\n" + "很长" * 500 + "\n", html="<p>Grüße</p>")
         smtp.send(ALICE, sent)
         (mail,) = server.mails
-        assert (mail["Subject"], mail.get_body(("plain",)).get_content()) == (sent.subject, sent.text)
+        assert mail["Subject"] == sent.subject
+        assert mail.get_body(("plain",)).get_content().splitlines() == sent.text.splitlines()
 
     def test_it_is_seven_bits_for_servers_that_know_no_more(self):
         with MailServer(decode_data=False) as server:
@@ -259,7 +256,7 @@ class TestBrokenServers:
             began = time.monotonic()
             error = refused_with(TryLater, sender(server.url, **IMPATIENT))
             assert time.monotonic() - began < 1.5
-            expected = {"close": "the connection was closed", "hang": "no answer in time", "drip": "not done within 1.0 s"}[behaviour]
+            expected = {"close": "the connection was closed", "hang": "no answer in time", "drip": "not done within 0.6 s"}[behaviour]
             assert str(error).endswith(expected)
             assert error.is_down == (stage in ("GREETING", "EHLO"))
 
@@ -320,7 +317,3 @@ class TestConnections:
         monkeypatch.undo()
         smtp.send(ALICE, message())
         assert len({session.peer for session in server.sessions}) == 2
-
-
-def test_the_sender_of_these_tests_is_an_example():
-    assert MAIL_FROM.addr_spec == "no-reply@example.com"

@@ -129,11 +129,20 @@ class _Connection(smtplib.SMTP):
         """Whether the server still listens; from now on the deadline is this one."""
         if self.sock is None:
             return False
+        self._deadline = deadline
         deadline.watch(self.sock)
         try:
             return self.noop()[0] == 250
         except (smtplib.SMTPException, OSError):
             return False
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Read one reply. What the end of the time has cut off is none, even if it begins like a yes."""
+        code, reply = super().getreply()
+        if self._deadline.has_passed:
+            self.close()
+            raise smtplib.SMTPServerDisconnected
+        return code, reply
 
     def leave(self) -> None:
         """Say goodbye, without waiting for the answer."""

@@ -1,0 +1,345 @@
+"""What messages say: in every language all of it, and nothing that strangers have written."""
+
+import html
+import re
+import urllib.parse
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import pytest
+from jinja2 import Environment, meta
+
+from auth.delivery import languages
+from auth.delivery.messages import CannotRender, Templates
+from tests.outbox import CODE, TOKEN
+
+TEMPLATES = Templates("https://auth.example.com", "https://app.example.com:8443/start")
+CATALOGUES = languages.load_catalogues()
+ENGLISH = CATALOGUES["en"]
+NOW = datetime(2026, 5, 6, 7, 8, 9, tzinfo=UTC)
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+SECRETS = {"token": TOKEN, "code": CODE}
+
+# What each kind shows of a link and a code, when it is given both; the type of its link.
+MAILS = {
+    "signup": ("signup", True),
+    "signup_attempt": (None, True),
+    "invite": ("invite", True),
+    "magiclink": ("magiclink", True),
+    "recovery": ("recovery", True),
+    "email_change": ("email_change", True),
+    "reauthentication": (None, True),
+    "password_changed": (None, True),
+    "email_changed": ("email_restore", True),
+    "phone_changed": (None, True),
+    "identity_linked": (None, True),
+    "identity_unlinked": (None, True),
+}
+SMS = ("sms", "phone_change", "reauthentication")
+
+each_language = pytest.mark.parametrize("language", sorted(CATALOGUES))
+each_mail = pytest.mark.parametrize("kind", MAILS)
+each_sms = pytest.mark.parametrize("kind", SMS)
+
+
+def render(kind="magiclink", channel="email", secrets=SECRETS, lifetime=3600, templates=TEMPLATES, recipient="alice@example.com", **variables):
+    expires_at = NOW + timedelta(seconds=lifetime) if lifetime else None
+    waiting = SimpleNamespace(id="5", channel=channel, kind=kind, recipient=recipient, variables=variables, created_at=NOW, expires_at=expires_at)
+    return templates.render(waiting, secrets)
+
+
+def variables_of(text):
+    return meta.find_undeclared_variables(Environment(autoescape=True).parse(text))
+
+
+def string(language, name):
+    channel, kind, string_name = name.split(".")
+    return CATALOGUES[language][channel][kind][string_name]
+
+
+class Shown(HTMLParser):
+    """What a mail program shows of HTML: its text, its links, its elements."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.text, self.links, self.elements = "", [], set()
+        self.feed(source)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.add(tag)
+        self.links += [value for name, value in attributes if name in ("href", "src")]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+class TestCatalogues:
+    def test_there_are_five_languages(self):
+        assert sorted(CATALOGUES) == ["de", "en", "es", "fr", "zh"]
+
+    @each_language
+    def test_each_has_every_string_and_no_other(self, language):
+        assert sorted(languages.names(CATALOGUES[language])) == sorted(languages.names(ENGLISH))
+
+    @each_language
+    @pytest.mark.parametrize("name", sorted(languages.names(ENGLISH)))
+    def test_no_placeholder_is_lost(self, language, name):
+        assert variables_of(string(language, name)) == variables_of(string("en", name))
+
+    @each_language
+    def test_no_string_is_left_in_english(self, language):
+        same = {name for name in languages.names(ENGLISH) if language != "en" and string(language, name) == string("en", name)}
+        assert same == set()
+
+    @each_language
+    def test_strings_are_words_and_not_markup(self, language):
+        for name in languages.names(ENGLISH):
+            assert not re.search(r"[<>&\n]|  |^\s|\s$", string(language, name)), name
+
+    def test_there_is_a_message_of_each_kind(self):
+        assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | {("sms", kind) for kind in SMS}
+
+
+class TestMails:
+    @each_language
+    @each_mail
+    def test_each_renders_with_all_and_with_nothing(self, language, kind):
+        full = render(kind, locale=language, user_agent=FIREFOX, new_email="bob@example.org", new_phone="+4915112345678", provider="github")
+        bare = render(kind, secrets={}, lifetime=None, locale=language)
+        for mail in (full, bare):
+            assert 5 < len(mail.subject) < 78
+            assert "\n" not in mail.subject
+            assert len(mail.text) > 60
+            for text in (mail.subject, mail.text, mail.html):
+                assert not re.search(r"None|\{\{|\}\}|\{%|&amp;amp;|  +\w|\n\n\n", text), text
+
+    @each_language
+    @each_mail
+    def test_the_html_says_what_the_text_says(self, language, kind):
+        mail = render(kind, locale=language, user_agent=FIREFOX, new_email="bob@example.org", provider="github")
+        shown = Shown(mail.html)
+        for line in filter(None, mail.text.splitlines()):
+            if line != "-- ":
+                assert line in shown.text
+        assert mail.subject in shown.text
+        assert f'<html lang="{language}">' in mail.html
+
+    @each_mail
+    def test_each_carries_the_link_that_it_is_for(self, kind):
+        mail = render(kind)
+        type_of_link, _ = MAILS[kind]
+        expected = f"https://auth.example.com/verify?token={TOKEN}&type={type_of_link}" if type_of_link else None
+        found = re.findall(r"^https?://.*$", mail.text, re.MULTILINE)
+        assert found == ([expected] if expected else [])
+        assert set(Shown(mail.html).links) == set(found)
+
+    def test_a_code_stands_on_a_line_of_its_own(self):
+        assert CODE in render("magiclink").text.splitlines()
+
+    def test_a_code_without_a_link_is_the_way_and_not_the_other_way(self):
+        assert "Your code:" in render("reauthentication", secrets={"code": CODE}).text
+        assert "Or enter this code:" in render("magiclink").text
+        assert "code" not in render("magiclink", secrets={"token": TOKEN}).text
+
+    def test_where_the_link_leads_is_in_the_link(self):
+        link = render(redirect_to="https://app.example.com/a?b=c&d=é").link
+        assert dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(link).query))["redirect_to"] == "https://app.example.com/a?b=c&d=é"
+        assert link.count("https://") == 1
+
+    def test_times_are_in_utc(self):
+        text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
+        assert "The sign-up was made on 2026-05-06 06:30 UTC, with Firefox on Linux." in text
+        assert "Valid until 2026-05-06 08:08 UTC" in text
+
+    @pytest.mark.parametrize("requested_at", [None, "yesterday", 5, "9999-12-31T23:59:59-23:59", ["2026"]])
+    def test_a_time_that_is_none_is_that_of_the_message(self, requested_at):
+        assert "2026-05-06 07:08 UTC" in render("signup", requested_at=requested_at).text
+
+    def test_it_names_the_site(self):
+        assert render().subject == "Sign in to app.example.com:8443"
+
+    def test_a_changed_email_is_told_to_the_old_address_masked(self):
+        text = render("email_changed", secrets={"token": TOKEN}, new_email="mallory@evil.example.com").text
+        assert "no longer has this email address, but m***@e***.com." in text
+        assert "evil" not in text
+
+    def test_a_changed_phone_is_told_by_its_end(self):
+        text = render("phone_changed", new_phone="+4915112345678").text
+        assert "the new one ends in 678." in text
+        assert "15112345" not in text
+
+    @pytest.mark.parametrize(("name", "shown"), [("github", "GitHub"), ("azure", "Microsoft"), ("my-company", "my-company")])
+    def test_a_provider_is_named_as_people_know_it(self, name, shown):
+        assert f"with {shown}." in render("identity_linked", provider=name).text
+
+
+class TestSms:
+    @each_language
+    @each_sms
+    def test_each_renders_and_ends_with_what_browsers_read(self, language, kind):
+        sms = render(kind, "sms", {"code": CODE}, 600, locale=language)
+        assert sms.text.startswith(CODE) or language == "zh"
+        assert sms.text.splitlines()[-1] == f"@app.example.com #{CODE}"
+        assert "07:18 UTC" in sms.text
+        assert sms.subject == ""
+        assert sms.html is None
+
+    @each_sms
+    def test_in_english_it_is_one_part(self, kind):
+        assert len(render(kind, "sms", {"code": CODE}, 600).text.strip()) <= 160
+
+
+class TestHostileValues:
+    """Whatever users can set or send: it is not shown, or it is harmless."""
+
+    EVIL = "https://evil.example/<script>alert(1)</script>{{ 7*7 }}\r\nBcc: eve@example.com"
+
+    @each_mail
+    def test_nothing_of_it_appears(self, kind):
+        evil = self.EVIL
+        mail = render(
+            kind, locale=evil, languages=evil, user_agent=evil, requested_at=evil, new_email=evil, new_phone=evil, old_email=evil, provider=evil,
+            user_metadata={"name": evil}, name=evil, site=evil, link=evil,
+        )  # fmt: skip
+        for text in (mail.subject, mail.text, mail.html):
+            assert "evil" not in text
+            assert "script" not in text
+            assert "49" not in re.sub(r"#\w+", "", text)
+            assert "Bcc" not in text
+
+    @each_mail
+    @pytest.mark.parametrize("value", [None, 5, True, [], {}, "", "\0", "\ud800", "x" * 10_000], ids=repr)
+    def test_values_of_any_kind_are_borne(self, kind, value):
+        names = ("locale", "languages", "user_agent", "requested_at", "new_email", "new_phone", "provider", "redirect_to")
+        mail = render(kind, **dict.fromkeys(names, value) | ({"redirect_to": None} if value == "\ud800" else {}))
+        assert "x" * 100 not in mail.html.replace("&", "") or value == "x" * 10_000
+
+    def test_a_redirect_can_not_break_out_of_its_link(self):
+        mail = render(redirect_to='https://evil.example/"><img src=x>\r\n\r\nhttps://evil.example')
+        assert Shown(mail.html).elements.isdisjoint({"img", "script", "iframe"})
+        assert set(Shown(mail.html).links) == {mail.link}
+        assert re.findall(r"https?://[^\s]+", mail.text) == [mail.link]
+        assert html.escape(mail.link) in mail.html
+
+    @pytest.mark.parametrize(
+        ("user_agent", "shown"),
+        [
+            (FIREFOX, "Firefox on Linux"),
+            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0", "Edge on Windows"),
+            ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15", "Safari on macOS"),
+            ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/140.0 Mobile Safari/604.1", "Chrome on iOS"),
+            ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Mobile Safari/537.36", "Chrome on Android"),
+            ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/28.0 Chrome/140.0 Mobile", "Samsung Internet on Android"),
+            ("Mozilla/5.0 (X11; CrOS x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 OPR/120.0", "Opera on ChromeOS"),
+        ],
+    )
+    def test_of_a_browser_only_the_families_are_named(self, user_agent, shown):
+        assert f"Requested on 2026-05-06 07:08 UTC, with {shown}." in render(user_agent=user_agent + " see https://evil.example").text
+
+    @pytest.mark.parametrize("user_agent", ["python-requests/2.32", "", "curl/8 https://evil.example"])
+    def test_other_programs_are_not_named(self, user_agent):
+        assert "Requested on 2026-05-06 07:08 UTC.\n" in render(user_agent=user_agent).text
+
+
+class TestLanguage:
+    @pytest.mark.parametrize(
+        ("locale", "accept_language", "language"),
+        [
+            (None, None, "en"),
+            ("de", None, "de"),
+            ("de-CH", "fr", "de"),
+            ("de_AT", "fr", "de"),
+            ("DE", "fr", "de"),
+            ("zh-Hans-CN", None, "zh"),
+            ("nl", "fr", "fr"),
+            ("nl", "pt-BR, pt;q=0.9", "en"),
+            (None, "fr-CA,fr;q=0.9,en;q=0.8", "fr"),
+            (None, "en;q=0.5, de;q=0.9", "de"),
+            (None, "pt, es-MX;q=0.7, de;q=0.6", "es"),
+            (None, "de;q=0, es", "es"),
+            (None, "*", "en"),
+            (None, "x" * 1000, "en"),
+            (5, ["de"], "en"),
+            ("common", "../../etc", "en"),
+            ("", "", "en"),
+        ],
+    )
+    def test_it_is_the_users_then_the_browsers_then_english(self, locale, accept_language, language):
+        assert languages.choose(sorted(CATALOGUES), locale, accept_language) == language
+
+    def test_it_is_the_messages_language(self):
+        assert render(locale="fr", languages="de").subject == "Connexion à app.example.com:8443"
+
+
+class TestTemplatesOfTheDeployment:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "en").mkdir()
+        (tmp_path / "sv").mkdir()
+        return tmp_path
+
+    def templates(self, folder):
+        templates = Templates("https://auth.example.com", "https://app.example.com", folder)
+        templates.check()
+        return templates
+
+    def test_they_replace_a_kind_in_a_language(self, folder):
+        (folder / "en" / "magiclink.txt").write_text("Come in\n\nHere: {{ link }}\n")
+        (folder / "en" / "magiclink.html").write_text("<a href='{{ link }}'>{{ site }}</a>")
+        templates = self.templates(folder)
+        mail = render(templates=templates)
+        assert (mail.subject, mail.text) == ("Come in", f"Here: {mail.link}\n")
+        assert mail.html == f"<a href='{html.escape(mail.link)}'>app.example.com</a>"
+        assert render(templates=templates, locale="de").subject == "Anmeldung bei app.example.com"
+        assert render("recovery", templates=templates).subject == "Choose a new password"
+
+    def test_a_text_of_theirs_is_never_contradicted_by_our_html(self, folder):
+        (folder / "en" / "magiclink.txt").write_text("Come in\n\n{{ link }}\n")
+        assert render(templates=self.templates(folder)).html is None
+
+    def test_an_sms_is_replaced_as_well(self, folder):
+        (folder / "en" / "sms.txt").write_text("{{ code }}!\n")
+        (folder / "en" / "sms_reauthentication.txt").write_text("{{ code }}?\n")
+        templates = self.templates(folder)
+        assert render("sms", "sms", templates=templates).text == f"{CODE}!\n"
+        assert render("reauthentication", "sms", templates=templates).text == f"{CODE}?\n"
+        assert render("reauthentication", templates=templates).subject == "Your code for app.example.com"
+
+    def test_they_can_use_our_strings_in_a_layout_of_their_own(self, folder):
+        (folder / "layout.html").write_text("<main>{{ say('opening') }}</main>")
+        assert render(templates=self.templates(folder)).html == "<main>Somebody, hopefully you, asked to sign in to app.example.com by email.</main>"
+
+    def test_single_strings_can_be_replaced(self, folder):
+        (folder / "en.toml").write_text('[email.magiclink]\nsubject = "Hello from {{ site }}"\n')
+        mail = render(templates=self.templates(folder))
+        assert mail.subject == "Hello from app.example.com"
+        assert "Somebody, hopefully you" in mail.text
+
+    def test_a_language_can_be_added(self, folder):
+        (folder / "sv.toml").write_text((languages.TEMPLATES / "en.toml").read_text().replace("Sign in to", "Logga in på"))
+        assert render(templates=self.templates(folder), locale="sv").subject == "Logga in på app.example.com"
+
+    def test_what_is_put_in_is_escaped(self, folder):
+        (folder / "en" / "magiclink.html").write_text("{{ recipient }}")
+        assert render(templates=self.templates(folder), recipient="<b>@example.com").html == "&lt;b&gt;@example.com"
+
+    @pytest.mark.parametrize(
+        ("file", "content", "problem"),
+        [
+            ("en/magiclink.txt", "{{ lnik }}", "en/magiclink: UndefinedError: 'lnik' is undefined"),
+            ("en/magiclink.html", "{% if %}", "en/magiclink: TemplateSyntaxError"),
+            ("en/magiclink.txt", "{{ link.__class__.__mro__ }}", "en/magiclink: SecurityError"),
+            ("en/magiclink.txt", "{{ say('nothing') }}", "en/magiclink: KeyError: 'nothing'"),
+            ("sv.toml", '[email.signup]\nsubject = "Hej"', "sv.toml: the string email.common.browser is missing"),
+            ("en.toml", '[email.signup]\nsubjetc = "Hello"', "en.toml: there is no string email.signup.subjetc"),
+            ("en.toml", "[email.signup]\nsubject = 5", "en.toml: must hold strings in tables [channel.kind]"),
+            ("en.toml", "subject = 'Hello'", "en.toml: must hold strings in tables [channel.kind]"),
+            ("en.toml", "[", "en.toml: "),
+        ],
+    )
+    def test_a_mistake_is_found_at_the_start(self, folder, file, content, problem):
+        (folder / file).write_text(content)
+        with pytest.raises((CannotRender, ValueError)) as error:
+            self.templates(folder)
+        assert str(error.value).startswith(problem)

@@ -1,0 +1,165 @@
+"""POST /resend: once more what confirms a sign-up or a new address."""
+
+import pytest
+
+from tests.answers import A_SENTENCE, assert_error, assert_ok
+from tests.cast import PASSWORD, session_of, sign_in
+from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_dead, assert_signs_in, follow, fragment, hand_in, type_in
+
+DAVE = "dave@example.com"
+NEW = "new@example.com"
+
+
+def resend(client, type, address, **others):
+    field = "phone" if address.startswith("+") else "email"
+    response = client.post("/resend", json={"type": type, field: address, **others})
+    assert_ok(response, ON_ITS_WAY)
+    return response
+
+
+class TestASignUp:
+    def test_it_is_sent_a_second_link_and_the_first_stays_good(self, client, outbox):
+        client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+        resend(client, "signup", DAVE)
+        first, second = outbox.sent()
+        assert (second.kind, second.to, second.lifetime) == ("signup", DAVE, 3600)
+        assert second.token != first.token
+        assert_error(type_in(client, "signup", DAVE, first.code), 403, "otp_expired")
+        assert_signs_in(client, "signup", first.token)
+        assert_dead(client, "signup", second.token)
+
+    def test_the_second_proves_the_sign_up_as_the_first_would(self, client, outbox):
+        client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+        resend(client, "signup", DAVE)
+        assert_signs_in(client, "signup", outbox.last().token)
+        assert sign_in(client, DAVE).status_code == 200
+
+    def test_a_confirmed_one_is_sent_nothing(self, client, outbox):
+        client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+        assert_signs_in(client, "signup", outbox.last().token)
+        resend(client, "signup", DAVE)
+        assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
+
+    @pytest.mark.parametrize("maker", ["magiclink", "admin", "invite", "generate_link"])
+    def test_a_user_whom_no_sign_up_made_is_sent_nothing(self, client, service_role, outbox, maker):
+        """The link of a sign-up would leave a password standing that its owner did not set."""
+        {
+            "magiclink": lambda: client.post("/magiclink", json={"email": DAVE}),
+            "admin": lambda: client.post("/admin/users", json={"email": DAVE, "password": PASSWORD}, headers=service_role),
+            "invite": lambda: client.post("/admin/invite", json={"email": DAVE}, headers=service_role),
+            "generate_link": lambda: client.post("/admin/generate_link", json={"type": "invite", "email": DAVE}, headers=service_role),
+        }[maker]()
+        before = len(outbox.sent())
+        resend(client, "signup", DAVE)
+        assert (len(outbox.sent()), outbox.nothings()) == (before, 1)
+
+    def test_an_unknown_address_is_sent_nothing_and_makes_no_user(self, client, outbox, database):
+        resend(client, "signup", DAVE, create_user=True, data={"x": 1}, password=PASSWORD)
+        assert (outbox.sent(), outbox.nothings(), database.count("users")) == ([], 1, 0)
+
+    def test_by_phone(self, client, outbox):
+        client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
+        resend(client, "sms", PHONE)
+        first, second = outbox.sent()
+        assert (second.kind, second.channel, second.to, second.token, second.lifetime) == ("sms", "sms", PHONE, None, 600)
+        assert_error(type_in(client, "sms", PHONE, first.code), 403, "otp_expired")
+        session_of(client, type_in(client, "sms", PHONE, second.code))
+        assert client.post("/token?grant_type=password", json={"phone": PHONE, "password": PASSWORD}).status_code == 200
+        resend(client, "sms", PHONE)
+        assert (len(outbox.sent()), outbox.nothings()) == (2, 1)
+
+    def test_to_a_banned_user_nothing(self, client, outbox, database):
+        client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+        database.run("UPDATE users SET banned_until = 'infinity'")
+        resend(client, "signup", DAVE)
+        assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
+
+
+class TestAChangeOfEmail:
+    def test_the_new_address_is_sent_a_second_link(self, client, alice, outbox):
+        alice.sign_in().put("/user", json={"email": NEW})
+        resend(client, "email_change", NEW)
+        first, second = outbox.sent()
+        assert (second.kind, second.to, second.lifetime) == ("email_change", NEW, 3600)
+        assert fragment(follow(client, "email_change", second.token))["type"] == "email_change"
+        assert_dead(client, "email_change", first.token)
+
+    def test_it_ends_all_sessions_but_the_one_that_asked_for_the_change(self, client, alice, outbox):
+        laptop, phone = alice.sign_in(), alice.sign_in()
+        laptop.put("/user", json={"email": NEW})
+        resend(client, "email_change", NEW)
+        follow(client, "email_change", outbox.last(NEW).token)
+        assert_error(phone.get("/user"), 401, "session_not_found")
+        assert laptop.get("/user").json["email"] == NEW
+
+    @pytest.mark.parametrize("address", ["alice@example.com", "other@example.com", "bob@example.com"])
+    def test_an_address_that_nobody_changes_to_is_sent_nothing(self, client, alice, bob, outbox, address):
+        alice.sign_in().put("/user", json={"email": NEW})
+        resend(client, "email_change", address)
+        assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
+
+    def test_after_the_change_nothing_more(self, client, alice, outbox):
+        alice.sign_in().put("/user", json={"email": NEW})
+        follow(client, "email_change", outbox.last().token)
+        before = len(outbox.sent())
+        resend(client, "email_change", NEW)
+        assert (len(outbox.sent()), outbox.nothings()) == (before, 1)
+
+    def test_where_two_wait_for_one_address_it_is_the_later_one_who_is_sent_it(self, client, alice, bob, outbox, database):
+        bob.sign_in().put("/user", json={"email": NEW})
+        alice.sign_in().put("/user", json={"email": NEW})
+        bob.sign_in().put("/user", json={"phone": PHONE})
+        resend(client, "email_change", NEW)
+        follow(client, "email_change", outbox.last(NEW).token)
+        assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == NEW
+
+
+class TestAChangeOfPhone:
+    def test_the_new_number_is_sent_a_second_code(self, client, alice, outbox):
+        session = alice.sign_in()
+        session.put("/user", json={"phone": PHONE})
+        resend(client, "phone_change", PHONE)
+        first, second = outbox.sent()
+        assert (second.kind, second.channel, second.to, second.token, second.lifetime) == ("phone_change", "sms", PHONE, None, 600)
+        assert_error(type_in(client, "phone_change", PHONE, first.code), 403, "otp_expired")
+        assert type_in(client, "phone_change", PHONE, second.code).json["user"]["phone"] == PHONE
+
+    def test_another_number_is_sent_nothing(self, client, alice, outbox):
+        alice.sign_in().put("/user", json={"phone": PHONE})
+        resend(client, "phone_change", OTHER_PHONE)
+        assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "details"),
+    [
+        ({"email": DAVE}, "type: is required"),
+        ({"type": "magiclink", "email": DAVE}, "type: must be one of signup, email_change, sms, phone_change"),
+        ({"type": "recovery", "email": DAVE}, A_SENTENCE),
+        ({"type": "invite", "email": DAVE}, A_SENTENCE),
+        ({"type": "email_restore", "email": DAVE}, A_SENTENCE),
+        ({"type": "reauthentication", "email": DAVE}, A_SENTENCE),
+        ({"type": "sms_signup", "phone": PHONE}, A_SENTENCE),
+        ({"type": 1, "email": DAVE}, "type: must be a string"),
+        ({"type": "signup"}, A_SENTENCE),
+        ({"type": "signup", "phone": PHONE}, "email: must be given for type signup"),
+        ({"type": "email_change", "phone": PHONE}, "email: must be given for type email_change"),
+        ({"type": "sms", "email": DAVE}, "phone: must be given for type sms"),
+        ({"type": "phone_change", "email": DAVE}, "phone: must be given for type phone_change"),
+        ({"type": "signup", "email": DAVE, "phone": PHONE}, A_SENTENCE),
+    ],
+    ids=str,
+)
+def test_it_refuses_a_body_that_is_not_valid(client, database, body, details):
+    client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    before = database.everything("outbox", "one_time_tokens", "users")
+    assert_error(client.post("/resend", json=body), 400, "validation_failed", details=details)
+    assert database.everything("outbox", "one_time_tokens", "users") == before
+
+
+def test_a_link_that_was_sent_again_is_of_the_same_kind(client, alice, outbox):
+    client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    resend(client, "signup", DAVE)
+    assert_error(hand_in(client, "email_change", outbox.last().token), 403, "otp_expired")
+    assert_error(hand_in(client, "magiclink", outbox.last().token), 403, "otp_expired")
+    assert hand_in(client, "email", outbox.last().token).status_code == 200
