@@ -16,6 +16,7 @@ import psycopg2
 
 import sql
 from auth import settings as _settings
+from auth.delivery import channels
 from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
 
 try:
@@ -75,6 +76,8 @@ def when_ready(server) -> None:
         signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
         signal.setitimer(signal.ITIMER_REAL, 1, 1)
     _say(f"State: {_loaded.state_dir} (secrets and signing keys{', database' if server.embedded_postgres else ''}). A backup needs all of it.")
+    for notice in channels.notices(_loaded):
+        _say(notice)
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
 
 

@@ -222,6 +222,13 @@ CREATE TABLE IF NOT EXISTS known_networks (
   PRIMARY KEY (user_id, network)
 );
 
+-- Whether this transaction is the one that cleans up; of several at a time only one does, over all nodes.
+CREATE OR REPLACE FUNCTION is_janitors_turn() RETURNS boolean
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT pg_try_advisory_xact_lock(7239004117)
+$$;
+
 -- A timestamp as the API shows it, whatever the connection's time zone.
 CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE

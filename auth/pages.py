@@ -23,7 +23,8 @@ _strings = Environment(autoescape=True, undefined=StrictUndefined)
 def page(template: str, *, status: int = 200, form_target: str | None = None, script: bool = False, **values: Any) -> Response:
     """Return a page. `form_target` is the origin that a form's answer redirects to: browsers apply form-action to that too.
 
-    Its template calls `say(table, name, …)` for a string, and puts `root` before each path of this service.
+    Its template calls `say(table, name, …)` for a string, `address(…)` and `address(masked(…))` for whose address that names,
+    and puts `root` before each path of this service.
     """
     language = languages.choose(LANGUAGES, None, request.headers.get("Accept-Language"))
     settings = latchkey.settings
@@ -32,11 +33,23 @@ def page(template: str, *, status: int = 200, form_target: str | None = None, sc
     def say(table: str, name: str, **others: Any) -> Markup:
         return Markup(_CATALOGUES[language][table][name].render(site=site, **others))  # noqa: S704 (escaped by rendering)
 
-    common = {"language": language, "say": say, "root": _root(), "site_url": settings.site_url, "base_url": settings.base_url}
-    response = Response(render_template(template, **common, **values), status)
+    common = {"language": language, "say": say, "address": _address, "masked": _masked, "root": _root()}
+    urls = {"site_url": settings.site_url, "base_url": settings.base_url}
+    response = Response(render_template(template, **common, **urls, **values), status)
     response.headers["Content-Security-Policy"] = _CSP.format(script="script-src 'self'; " if script else "", target=f" {form_target}" if form_target else "")
     response.vary.add("Accept-Language")
     return response
+
+
+def _address(text: str) -> Markup:
+    """Return an address that stands in a sentence of any language, and in any script, as one word that nobody translates."""
+    return Markup('<bdi translate="no">{}</bdi>').format(text)
+
+
+def _masked(address: str) -> str:
+    """Return what only its owner recognises an address by: `a…@x.org`, or the end of a number."""
+    name, at, domain = address.rpartition("@")
+    return f"{name[0]}…@{domain}" if at else f"…{address[-3:]}"
 
 
 def _root() -> str:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from select import select
 from typing import Any, Self
@@ -54,12 +55,11 @@ class Browser:
         self._buffer = b""
         self._number = 0
         self._session: str | None = None
-        # What pages have written to the console, refused loads included.
-        self.complaints: list[str] = []
+        self._complaints: list[str] = []
 
     def __enter__(self) -> Self:
         # The protocol is spoken on the descriptors 3 and 4.
-        how = f"exec 3<&{self._read_by_it} 4>&{self._written_by_it}; exec \"$@\""
+        how = f'exec 3<&{self._read_by_it} 4>&{self._written_by_it}; exec "$@"'
         self._process = subprocess.Popen(
             ["/bin/bash", "-c", how, "chromium", *self._command],
             pass_fds=(self._read_by_it, self._written_by_it),
@@ -82,14 +82,12 @@ class Browser:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # All its processes at once: there is nothing to save.
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
         os.close(self._out)
         os.close(self._in)
-        try:
-            # It ends when nobody speaks to it any more.
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
 
     def open(self, url: str) -> None:
         """Go to a URL, as by typing it in."""
@@ -104,8 +102,12 @@ class Browser:
             raise BrowserError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")
 
-    def click(self, text: str, times: int = 1) -> None:
+    def click(self, text: str) -> None:
         """Click on the button or link with this text, where it can be seen."""
+        self.hit(self.place_of(text))
+
+    def place_of(self, text: str) -> tuple[float, float]:
+        """Return where to click; to be asked before a page is being left, for from then on it answers nothing."""
         x, y = self.run(
             f"""(() => {{
               const element = [...document.querySelectorAll("button, a")].find((each) => each.innerText.trim() === {json.dumps(text)});
@@ -114,9 +116,13 @@ class Browser:
               return [box.x + box.width / 2, box.y + box.height / 2];
             }})()"""
         )
-        for count in range(1, times + 1):
-            for kind in ("mousePressed", "mouseReleased"):
-                self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
+        return x, y
+
+    def hit(self, place: tuple[float, float]) -> None:
+        """Click on whatever is there."""
+        for kind in ("mousePressed", "mouseReleased"):
+            # Not waited for: what a click begins holds the answer up.
+            self._send("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
 
     def press(self, key: str) -> None:
         """Press a key: `Tab`, `Enter`."""
@@ -131,6 +137,12 @@ class Browser:
     def wait_for(self, text: str) -> None:
         """Wait until the page shows a text."""
         self.wait(lambda: text in self.text)
+
+    def complaints(self) -> list[str]:
+        """Return what has come to the console since this was asked last: errors, and what CSP refused."""
+        self._call("Target.getTargets")
+        complaints, self._complaints = self._complaints, []
+        return complaints
 
     @property
     def url(self) -> str:
@@ -158,10 +170,14 @@ class Browser:
         """Write a picture of what can be seen."""
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
 
-    def _call(self, method: str, **parameters: Any) -> Any:
+    def _send(self, method: str, **parameters: Any) -> None:
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters} | ({"sessionId": self._session} if self._session else {})
-        os.write(self._out, json.dumps(message).encode() + b"\0")
+        with suppress(BrokenPipeError):
+            os.write(self._out, json.dumps(message).encode() + b"\0")
+
+    def _call(self, method: str, **parameters: Any) -> Any:
+        self._send(method, **parameters)
         deadline = time.monotonic() + _TIMEOUT
         while (answer := self._receive(deadline)).get("id") != self._number:
             self._note(answer)
@@ -173,16 +189,17 @@ class Browser:
         while b"\0" not in self._buffer:
             ready, _, _ = select([self._in], [], [], max(0, deadline - time.monotonic()))
             received = os.read(self._in, 65536) if ready else b""
-            assert received, f"the browser does not answer: {self._process.poll()}"
+            if not received:
+                raise BrowserError("it does not answer")
             self._buffer += received
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
     def _note(self, event: Any) -> None:
         if event.get("method") == "Log.entryAdded":
-            self.complaints.append(event["params"]["entry"]["text"])
+            self._complaints.append(event["params"]["entry"]["text"])
         if event.get("method") == "Runtime.exceptionThrown":
-            self.complaints.append(event["params"]["exceptionDetails"]["text"])
+            self._complaints.append(event["params"]["exceptionDetails"]["text"])
 
 
 class BrowserError(Exception):

@@ -5,8 +5,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from werkzeug.wrappers import Response
-
 PASSWORD = "Correct-Horse-1"
 
 
@@ -33,19 +31,19 @@ class Session:
     def id(self) -> str:
         return self.claims["session_id"]
 
-    def get(self, path: str, **options: Any) -> Response:
+    def get(self, path: str, **options: Any) -> Any:
         return self.client.get(path, headers=self.authorization, **options)
 
-    def post(self, path: str, **options: Any) -> Response:
+    def post(self, path: str, **options: Any) -> Any:
         return self.client.post(path, headers=self.authorization, **options)
 
-    def put(self, path: str, **options: Any) -> Response:
+    def put(self, path: str, **options: Any) -> Any:
         return self.client.put(path, headers=self.authorization, **options)
 
-    def delete(self, path: str, **options: Any) -> Response:
+    def delete(self, path: str, **options: Any) -> Any:
         return self.client.delete(path, headers=self.authorization, **options)
 
-    def refresh(self) -> Response:
+    def refresh(self) -> Any:
         """Trade this session's refresh token, as often as asked."""
         return refresh(self.client, self.refresh_token)
 
@@ -66,7 +64,7 @@ class Person:
     id: str
     email: str
 
-    def try_to_sign_in(self, password: str = PASSWORD, client: Any = None) -> Response:
+    def try_to_sign_in(self, password: str = PASSWORD, client: Any = None) -> Any:
         return sign_in(client or self.client, self.email, password)
 
     def sign_in(self, password: str = PASSWORD, client: Any = None) -> Session:
@@ -82,15 +80,16 @@ def register(client: Any, service_role: dict[str, str], email: str, role: str | 
     return Person(client, response.json["id"], email)
 
 
-def sign_in(client: Any, email: str, password: str = PASSWORD) -> Response:
+def sign_in(client: Any, email: str, password: str = PASSWORD) -> Any:
     return client.post("/token?grant_type=password", json={"email": email, "password": password})
 
 
-def refresh(client: Any, refresh_token: str) -> Response:
+def refresh(client: Any, refresh_token: str) -> Any:
     return client.post("/token?grant_type=refresh_token", json={"refresh_token": refresh_token})
 
 
-def session_of(client: Any, response: Response) -> Session:
+def session_of(client: Any, response: Any) -> Session:
     """Return the session of a token response."""
-    assert response.status_code == 200, response.text
-    return Session(client, response.json["access_token"], response.json["refresh_token"], response.json["user"])
+    assert response.status_code == 200, response.get_data(as_text=True)
+    body = response.get_json()
+    return Session(client, body["access_token"], body["refresh_token"], body["user"])

@@ -17,7 +17,7 @@ from psycopg2.extensions import connection as Connection
 
 # ruff: noqa: E402
 # Before they are imported: their assertions then say as much as those of the tests.
-pytest.register_assert_rewrite("tests.answers", "tests.cast", "tests.contract", "tests.inbox", "tests.links", "tests.server")
+pytest.register_assert_rewrite("tests.answers", "tests.cast", "tests.contract", "tests.hosts", "tests.inbox", "tests.links", "tests.server")
 
 import sql
 from app import create_app
@@ -26,6 +26,7 @@ from auth.context import EXTENSION
 from auth.embedded_postgres import EmbeddedPostgres
 from tests.cast import Person, register
 from tests.contract import CheckedClient
+from tests.hosts import limited_server, limited_service, new_state_dir, redis_server, serve  # noqa: F401 (fixtures)
 from tests.inbox import Mailbox
 from tests.links import Outbox
 from tests.processes import Service

@@ -67,7 +67,7 @@ def check(request: Request, response: Response) -> None:
     try:
         contract().validate_response(_Request(request), WerkzeugOpenAPIResponse(response))
     except InvalidData as error:
-        problems = [f"{'/'.join(map(str, problem.absolute_path))}: {problem.message}" for problem in _leaves(error.__cause__.schema_errors)]
+        problems = [f"{'/'.join(map(str, problem.absolute_path))}: {problem.message}" for problem in _leaves(getattr(error.__cause__, "schema_errors", []))]
         raise AssertionError(f"{request.method} {path} answers {response.status_code} other than openapi.yaml says:\n" + "\n".join(problems)) from None
     _seen.add(kind)
 

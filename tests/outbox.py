@@ -2,10 +2,12 @@
 
 import json
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from auth.delivery.messages import Message
+from auth.delivery.senders import Sender
 
 # Fields of the cast of most tests.
 TOKEN, CODE = "T" * 43, "123456"
@@ -56,9 +58,14 @@ class Outbox:
     def let_time_pass(self, seconds: int) -> None:
         """Move all that waits into the past: what is due in so many seconds is due now."""
         self._database.run(
-            "UPDATE outbox SET created_at = created_at - %(by)s, next_attempt_at = next_attempt_at - %(by)s, expires_at = expires_at - %(by)s",
-            by=f"{seconds} seconds",
+            "UPDATE outbox SET created_at = created_at - by, next_attempt_at = next_attempt_at - by, expires_at = expires_at - by"
+            "  FROM make_interval(secs => %(seconds)s) AS by WHERE outcome IS NULL",
+            seconds=seconds,
         )
+
+    def end_pauses(self) -> None:
+        """Make due what was put off."""
+        self._database.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND last_error IS NOT NULL")
 
     def waits_for(self, id: str) -> float:
         """Return the seconds until a message is tried again."""
@@ -69,3 +76,24 @@ def message(kind: str = "magiclink", **members: Any) -> Message:
     """Return a message as a sender is given it."""
     known = {"subject": "Sign in", "text": f"Your code: {CODE}\n", "html": f"<p>Your code: {CODE}</p>", "code": CODE}
     return Message(str(uuid.uuid4()), kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), **(known | members))
+
+
+class Recorder(Sender):
+    """A target of our own, which takes what it is sent, or does what it is told to."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Message]] = []
+        self.fails: BaseException | None = None
+        self.meanwhile: Callable[[], object] | None = None
+
+    def send(self, recipient: str, message: Message) -> str:
+        if self.meanwhile:
+            self.meanwhile()
+        if self.fails:
+            raise self.fails
+        self.sent.append((recipient, message))
+        return "250 taken"
+
+    @property
+    def recipients(self) -> list[str]:
+        return [recipient for recipient, _ in self.sent]

@@ -24,7 +24,7 @@ class ServerClient:
             base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0)
         )
 
-    def open(self, path: str, method: str = "GET", **options: Any) -> Response:
+    def open(self, path: str, method: str = "GET", **options: Any) -> Any:
         """Take a path or a link; return the response, held to openapi.yaml."""
         parts = urlsplit(path)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
@@ -37,16 +37,16 @@ class ServerClient:
     def close(self) -> None:
         self._http.close()
 
-    def get(self, path: str, **options: Any) -> Response:
+    def get(self, path: str, **options: Any) -> Any:
         return self.open(path, "GET", **options)
 
-    def post(self, path: str, **options: Any) -> Response:
+    def post(self, path: str, **options: Any) -> Any:
         return self.open(path, "POST", **options)
 
-    def put(self, path: str, **options: Any) -> Response:
+    def put(self, path: str, **options: Any) -> Any:
         return self.open(path, "PUT", **options)
 
-    def delete(self, path: str, **options: Any) -> Response:
+    def delete(self, path: str, **options: Any) -> Any:
         return self.open(path, "DELETE", **options)
 
 
@@ -62,7 +62,7 @@ def at_once(count: int, act: Callable[[int], T]) -> list[T]:
         return list(threads.map(begin, range(count)))
 
 
-def until_served(act: Callable[[], Response]) -> Response:
+def until_served(act: Callable[[], Any]) -> Any:
     """Return the answer of a server that was not too busy: a 503 asks for another try."""
     while (response := act()).status_code == 503:
         assert response.headers["Retry-After"]

@@ -101,7 +101,8 @@ class _Controller(Controller):
 class BadMailServer:
     """Does something bad at a stage: GREETING, EHLO, MAIL, RCPT, DATA, or END, after the mail was sent.
 
-    `close` ends the connection, `hang` says nothing any more, `drip` says a byte now and then, without an end.
+    `close` ends the connection, `hang` says nothing any more, `drip` says a byte now and then, without an end; `wait` goes on when
+    it is released.
     """
 
     STAGES = ("GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END")
@@ -115,8 +116,9 @@ class BadMailServer:
         self.port = self._socket.getsockname()[1]
         self.connections = 0
         self.taken: list[str] = []
-        # Set when a connection has reached the stage.
+        # Set when a connection has reached the stage; for `wait`, set to let it go on.
         self.reached = threading.Event()
+        self.released = threading.Event()
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -157,8 +159,9 @@ class BadMailServer:
         def say(stage: str, reply: str) -> bool:
             if stage == self._stage and self._only_for in recipient:
                 self.reached.set()
-                self._misbehave(connection)
-                return False
+                if self._behaviour != "wait" or not self.released.wait(20):
+                    self._misbehave(connection)
+                    return False
             connection.sendall(f"{reply}\r\n".encode())
             return True
 
@@ -182,11 +185,9 @@ class BadMailServer:
     def _misbehave(self, connection: socket.socket) -> None:
         if self._behaviour == "close":
             return
-        while not self._over.wait(0.05):
+        while not self._over.wait(0.05) and self._stage != "NEVER":
             if self._behaviour == "drip":
                 connection.sendall(b"2")
-            elif self._stage == "NEVER":
-                return
 
 
 class Certificate:

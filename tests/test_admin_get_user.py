@@ -28,7 +28,7 @@ def test_an_id_may_be_in_capitals(client, service_role, alice):
 
 
 @pytest.mark.parametrize(
-    "id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "{00000000-0000-0000-0000-000000000000}", "٠" * 8 + "-0000-0000-0000-000000000000"]
+    "id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "{00000000-0000-0000-0000-000000000000}", "\u0660" * 8 + "-0000-0000-0000-000000000000"]
 )
 def test_an_unknown_or_malformed_id_is_404(client, service_role, alice, id):
     response = client.get(f"/admin/users/{id}", headers=service_role)

@@ -303,9 +303,7 @@ class TestPages:
 
 
 class TestTheLinkHeader:
-    @pytest.mark.parametrize(
-        ("page", "rels"), [(1, {"next": 2, "last": 3}), (2, {"first": 1, "prev": 1, "next": 3, "last": 3}), (3, {"first": 1, "prev": 2})]
-    )
+    @pytest.mark.parametrize(("page", "rels"), [(1, {"next": 2, "last": 3}), (2, {"first": 1, "prev": 1, "next": 3, "last": 3}), (3, {"first": 1, "prev": 2})])
     def test_it_names_the_pages_there_are(self, find, five, page, rels):
         response = find(f"?per_page=2&page={page}")
         assert links(response) == {rel: f"/admin/users?page={number}&per_page=2" for rel, number in rels.items()}

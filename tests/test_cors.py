@@ -90,9 +90,3 @@ class TestNamedOrigins:
     def test_answers_are_given_all_the_same(self, client):
         # CORS keeps browsers from reading; it is no access control.
         assert client.get("/health", headers={"Origin": "https://evil.example"}).status_code == 200
-
-
-def test_a_star_in_an_origin_stands_for_no_other_site(make_app):
-    client = make_app(AUTH_CORS_ORIGINS="https://*.example.com").test_client()
-    for origin in ("https://evil.com/.example.com", "https:///x.example.com.evil", "https:example.com", "https://xexample.com"):
-        assert "Access-Control-Allow-Origin" not in client.get("/health", headers={"Origin": origin}).headers

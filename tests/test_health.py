@@ -162,7 +162,7 @@ class TestWithoutADatabase:
         session = alice.sign_in().on(broken)
         at_once(16, lambda _: session.get("/user"))
         ours = "application_name = 'latchkey' AND datname = current_database()"
-        database.all(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")  # noqa: S608
+        database.all(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")
         wait_until(lambda: database.count("pg_stat_activity", ours) == 0)
         assert {answer.status_code for answer in at_once(16, lambda _: session.get("/user"))} == {200}
 

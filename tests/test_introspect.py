@@ -56,7 +56,9 @@ class TestALiveToken:
 class TestAnythingElse:
     """Inactive, and nothing said of why."""
 
-    @pytest.mark.parametrize("token", ["", "nonsense", "a.b.c", "x" * 65_536, SERVICE_ROLE_KEY, "é", "Bearer x", "../../etc/passwd", "eyJhbGciOiJub25lIn0.e30."])
+    @pytest.mark.parametrize(
+        "token", ["", "nonsense", "a.b.c", "x" * 65_536, SERVICE_ROLE_KEY, "é", "Bearer x", "../../etc/passwd", "eyJhbGciOiJub25lIn0.e30."]
+    )
     def test_what_is_no_token(self, introspect, token):
         assert_ok(introspect(token), INACTIVE)
 
@@ -115,7 +117,12 @@ class TestRefusals:
     def test_a_form_that_is_too_large_is_refused(self, client, service_role, size):
         response = client.post("/introspect", data=b"token=" + b"x" * size, content_type="application/x-www-form-urlencoded", headers=service_role)
         assert response.status_code in (400, 413)
-        assert_error(response, response.status_code, {400: "validation_failed", 413: "request_entity_too_large"}[response.status_code], details=response.json.get("details"))
+        assert_error(
+            response,
+            response.status_code,
+            {400: "validation_failed", 413: "request_entity_too_large"}[response.status_code],
+            details=response.json.get("details"),
+        )
 
     @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "text/plain", "application/jwt", ""])
     def test_other_content_types_are_415(self, client, service_role, kind):

@@ -21,20 +21,20 @@ NOW = datetime(2026, 5, 6, 7, 8, 9, tzinfo=UTC)
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 SECRETS = {"token": TOKEN, "code": CODE}
 
-# What each kind shows of a link and a code, when it is given both; the type of its link.
+# The type of the link that each kind shows, though every one is given one here.
 MAILS = {
-    "signup": ("signup", True),
-    "signup_attempt": (None, True),
-    "invite": ("invite", True),
-    "magiclink": ("magiclink", True),
-    "recovery": ("recovery", True),
-    "email_change": ("email_change", True),
-    "reauthentication": (None, True),
-    "password_changed": (None, True),
-    "email_changed": ("email_restore", True),
-    "phone_changed": (None, True),
-    "identity_linked": (None, True),
-    "identity_unlinked": (None, True),
+    "signup": "signup",
+    "signup_attempt": None,
+    "invite": "invite",
+    "magiclink": "magiclink",
+    "recovery": "recovery",
+    "email_change": "email_change",
+    "reauthentication": None,
+    "password_changed": None,
+    "email_changed": "email_restore",
+    "phone_changed": None,
+    "identity_linked": None,
+    "identity_unlinked": None,
 }
 SMS = ("sms", "phone_change", "reauthentication")
 
@@ -128,8 +128,7 @@ class TestMails:
     @each_mail
     def test_each_carries_the_link_that_it_is_for(self, kind):
         mail = render(kind)
-        type_of_link, _ = MAILS[kind]
-        expected = f"https://auth.example.com/verify?token={TOKEN}&type={type_of_link}" if type_of_link else None
+        expected = f"https://auth.example.com/verify?token={TOKEN}&type={MAILS[kind]}" if MAILS[kind] else None
         found = re.findall(r"^https?://.*$", mail.text, re.MULTILINE)
         assert found == ([expected] if expected else [])
         assert set(Shown(mail.html).links) == set(found)
@@ -209,11 +208,10 @@ class TestHostileValues:
             assert "Bcc" not in text
 
     @each_mail
-    @pytest.mark.parametrize("value", [None, 5, True, [], {}, "", "\0", "\ud800", "x" * 10_000], ids=repr)
+    @pytest.mark.parametrize("value", [None, 5, True, [], {}, "", "\0", "\ud800", "@", "x" * 10_000], ids=lambda value: repr(value)[:10])
     def test_values_of_any_kind_are_borne(self, kind, value):
-        names = ("locale", "languages", "user_agent", "requested_at", "new_email", "new_phone", "provider", "redirect_to")
-        mail = render(kind, **dict.fromkeys(names, value) | ({"redirect_to": None} if value == "\ud800" else {}))
-        assert "x" * 100 not in mail.html.replace("&", "") or value == "x" * 10_000
+        names = ("locale", "languages", "user_agent", "requested_at", "new_email", "new_phone", "provider")
+        assert render(kind, **dict.fromkeys(names, value)).subject == render(kind).subject
 
     def test_a_redirect_can_not_break_out_of_its_link(self):
         mail = render(redirect_to='https://evil.example/"><img src=x>\r\n\r\nhttps://evil.example')
@@ -226,9 +224,15 @@ class TestHostileValues:
         ("user_agent", "shown"),
         [
             (FIREFOX, "Firefox on Linux"),
-            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0", "Edge on Windows"),
+            (
+                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0",
+                "Edge on Windows",
+            ),
             ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15", "Safari on macOS"),
-            ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/140.0 Mobile Safari/604.1", "Chrome on iOS"),
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/140.0 Mobile Safari/604.1",
+                "Chrome on iOS",
+            ),
             ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Mobile Safari/537.36", "Chrome on Android"),
             ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/28.0 Chrome/140.0 Mobile", "Samsung Internet on Android"),
             ("Mozilla/5.0 (X11; CrOS x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 OPR/120.0", "Opera on ChromeOS"),

@@ -162,7 +162,9 @@ class TestTheNonce:
     def test_it_does_not_sign_in(self, client, session, nonce, alice, database, type):
         assert_error(type_in(client, type, alice.email, nonce), 403, "otp_expired")
         assert_error(hand_in(client, type, nonce), 403, "otp_expired")
-        assert_error(client.post("/verify", json={"type": "reauthentication", "email": alice.email, "token": nonce}), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(
+            client.post("/verify", json={"type": "reauthentication", "email": alice.email, "token": nonce}), 400, "validation_failed", details=A_SENTENCE
+        )
         assert database.count("sessions") == 1
         assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
 

@@ -25,7 +25,7 @@ class TestTheList:
         assert "Link" not in response.headers
 
     def test_it_tells_where_each_one_was_made(self, client, alice):
-        headers = {"User-Agent": "Firefox on Alice’s laptop".encode().decode("latin-1")}
+        headers = {"User-Agent": "Firefox on Alice\u2019s laptop".encode().decode("latin-1")}
         body = {"email": alice.email, "password": "Correct-Horse-1"}
         response = client.post("/token?grant_type=password", json=body, headers=headers, environ_overrides={"REMOTE_ADDR": "2001:db8::1"})
         assert response.status_code == 200

@@ -7,6 +7,8 @@ import pytest
 
 import sql
 from sql import Database, InvalidStatement, load_statements
+from tests.answers import assert_error
+from tests.cast import PASSWORD, session_of, sign_in
 from tests.server import at_once
 
 GOOD = """-- name: add(left integer, right integer)
@@ -103,7 +105,7 @@ class TestRunning:
 
     def test_no_row_is_none(self, db):
         assert db().one("select_addresses", id="00000000-0000-0000-0000-000000000000") is None
-        assert db().run("finish_message", id="00000000-0000-0000-0000-000000000000", outcome="sent") == 0
+        assert db().run("delete_any_user", id="00000000-0000-0000-0000-000000000000") == 0
 
     def test_statements_are_counted(self, db):
         database = db()
@@ -115,18 +117,18 @@ class TestRunning:
         with pytest.raises(KeyError):
             db().one("no_such_statement")
         with pytest.raises(KeyError):
-            db().run("finish_message", id="00000000-0000-0000-0000-000000000000")
+            db().run("delete_any_user")
 
     def test_a_value_is_never_sql(self, db, database):
         with pytest.raises(psycopg2.DataError):
-            db().run("finish_message", id="'; DROP TABLE users; --", outcome="sent")
+            db().run("delete_any_user", id="'; DROP TABLE users; --")
         assert database.count("users") == 0
 
     def test_a_connection_is_good_after_an_error(self, db):
         database = db()
         for _ in range(5):
             with pytest.raises(psycopg2.DataError):
-                database.run("finish_message", id="nonsense", outcome="sent")
+                database.run("delete_any_user", id="nonsense")
             assert database.one("ping").answer == 1
 
     def test_more_threads_than_connections_wait_for_each_other(self, db):
@@ -146,6 +148,21 @@ class TestRunning:
             with pytest.raises(psycopg2.OperationalError):
                 waiting.result(10)
         assert database.count("users") == 1
+
+
+class TestBehindAPooler:
+    """AUTH_DB_PREPARE=false: each statement may be run on another connection, so nothing is prepared."""
+
+    def test_a_whole_story_works(self, make_app, mailbox):
+        client = make_app(AUTH_DB_PREPARE="false").test_client()
+        dave = {"email": "dave@example.com", "password": PASSWORD, "data": {"100%": "%s"}}
+        assert client.post("/signup", json=dave).status_code == 201
+        assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
+        session = session_of(client, sign_in(client, "dave@example.com")).refreshed()
+        assert session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json["user_metadata"] == {"100%": "%s", "x": 1}
+        assert session.get("/sessions").json["pagination"]["total"] == 1
+        assert session.delete("/user").status_code == 200
+        assert_error(session.get("/user"), 401, "user_not_found")
 
 
 class TestTheSchema:

@@ -12,8 +12,9 @@ import pytest
 
 import sql
 from auth import settings
+from auth.providers.settings import PROVIDER_PREFIX, SUFFIXES
 from tests.contract import OPENAPI
-from tests.test_contract import CONTRACT, guard_of, is_limited, routes
+from tests.test_contract import CONTRACT, COUNTED_BY_STATEMENT, guard_of, is_limited, routes
 
 ROOT = OPENAPI.parent
 SOURCES = {str(path.relative_to(ROOT)): path for path in [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py", *sorted((ROOT / "auth").rglob("*.py"))]}
@@ -21,9 +22,17 @@ STATEMENTS = sql.load_statements()
 LONGEST_FILE = 320
 
 # Views that anybody may call; every other wears a decorator of auth/guard.py, outermost.
-PUBLIC = {"welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata", "signup", "verify", "token", "login_admin"}
-# Views that change something and have no limit: those of administrators.
-UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "introspect"}
+PUBLIC = {
+    *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata", "static"),
+    *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),
+    *("authorize", "callback", "callback_by_form", "linking_page", "begin_linking"),
+}
+# Views without a limit: those that only look, of which GET alone doesn't tell; and those of administrators.
+ONLY_LOOK = {
+    *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata", "static"),
+    *("get_user", "list_sessions", "list_users", "get_any_user", "introspect", "list_dev_inbox", "get_dev_inbox_message"),
+}
+UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "generate_link"}
 # Settings without a default that could be written down: it is empty, made, or computed.
 WITHOUT_WRITTEN_DEFAULT = {
     "DATABASE_URL",
@@ -81,9 +90,9 @@ def raised_error_codes() -> set[str]:
                 found |= {string_of(value) for key, value in zip(node.keys, node.values, strict=True) if string_of(key) == "error_code"}
             if isinstance(node, ast.Tuple) and len(node.elts) == 3 and isinstance(node.elts[0], ast.Constant) and isinstance(node.elts[0].value, int):
                 found.add(string_of(node.elts[1]))
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.endswith("_REFUSALS"):
-                assert isinstance(node.value, ast.Dict)
-                found |= {string_of(key) for key in node.value.keys}
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Dict):
+                if node.targets[0].id.endswith("_REFUSALS"):
+                    found |= {string_of(key) for key in node.value.keys}
     return {text for text in found if text}
 
 
@@ -94,11 +103,12 @@ def table(document: str) -> dict[str, list[str]]:
 
 
 def test_each_view_is_public_or_wears_a_guard(app):
-    assert {view.__name__ for _, _, view in routes(app) if guard_of(view) is None} == PUBLIC
+    assert {route.name for route in routes(app) if guard_of(route.view) is None} == PUBLIC
 
 
 def test_each_view_that_changes_something_is_limited_or_for_administrators(app):
-    assert {view.__name__ for method, _, view in routes(app) if method != "get" and not is_limited(view)} == UNLIMITED
+    assert {route.name for route in routes(app) if not is_limited(route.view)} == ONLY_LOOK | UNLIMITED | COUNTED_BY_STATEMENT
+    assert {guard_of(route.view) for route in routes(app) if route.name in UNLIMITED} <= {"admin", "service_role"}
 
 
 def test_each_statement_is_used():
@@ -157,7 +167,13 @@ def test_docs_errors_explains_each_error_code_that_is_used_and_no_other():
 
 
 def test_docs_settings_explains_each_setting_and_no_other():
-    assert list(table("settings.md")) == settings.names()
+    assert [name for name in table("settings.md") if not name.startswith(PROVIDER_PREFIX)] == settings.names()
+
+
+def test_docs_settings_explains_the_settings_of_a_provider_and_no_other():
+    explained = [name for name in table("settings.md") if name.startswith(PROVIDER_PREFIX)]
+
+    assert explained == [f"{PROVIDER_PREFIX}<NAME>_{suffix}" for suffix in SUFFIXES]
 
 
 @pytest.mark.parametrize("name", settings.names())

@@ -197,9 +197,9 @@ class TestRefusals:
         [
             ("", "validation_failed", "grant_type: is required"),
             ("?grant_type=password&grant_type=password", "validation_failed", "grant_type: must be given once"),
-            ("?grant_type=client_credentials", "unsupported_grant_type", "grant_type: must be password or refresh_token"),
-            ("?grant_type=", "unsupported_grant_type", "grant_type: must be password or refresh_token"),
-            ("?grant_type=PASSWORD", "unsupported_grant_type", "grant_type: must be password or refresh_token"),
+            ("?grant_type=client_credentials", "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"),
+            ("?grant_type=", "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"),
+            ("?grant_type=PASSWORD", "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"),
         ],
     )
     def test_the_grant_type_must_be_one_of_ours(self, client, alice, database, query, error_code, details):

@@ -14,7 +14,7 @@ STOLEN = "Invalid Refresh Token: it was used before, so the session has been end
 
 def age(database, seconds, column="refreshed_at"):
     """Move a moment of every session into the past."""
-    database.run(f"UPDATE sessions SET {column} = {column} - make_interval(secs => %(seconds)s)", seconds=seconds)  # noqa: S608
+    database.run(f"UPDATE sessions SET {column} = {column} - make_interval(secs => %(seconds)s)", seconds=seconds)
 
 
 def assert_ended(client, session, database, reason):

@@ -10,6 +10,8 @@ from tests.server import at_once, until_served
 
 NEW = "Another-Horse-1"
 TOO_LARGE = {"msg": "User metadata is too large", "details": A_SENTENCE}
+NEEDED = {"msg": "This needs reauthentication", "details": A_SENTENCE}
+each_change = pytest.mark.parametrize("change", [{"password": NEW}, {"email": "new@example.com"}, {"phone": "+491701234567"}], ids=str)
 
 
 def older(database, seconds):
@@ -202,6 +204,22 @@ class TestPassword:
         assert alice.try_to_sign_in(NEW).status_code == 200
         assert_error(alice.try_to_sign_in("Second-Horse-1"), 401, "invalid_credentials")
 
+    @pytest.mark.parametrize(
+        ("method", "body"),
+        [("PUT", {"email": "mallory@example.com"}), ("PUT", {"phone": "+491701234567"}), ("PUT", {"data": {"x": 1}}), ("DELETE", {})],
+        ids=str,
+    )
+    def test_what_an_ended_session_had_begun_fails(self, app, alice, database, method, body):
+        # Mallory holds a stolen session; Alice changes her password while its request waits.
+        mine, stolen = alice.sign_in(), alice.sign_in()
+        with database.locked("users", alice.id) as lock:
+            change = lock.start(lambda: mine.on(app.test_client()).put("/user", json={"password": NEW}))
+            late = lock.start(lambda: app.test_client().open("/user", method=method, json=body, headers=stolen.authorization))
+        assert change.result().status_code == 200
+        assert_error(late.result(), 401, "session_not_found")
+        after = mine.get("/user").json
+        assert (after["new_email"], after["new_phone"], after["user_metadata"]) == (None, None, {})
+
     def test_of_many_changes_at_once_on_any_worker_one_session_is_left(self, server, alice):
         sessions = [alice.sign_in() for _ in range(8)]
         at_once(8, lambda number: until_served(lambda: sessions[number].on(server).put("/user", json={"password": f"{NEW}{number}"})))
@@ -260,30 +278,27 @@ class TestAddresses:
 class TestReauthentication:
     """A session older than AUTH_REAUTHENTICATION_AGE (a day) must give the current password for what could steal the account."""
 
-    CHANGES = [{"password": NEW}, {"email": "new@example.com"}, {"phone": "+491701234567"}]
-    NEEDED = {"msg": "This needs reauthentication", "details": A_SENTENCE}
-
-    @pytest.mark.parametrize("change", CHANGES, ids=str)
+    @each_change
     def test_a_session_younger_than_a_day_needs_none(self, alice, database, change):
         session = alice.sign_in()
         older(database, 86_390)
         assert session.put("/user", json=change).status_code == 200
 
-    @pytest.mark.parametrize("change", CHANGES, ids=str)
+    @each_change
     def test_an_older_session_needs_it(self, alice, database, change):
         session = alice.sign_in()
         older(database, 86_400)
         before = database.everything()
-        assert_error(session.put("/user", json=change), 400, "reauthentication_needed", **self.NEEDED)
+        assert_error(session.put("/user", json=change), 400, "reauthentication_needed", **NEEDED)
         assert database.everything() == before
 
-    @pytest.mark.parametrize("change", CHANGES, ids=str)
+    @each_change
     def test_the_current_password_is_one(self, alice, database, change):
         session = alice.sign_in()
         older(database, 86_400)
         assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
 
-    @pytest.mark.parametrize("change", CHANGES, ids=str)
+    @each_change
     def test_a_wrong_password_is_none(self, alice, database, change):
         session = alice.sign_in()
         older(database, 86_400)
@@ -295,7 +310,7 @@ class TestReauthentication:
     def test_a_refresh_does_not_make_a_session_younger(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
-        assert_error(session.refreshed().put("/user", json={"password": NEW}), 400, "reauthentication_needed", **self.NEEDED)
+        assert_error(session.refreshed().put("/user", json={"password": NEW}), 400, "reauthentication_needed", **NEEDED)
 
     def test_metadata_needs_none(self, alice, database):
         session = alice.sign_in()
@@ -310,13 +325,13 @@ class TestReauthentication:
     def test_an_old_session_does_not_learn_whether_an_address_is_taken(self, alice, bob, database):
         session = alice.sign_in()
         older(database, 86_400)
-        assert_error(session.put("/user", json={"email": bob.email}), 400, "reauthentication_needed", **self.NEEDED)
+        assert_error(session.put("/user", json={"email": bob.email}), 400, "reauthentication_needed", **NEEDED)
 
     def test_an_old_session_can_not_try_passwords_as_new_ones(self, alice, database, hashes):
         session = alice.sign_in()
         older(database, 86_400)
         before = hashes.count
-        assert_error(session.put("/user", json={"password": PASSWORD}), 400, "reauthentication_needed", **self.NEEDED)
+        assert_error(session.put("/user", json={"password": PASSWORD}), 400, "reauthentication_needed", **NEEDED)
         assert hashes.count == before
 
     def test_a_made_up_nonce_is_none(self, alice, database):
@@ -333,7 +348,7 @@ class TestReauthentication:
 
     def test_always_means_every_session(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
-        assert_error(session.put("/user", json={"password": NEW}), 400, "reauthentication_needed", **self.NEEDED)
+        assert_error(session.put("/user", json={"password": NEW}), 400, "reauthentication_needed", **NEEDED)
         assert session.put("/user", json={"password": NEW, "current_password": PASSWORD}).status_code == 200
 
     def test_never_means_none(self, make_app, alice, database):
@@ -346,7 +361,7 @@ class TestReauthentication:
         older(database, 290)
         assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
         older(database, 10)
-        assert_error(session.put("/user", json={"email": "newer@example.com"}), 400, "reauthentication_needed", **self.NEEDED)
+        assert_error(session.put("/user", json={"email": "newer@example.com"}), 400, "reauthentication_needed", **NEEDED)
 
     def test_a_user_without_a_password_can_not_reauthenticate_with_one(self, alice, database):
         session = alice.sign_in()

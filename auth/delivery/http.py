@@ -54,7 +54,12 @@ def post(url: str, body: bytes, headers: Mapping[str, str], credentials: tuple[s
         try:
             how: dict[str, Any] = {"timeout": (min(_CONNECT_TIMEOUT, timeout), timeout), "allow_redirects": False, "stream": True}
             with contextlib.closing(session.post(url, data=body, headers=sent_headers, auth=credentials, **how)) as response:
-                answered = response.raw.read(_MOST_BYTES)
+                if deadline.has_passed:
+                    raise TimeoutError  # what has come by then is not all of the head
+                answered = b""
+                # The head says whether it worked. Whoever says no more than that has said enough.
+                with contextlib.suppress(HTTPError, OSError):
+                    answered = response.raw.read(_MOST_BYTES)
                 return Answer(response.status_code, answered, _retry_after(response.headers.get("Retry-After")))
         except (requests.RequestException, HTTPError, OSError) as error:
             reason = f"not done within {deadline.seconds} s" if deadline.has_passed else why(error)

@@ -5,8 +5,7 @@ import time
 
 import structlog
 
-# Seconds: from when on a target is slow, and how long it is remembered for.
-_SLOW = 5.0
+# Seconds that a target is remembered for as slow.
 _MEMORY = 300.0
 _MOST_TARGETS = 1000
 # Trouble that returns within this time is the same: a target that fails now and then must not fill the log.
@@ -43,9 +42,10 @@ class Signal:
 
 
 class SlowTargets:
-    """The targets of one channel that kept a thread waiting lately."""
+    """The targets of one channel that kept a thread waiting for so many seconds, lately."""
 
-    def __init__(self) -> None:
+    def __init__(self, slow_after: float) -> None:
+        self._slow_after = slow_after
         self._lock = threading.Lock()
         self._until: dict[str, float] = {}
 
@@ -53,7 +53,7 @@ class SlowTargets:
         """Remember how long a target took."""
         with self._lock:
             self._until.pop(target, None)
-            if seconds >= _SLOW:
+            if seconds >= self._slow_after:
                 self._until[target] = time.monotonic() + _MEMORY
                 if len(self._until) > _MOST_TARGETS:
                     del self._until[next(iter(self._until))]

@@ -10,6 +10,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from email_validator import EmailNotValidError, validate_email
 
+# It makes localhost, .test and the like addresses for email-validator.
+import auth.addresses  # noqa: F401
+
 CONSOLE = "console"
 _SMTP_FORM = "smtp://user:password@host:587, smtps://user:password@host:465, or console"
 _PRINTABLE_ASCII = re.compile(r"[ -~]*")

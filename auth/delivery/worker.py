@@ -36,7 +36,9 @@ GIVE_UP = 3 * 86_400
 RETENTION = 30 * 86_400
 HOUSEKEEPING_INTERVAL = 3600
 # How long the end of the process waits for messages in flight.
-GRACE = 5.0
+GRACE = 3.0
+# From when on a target is slow.
+SLOW_AFTER = 5.0
 # For each channel, and as many again for its slow targets.
 THREADS = 2
 
@@ -55,13 +57,15 @@ class _Lane:
 class Deliverer:
     """Sends messages, from threads of this process; by the settings' senders unless it is given others."""
 
-    def __init__(self, settings: Settings, db: Database, sealer: Sealer, senders: Mapping[str, Sender] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, db: Database, sealer: Sealer, senders: Mapping[str, Sender] | None = None, *, slow_after: float = SLOW_AFTER
+    ) -> None:
         self._settings = settings
         self._db = db
         self._sealer = sealer
         self._senders = channels.senders(settings) if senders is None else senders
         self._templates = Templates(settings.base_url, settings.site_url, settings.mail_templates)
-        self._slow = {channel: SlowTargets() for channel in self._senders}
+        self._slow = {channel: SlowTargets(slow_after) for channel in self._senders}
         self._trouble = {channel: Trouble(channel) for channel in self._senders}
         self._database_trouble = Trouble("database")
         self._lanes = [_Lane(channel, is_slow, Signal()) for channel in self._senders for is_slow in (False, True)]
@@ -199,11 +203,12 @@ class Deliverer:
                     raise
 
     def _keep_house(self) -> None:
-        while not self._stopping.is_set():
+        while True:
             try:
                 self._db.run("expire_messages")
                 self._db.run("delete_finished_messages", retention=RETENTION)
             # Next time will do.
             except psycopg2.Error as error:
                 self._database_trouble.begin(one_line(str(error)))
-            self._stopping.wait(HOUSEKEEPING_INTERVAL)
+            if self._stopping.wait(HOUSEKEEPING_INTERVAL):
+                return

@@ -94,10 +94,9 @@ def _link_page(query: Mapping[str, str], link: Any) -> Response:
         target=target,
         query=query,
         link=link,
-        moment=datetime.fromisoformat(link.created_at).strftime("%Y-%m-%d %H:%M UTC"),
+        moment=datetime.fromisoformat(link.created_at),
         browser=browser,
         system=system,
-        user=f"{link.email[0]}…@{link.email.rpartition('@')[2]}" if link.email else None,
     )
 
 

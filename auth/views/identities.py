@@ -1,0 +1,150 @@
+"""The identities of users: linked, over a page of ours, and unlinked."""
+
+from typing import Any
+
+from flask import Blueprint, Response, json, jsonify, request
+from psycopg2.errors import UniqueViolation
+
+from auth import guard, one_time, outgoing, schemas
+from auth.context import latchkey
+from auth.errors import ApiError
+from auth.fields import is_uuid
+from auth.limits import limited
+from auth.oauth_flows import (
+    FLOW_LIFETIME,
+    REFUSALS,
+    authorization_url,
+    browser_secret,
+    has_own_cookie,
+    new_secrets,
+    provider_named,
+    remember_browser,
+    to_provider,
+)
+from auth.pages import page
+from auth.providers.client import ExternalIdentity
+from auth.reauthentication import reauthenticate, reauthentication_needed
+from auth.redirects import origin, with_fragment
+from auth.token_response import redirect_with_error, see_other
+from auth.wire import accepts_forms, checked_redirect, read_body, read_query
+
+blueprint = Blueprint("identities", __name__)
+
+
+@blueprint.get("/user/identities/authorize")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+def authorize_identity() -> Response:
+    """Begin to link an identity to the caller: answer the address of a page that says so, for the browser to visit."""
+    query = read_query(schemas.AuthorizeQuery())
+    provider = provider_named(query["provider"])
+    reauthenticated = "nonce" in query and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), query)
+    state, flow_id = one_time.new_token(), outgoing.new_id()
+    secrets = new_secrets() | {"scopes": query.get("scopes")}
+    row = guard.admit(
+        latchkey.db.one(
+            "begin_linking",
+            id=flow_id,
+            reauthenticated=reauthenticated,
+            state_hash=one_time.hash_token(state),
+            provider=provider.name,
+            secrets=latchkey.sealer.seal(json.dumps(secrets), flow_id),
+            redirect_to=checked_redirect(query),
+            code_challenge=query.get("code_challenge"),
+            lifetime=FLOW_LIFETIME,
+            **guard.caller(),
+        )
+    )
+    if row.state == "reauthentication_needed":
+        raise reauthentication_needed()
+    return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
+
+
+@blueprint.get("/link-identity")
+@limited("verify")
+def linking_page() -> Response:
+    """Show a person whose account an identity is about to be linked to: it need not be their own."""
+    flow_token = read_query(schemas.LinkingForm())["flow"]
+    flow_hash = one_time.hash_token(flow_token)
+    flow = flow_hash and latchkey.db.one("select_linking_flow", state_hash=flow_hash)
+    if not flow:
+        return page("link_dead.html", status=403)
+    provider = provider_named(flow.provider)
+    try:
+        target = origin(authorization_url(provider, flow_token, new_secrets(), None))
+    except ApiError:
+        return page("link_dead.html", status=503)
+    response = page("link_identity.html", form_target=target, provider=flow.provider, account=flow.email or flow.phone, flow=flow_token)
+    # The form must come from this page: another site's would bring no such cookie.
+    remember_browser(response, browser_secret())
+    return response
+
+
+@blueprint.post("/link-identity")
+@accepts_forms
+@limited("verify")
+def begin_linking() -> Response:
+    """Send the person who has agreed to the provider, in this browser and no other."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin" or not has_own_cookie():
+        raise ApiError(403, "insufficient_permissions", "This form was sent by another site")
+    flow_hash = one_time.hash_token(read_body(schemas.LinkingForm())["flow"])
+    known = flow_hash and latchkey.db.one("select_linking_flow", state_hash=flow_hash)
+    if not known:
+        return page("link_dead.html", status=403)
+    provider = provider_named(known.provider)
+    state, browser = one_time.new_token(), browser_secret(provider)
+    flow = latchkey.db.one("bind_oauth_flow", state_hash=flow_hash, browser_hash=one_time.hash_token(browser), new_state_hash=one_time.hash_token(state))
+    if flow is None:
+        return page("link_dead.html", status=403)
+    secrets = json.loads(latchkey.sealer.open(bytes(flow.secrets), flow.id))
+    return to_provider(provider, authorization_url(provider, state, secrets, secrets.get("scopes")), browser, 303)
+
+
+@blueprint.delete("/user/identities/<identity_id>")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+def delete_identity(identity_id: str) -> Response:
+    """Unlink one of the caller's identities, never the last way to sign in."""
+    body = read_body(schemas.Reauthentication())
+    if not is_uuid(identity_id):
+        guard.admit(latchkey.db.one("select_caller", **guard.caller()))
+        raise ApiError(404, "identity_not_found", "There is no such identity")
+    reauthenticated = bool(body) and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
+    row = guard.admit(
+        latchkey.db.one(
+            "unlink_identity",
+            identity_id=identity_id,
+            reauthenticated=reauthenticated,
+            message_id=outgoing.new_id(),
+            message_variables=outgoing.variables(),
+            **guard.caller(),
+        )
+    )
+    if row.state == "reauthentication_needed":
+        raise reauthentication_needed()
+    if row.state == "identity_not_found":
+        raise ApiError(404, "identity_not_found", "There is no such identity")
+    if row.state == "single_identity_not_deletable":
+        raise ApiError(422, "single_identity_not_deletable", "The last way to sign in, and an address, can't be unlinked")
+    latchkey.deliverer.wake()
+    return jsonify(message="Identity unlinked", timestamp=row.moment)
+
+
+def link_identity(flow: Any, identity: ExternalIdentity, target: str) -> Response:
+    try:
+        row = latchkey.db.one(
+            "link_identity",
+            user_id=flow.user_id,
+            session_id=flow.session_id,
+            provider=identity.provider,
+            subject=identity.subject,
+            identity_data=identity.data,
+            message_id=outgoing.new_id(),
+            message_variables=outgoing.variables(),
+        )
+    except UniqueViolation:
+        return redirect_with_error(target, "access_denied", "identity_already_exists", REFUSALS["identity_already_exists"])
+    if row is None:
+        return redirect_with_error(target, "access_denied", "session_not_found", REFUSALS["session_not_found"])
+    latchkey.deliverer.wake()
+    return see_other(with_fragment(target, {"message": "The identity is linked", "type": "identity_linked"}))

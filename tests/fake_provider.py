@@ -1,0 +1,396 @@
+"""Providers on loopback that do as they are told: in the manner of OpenID Connect, GitHub, Apple, Azure and Twitter, and at fault.
+
+They are as strict as the specifications and the providers' documentation allow: a code works once, for the client, the redirect URI and
+the verifier that it was issued for. Whoever comes to the authorization endpoint is `person`, has been signed in there for long, and agrees
+at once.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
+from uuid import uuid4
+
+from joserfc import jwk, jwt
+
+# Made once: a key takes a tenth of a second, and a provider has its own by its kid.
+_KEYS = [jwk.RSAKey.generate_key(2048, private=True) for _ in range(2)]
+
+
+def new_key(kid: str, number: int = 0) -> jwk.RSAKey:
+    """Return a signing key; there are two different ones, by number."""
+    return jwk.RSAKey.import_key(_KEYS[number].as_dict(private=True) | {"kid": kid, "use": "sig", "alg": "RS256"})
+
+
+@dataclass
+class Asked:
+    """One request as it came."""
+
+    method: str
+    path: str
+    parameters: dict[str, str]
+    headers: dict[str, str]
+
+
+@dataclass
+class Answer:
+    """What a path answers instead: a status, headers and a body, or a `behaviour`: `hang`, `drip head`, `drip body`, `endless`, `close`."""
+
+    status: int = 200
+    body: Any = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    behaviour: str = ""
+
+
+@dataclass
+class Grant:
+    """What was agreed to at the authorization endpoint."""
+
+    parameters: dict[str, str]
+    person: dict[str, Any]
+    token: str = field(default_factory=lambda: f"at-{uuid4()}")
+    used: bool = False
+
+
+class FakeProvider:
+    """An OpenID provider. `person` are the claims of whoever is signed in there; what changes is forgotten by `reset`."""
+
+    AUTHORIZE, TOKEN, USERINFO, JWKS = "/authorize", "/token", "/userinfo", "/jwks"
+    DISCOVERY = "/.well-known/openid-configuration"
+    AUTHENTICATES_BY = ("basic", "post")
+
+    def __init__(self, name: str, host: str = "127.0.0.1", client_secret: str = "a-secret") -> None:
+        self.name = name
+        self.client_id, self.client_secret = f"client-at-{name}", client_secret
+        self._server = _Server((host, 0), _handler(self))
+        self._server.daemon_threads = True
+        self.url = f"http://{host}:{self._server.server_address[1]}"
+        self._over = threading.Event()
+        self.reset()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def reset(self) -> None:
+        """Be as new."""
+        self._over.set()
+        self._over = threading.Event()
+        self.person: dict[str, Any] = {}
+        self.asked: list[Asked] = []
+        self.grants: dict[str, Grant] = {}
+        # What is answered instead of what is right, by path.
+        self.instead: dict[str, Answer] = {}
+        self.signing_key = new_key(f"{self.name}-1")
+        self.published = [self.signing_key]
+        # Members that differ in the discovery document, the id_token and the authorization response; None leaves one out.
+        self.metadata: dict[str, Any] = {}
+        self.claims: dict[str, Any] = {}
+        self.response: dict[str, Any] = {}
+        self.sign: Callable[[dict[str, Any]], str] = self.signed
+
+    def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
+        """Return the settings of a service that is a client here, under the name of a provider of its own."""
+        return _settings(name or self.name, self._endpoints() | {"client_id": self.client_id, "client_secret": self.client_secret} | changes)
+
+    def _endpoints(self) -> dict[str, str]:
+        return {"issuer": self.url}
+
+    def paths(self) -> list[str]:
+        """Return what was asked for, in order."""
+        return [asked.path for asked in self.asked]
+
+    def parameters(self, path: str) -> dict[str, str]:
+        """Return what came with the last request to a path."""
+        return next(asked.parameters for asked in reversed(self.asked) if asked.path == path)
+
+    # What it does.
+
+    def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
+        return {
+            ("GET", self.DISCOVERY): self.discovery,
+            ("GET", self.JWKS): lambda _: _json({"keys": [key.as_dict(private=False) for key in self.published]}),
+            ("GET", self.AUTHORIZE): self.authorize,
+            ("POST", self.TOKEN): self.token,
+            ("GET", self.USERINFO): lambda asked: self.for_bearer(asked, lambda grant: grant.person),
+        }
+
+    def discovery(self, _: Asked) -> Answer:
+        document = {
+            "issuer": self.url,
+            "authorization_endpoint": self.url + self.AUTHORIZE,
+            "token_endpoint": self.url + self.TOKEN,
+            "userinfo_endpoint": self.url + self.USERINFO,
+            "jwks_uri": self.url + self.JWKS,
+            "id_token_signing_alg_values_supported": ["RS256"],
+        }
+        return _json(_without_none(document | self.metadata))
+
+    def authorize(self, asked: Asked) -> Answer:
+        sent = asked.parameters
+        assert (sent["response_type"], sent["client_id"], sent["code_challenge_method"]) == ("code", self.client_id, "S256")
+        code = f"code-{uuid4()}"
+        self.grants[code] = Grant(sent, dict(self.person))
+        return self.respond(sent["redirect_uri"], _without_none({"code": code, "state": sent["state"]} | self.response))
+
+    def respond(self, redirect_uri: str, parameters: dict[str, str]) -> Answer:
+        return Answer(302, headers={"Location": f"{redirect_uri}?{urlencode(parameters)}"})
+
+    def token(self, asked: Asked) -> Answer:
+        sent = asked.parameters
+        grant = self.grants.get(sent.get("code", ""))
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(sent.get("code_verifier", "").encode()).digest()).rstrip(b"=").decode()
+        if not self.authenticates(asked):
+            return self.token_error("invalid_client", 401)
+        if grant is None or grant.used or grant.parameters["redirect_uri"] != sent.get("redirect_uri") or grant.parameters["code_challenge"] != challenge:
+            return self.token_error("invalid_grant", 400)
+        grant.used = True
+        return _json(self.tokens(grant))
+
+    def token_error(self, error: str, status: int) -> Answer:
+        return _json({"error": error}, status)
+
+    def authenticates(self, asked: Asked) -> bool:
+        """Whether the client is who it says (RFC 6749, section 2.3.1: id and secret are form-encoded before they are joined)."""
+        scheme, _, encoded = asked.headers.get("authorization", "").partition(" ")
+        if scheme == "Basic" and "basic" in self.AUTHENTICATES_BY:
+            client_id, _, secret = base64.b64decode(encoded).decode().partition(":")
+            return (unquote_plus(client_id), unquote_plus(secret)) == (self.client_id, self.client_secret)
+        posted = (asked.parameters.get("client_id"), asked.parameters.get("client_secret"))
+        return "post" in self.AUTHENTICATES_BY and posted == (self.client_id, self.client_secret)
+
+    def tokens(self, grant: Grant) -> dict[str, Any]:
+        return {"access_token": grant.token, "token_type": "Bearer", "expires_in": 3600, "id_token": self.id_token(grant)}
+
+    def id_token(self, grant: Grant | None = None, **claims: Any) -> str:
+        """Return an id_token for a grant, or for `person` where an application of its own has asked for one."""
+        now = int(time.time())
+        standard = {"iss": self.url, "aud": self.client_id, "iat": now, "exp": now + 300, "nonce": grant.parameters.get("nonce") if grant else None}
+        return self.sign(_without_none(standard | (grant.person if grant else self.person) | self.claims | claims))
+
+    def signed(self, claims: dict[str, Any], **header: Any) -> str:
+        """Return claims signed with the key of now, with a header that may say something else."""
+        return jwt.encode(_without_none({"alg": "RS256", "kid": self.signing_key.kid} | header), claims, self.signing_key)
+
+    def for_bearer(self, asked: Asked, answer: Callable[[Grant], Any]) -> Answer:
+        scheme, _, token = asked.headers.get("authorization", "").partition(" ")
+        grant = next((grant for grant in self.grants.values() if grant.used and grant.token == token), None)
+        return _json(answer(grant)) if scheme == "Bearer" and grant else _json({"message": "Bad credentials"}, 401)
+
+    def rotate(self) -> None:
+        """Sign with a new key, and publish no other."""
+        self.signing_key = new_key(f"{self.name}-2", 1)
+        self.published = [self.signing_key]
+
+    def misbehave(self, behaviour: str, out: Any) -> None:
+        """Keep a connection busy until `reset`, or until the other side has had enough."""
+        if behaviour.startswith("drip"):
+            out.write(b"HTTP/1.1 200 OK\r\n" if behaviour == "drip head" else b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        elif behaviour == "endless":
+            out.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+        over = self._over
+        while behaviour != "close" and not over.wait(0 if behaviour == "endless" else 0.05):
+            if behaviour != "hang":
+                out.write(b"[" * 65_536 if behaviour == "endless" else b"X")
+                out.flush()
+
+
+class PlainProvider(FakeProvider):
+    """A provider of plain OAuth 2: who has signed in is told by URLs of its own. `documents` are what those answer, by path."""
+
+    USERINFO, EMAILS = "/user", "/user/emails"
+
+    def reset(self) -> None:
+        super().reset()
+        self.documents: dict[str, Any] = {}
+
+    def _endpoints(self) -> dict[str, str]:
+        return {"authorize_url": self.url + self.AUTHORIZE, "token_url": self.url + self.TOKEN, "userinfo_url": self.url + self.USERINFO}
+
+    def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
+        def document(path: str) -> Callable[[Asked], Answer]:
+            return lambda asked: self.for_bearer(asked, lambda _: self.documents[path])
+
+        return super().routes() | {("GET", path): document(path) for path in self.documents}
+
+    def tokens(self, grant: Grant) -> dict[str, Any]:
+        return {"access_token": grant.token, "token_type": "bearer", "scope": grant.parameters.get("scope", "")}
+
+
+class GitHub(PlainProvider):
+    """In GitHub's manner: the token comes as a form unless JSON is asked for, errors as 200, addresses from a list of their own."""
+
+    AUTHORIZE, TOKEN = "/login/oauth/authorize", "/login/oauth/access_token"
+    AUTHENTICATES_BY = ("post",)
+
+    def reset(self) -> None:
+        super().reset()
+        self.be(583231, "octocat@github.com")
+
+    def be(self, number: int, *addresses: str, verified: Any = True, **user: Any) -> None:
+        """Be a person with these addresses, of which the first is the primary one."""
+        entries = [{"email": address, "primary": not place, "verified": verified, "visibility": None} for place, address in enumerate(addresses)]
+        profile = {"login": "octocat", "id": number, "node_id": "MDQ6", "avatar_url": "https://avatars.example/u/1", "name": "The Octocat", "email": None}
+        self.documents = {self.USERINFO: profile | user, self.EMAILS: entries}
+
+    def _endpoints(self) -> dict[str, str]:
+        return super()._endpoints() | {"emails_url": self.url + self.EMAILS}
+
+    def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
+        def emails(asked: Asked) -> Answer:
+            # Without the scope for it the list is not there.
+            granted = any("user:email" in grant.parameters.get("scope", "").split() for grant in self.grants.values() if grant.used)
+            return self.for_bearer(asked, lambda _: self.documents[self.EMAILS]) if granted else _json({"message": "Not Found"}, 404)
+
+        return super().routes() | {("GET", self.EMAILS): emails}
+
+    def token(self, asked: Asked) -> Answer:
+        answer = super().token(asked)
+        if "application/json" in asked.headers.get("accept", ""):
+            return answer
+        return Answer(200, urlencode(json.loads(answer.body)).encode(), {"Content-Type": "application/x-www-form-urlencoded"})
+
+    def token_error(self, error: str, status: int) -> Answer:
+        known = {"invalid_grant": "bad_verification_code", "invalid_client": "incorrect_client_credentials"}
+        return _json({"error": known[error], "error_description": "The code passed is incorrect or expired."})
+
+    def for_bearer(self, asked: Asked, answer: Callable[[Grant], Any]) -> Answer:
+        # "Requests with no User-Agent header will be rejected."
+        return super().for_bearer(asked, answer) if asked.headers.get("user-agent") else _json({"message": "Forbidden"}, 403)
+
+
+class Apple(FakeProvider):
+    """In Apple's manner: it answers by a form, names a person once, says "true", and knows the client by a token signed with ES256."""
+
+    AUTHORIZE, TOKEN, JWKS = "/auth/authorize", "/auth/token", "/auth/keys"
+    TEAM_ID, KEY_ID = "TEAM123456", "KEY1234567"
+
+    def __init__(self, name: str = "apple") -> None:
+        self.client_key = jwk.ECKey.generate_key("P-256", private=True)
+        self.secrets: list[dict[str, Any]] = []
+        super().__init__(name)
+
+    def reset(self) -> None:
+        super().reset()
+        self.secrets.clear()
+        self.metadata = {"userinfo_endpoint": None}
+        # Beside the token, at the first time.
+        self.user: str | None = None
+
+    def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
+        # As in a .env file, where a value is one line.
+        private_key = self.client_key.as_pem(private=True).decode().replace("\n", "\\n")
+        values = {"client_id": self.client_id, "team_id": self.TEAM_ID, "key_id": self.KEY_ID, "private_key": private_key}
+        return _settings(name or self.name, self._endpoints() | values | changes)
+
+    def respond(self, redirect_uri: str, parameters: dict[str, str]) -> Answer:
+        fields = parameters | ({"user": self.user} if self.user else {})
+        inputs = "".join(f'<input type="hidden" name="{name}" value="{html.escape(value)}">' for name, value in fields.items())
+        # Its script sends the form at once.
+        page = f'<!doctype html><form method="post" action="{html.escape(redirect_uri)}">{inputs}</form>'
+        return Answer(200, page.encode(), {"Content-Type": "text/html; charset=utf-8"})
+
+    def authorize(self, asked: Asked) -> Answer:
+        # "If you requested any scopes, the value must be form_post."
+        assert asked.parameters["response_mode"] == "form_post"
+        return super().authorize(asked)
+
+    def authenticates(self, asked: Asked) -> bool:
+        secret = jwt.decode(asked.parameters.get("client_secret", ""), self.client_key, algorithms=["ES256"])
+        self.secrets.append(secret.claims)
+        named = {name: secret.claims[name] for name in ("iss", "sub", "aud")}
+        lives = secret.claims["exp"] - secret.claims["iat"]
+        is_known = named == {"iss": self.TEAM_ID, "sub": self.client_id, "aud": self.url} and secret.header["kid"] == self.KEY_ID
+        return is_known and 0 < lives <= 15_777_000 and asked.parameters.get("client_id") == self.client_id
+
+
+class Azure(FakeProvider):
+    """In Azure's manner: one discovery document for all tenants, whose issuer has a place for the tenant."""
+
+    TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"
+    DISCOVERY = "/common/v2.0/.well-known/openid-configuration"
+
+    def _endpoints(self) -> dict[str, str]:
+        return {"issuer": f"{self.url}/common/v2.0"}
+
+    def reset(self) -> None:
+        super().reset()
+        self.metadata = {"issuer": self.url + "/{tenantid}/v2.0"}
+        self.claims = {"iss": f"{self.url}/{self.TENANT}/v2.0", "tid": self.TENANT}
+
+
+class Twitter(PlainProvider):
+    """In Twitter's manner: the client authenticates by Basic alone, and nobody has an address."""
+
+    AUTHORIZE, TOKEN, USERINFO = "/i/oauth2/authorize", "/2/oauth2/token", "/2/users/me"
+    AUTHENTICATES_BY = ("basic",)
+
+    def reset(self) -> None:
+        super().reset()
+        self.be("2244994945", "X Dev")
+
+    def be(self, id: str, name: str) -> None:
+        self.documents = {self.USERINFO: {"data": {"id": id, "name": name, "username": "XDevelopers", "profile_image_url": "https://pbs.example/1.jpg"}}}
+
+
+def _settings(name: str, values: dict[str, str]) -> dict[str, str]:
+    return {f"AUTH_PROVIDER_{name.upper()}_{key.upper()}": value for key, value in values.items()}
+
+
+def _without_none(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _json(document: Any, status: int = 200) -> Answer:
+    return Answer(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64
+
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing: the client has had enough."""
+
+
+def _handler(provider: FakeProvider) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            length = int(self.headers.get("Content-Length", 0))
+            sent = parse_qs(self.rfile.read(length).decode() if length else parts.query, keep_blank_values=True)
+            assert all(len(values) == 1 for values in sent.values())
+            parameters = {name: values[0] for name, values in sent.items()}
+            asked = Asked(self.command, parts.path, parameters, {name.lower(): value for name, value in self.headers.items()})
+            provider.asked.append(asked)
+            route = provider.routes().get((self.command, parts.path), lambda _: _json({"message": "Not Found"}, 404))
+            answer = provider.instead.get(parts.path) or route(asked)
+            if answer.behaviour:
+                self.close_connection = True
+                provider.misbehave(answer.behaviour, self.wfile)
+                return
+            self.send_response(answer.status)
+            for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    return Handler

@@ -1,0 +1,69 @@
+"""A way to Postgres that can be closed and opened."""
+
+import contextlib
+import socket
+import threading
+from typing import Self
+
+from psycopg2.extensions import make_dsn, parse_dsn
+
+
+class Forwarder:
+    """Hands connections on to the Postgres of a URL while it is open."""
+
+    def __init__(self, url: str) -> None:
+        self._target = parse_dsn(url)
+        self._listener: socket.socket | None = None
+        self._connections: list[socket.socket] = []
+        self._port = 0
+        self.open()
+        self.url = make_dsn(url, host="127.0.0.1", port=self._port, sslmode="disable")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def close(self) -> None:
+        """End all connections, and take no more."""
+        for connection in [self._listener, *self._connections]:
+            if connection:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+                connection.close()
+        self._connections.clear()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            server = self._connect()
+            self._connections += [client, server]
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(target=_pump, args=(source, target), daemon=True).start()
+
+    def _connect(self) -> socket.socket:
+        host, port = self._target.get("host", "localhost"), int(self._target.get("port", 5432))
+        if host.startswith("/"):
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(f"{host}/.s.PGSQL.{port}")
+            return connection
+        return socket.create_connection((host, port))
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65_536):
+            target.sendall(data)
+    for end in (source, target):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+        end.close()

@@ -1,0 +1,110 @@
+"""Other machines: networks that requests come from, a Redis, and services of a test's own."""
+
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.processes import Service, free_port, wait_until
+from tests.server import ServerClient
+
+HOME = "198.51.100.7"
+OFFICE = "203.0.113.20"
+ELSEWHERE = "192.0.2.66"
+
+
+def at(address: str) -> dict[str, Any]:
+    """Return what makes a request of the test client come from an address: `client.get("/user", **at(HOME))`."""
+    return {"environ_overrides": {"REMOTE_ADDR": address}}
+
+
+class Redis:
+    """A Redis server that can be stopped, frozen and started again; it forgets all when it is stopped."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.start()
+
+    def start(self) -> None:
+        command = [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", tempfile.gettempdir()]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(self._answers)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(host="127.0.0.1", port=self.port)
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Redis]:
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("NOTHING IS TESTED WITH REDIS: there is no redis-server; apt-get install redis-server brings one")
+    server = Redis(program)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def new_state_dir() -> Iterator[Path]:
+    """A directory for a service with secrets and a database of its own; its path is short, for a socket's must be."""
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory).resolve() / "var"
+
+
+@pytest.fixture(scope="session")
+def serve(environment, state_dir: Path) -> Any:
+    """Start a service with the secrets and the database of `app`: `with serve(AUTH_THREADS="4") as (service, client)`."""
+
+    class Serving:
+        def __init__(self, **changes: str) -> None:
+            shared = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
+            self.service = Service(state_dir, **{**shared, "AUTH_THREADS": "8", **changes})
+
+        def __enter__(self) -> tuple[Service, ServerClient]:
+            self.service.__enter__()
+            self.client = ServerClient(self.service.port)
+            return self.service, self.client
+
+        def __exit__(self, *_: object) -> None:
+            self.client.close()
+            self.service.__exit__()
+
+    return Serving
+
+
+@pytest.fixture(scope="session")
+def limited_service(serve) -> Iterator[ServerClient]:
+    with serve(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="20 per 5 minutes") as (_, client):
+        yield client
+
+
+@pytest.fixture
+def limited_server(limited_service: ServerClient, database, app) -> ServerClient:
+    """gunicorn with two workers and all limits: `LOGIN` 20 in five minutes, the others as they are by default."""
+    return limited_service

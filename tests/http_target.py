@@ -1,0 +1,83 @@
+"""A server on loopback that something is posted to: it keeps what it gets, and answers what it is told to."""
+
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+from tests.smtp_server import Certificate
+
+
+@dataclass(frozen=True)
+class Posted:
+    """One request as it came."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class HttpTarget:
+    """Takes requests inside the context. `behaviour` is what it does instead of answering: `hang`, `drip`, `close`."""
+
+    def __init__(self, tls: Certificate | None = None) -> None:
+        self.requests: list[Posted] = []
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        self.body = b"{}"
+        self.behaviour = ""
+        self.over = threading.Event()
+        self.reached = threading.Event()
+        target = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                target.requests.append(Posted(self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+                target.reached.set()
+                self.close_connection = True
+                if target.behaviour:
+                    target._misbehave(self.wfile)
+                    return
+                self.send_response(target.status)
+                for name, value in {"Content-Length": str(len(target.body)), **target.headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(target.body)
+
+            do_GET = do_POST
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        if tls:
+            self._server.socket = tls.server_context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _misbehave(self, out: Any) -> None:
+        if self.behaviour == "drip":
+            out.write(b"HTTP/1.1 200 OK\r\n")
+        elif self.behaviour == "drip body":
+            out.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        while self.behaviour != "close" and not self.over.wait(0.05):
+            if self.behaviour.startswith("drip"):
+                out.write(b"X")
+                out.flush()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing: the client has had enough, or refuses our certificate."""

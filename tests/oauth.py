@@ -1,0 +1,172 @@
+"""What the tests of OAuth sign-in share: a service with many providers, people's browsers, and what a browser comes back with."""
+
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from flask.testing import FlaskClient
+
+from auth.context import EXTENSION
+from tests.answers import A_SENTENCE, A_TIMESTAMP, identity, token_response, user
+from tests.cast import Session
+from tests.contract import PREFIX, check, description
+from tests.fake_provider import Apple, Azure, FakeProvider, GitHub, Twitter
+from tests.user_agent import Page, UserAgent
+
+SITE = "http://localhost:8000"
+# An application of another site than the service; what is listed for it is all but its root.
+APPLICATION = "https://app.example.com/signed-in"
+ALLOW_LIST = {"AUTH_REDIRECT_ALLOW_LIST": "https://app.example.com/**"}
+
+
+class Client(FlaskClient):
+    """Flask's test client, holding each response to the contract as soon as that describes its path."""
+
+    def open(self, *args: Any, **kwargs: Any) -> Any:
+        response = super().open(*args, buffered=True, **kwargs)
+        path = response.request.path.removeprefix(PREFIX) or "/"
+        if path in description()["paths"] or not path.startswith(("/authorize", "/callback", "/link-identity", "/user/identities")):
+            check(response.request, response)
+        return response
+
+
+class Fakes:
+    """All providers, by the names that the service knows them by: `google`, `github` and `apple` are trusted to link, as always."""
+
+    def __init__(self) -> None:
+        self.acme = FakeProvider("acme")
+        self.google = FakeProvider("google")
+        self.github = GitHub("github")
+        self.apple = Apple()
+        self.azure = Azure("azure")
+        self.twitter = Twitter("twitter")
+        self.all: tuple[FakeProvider, ...] = (self.acme, self.google, self.github, self.apple, self.azure, self.twitter)
+
+    def settings(self) -> dict[str, str]:
+        return {name: value for provider in self.all for name, value in provider.settings().items()}
+
+
+class Service:
+    """The service in this process, as people and applications meet it."""
+
+    def __init__(self, app: Any, origin: str = SITE) -> None:
+        app.test_client_class = Client
+        self.app = app
+        self.origin = origin
+        self.client: Any = app.test_client()
+        self.parts = app.extensions[EXTENSION]
+
+    def browser(self, **options: Any) -> UserAgent:
+        """Return somebody's browser, without a cookie. Each has a client of its own, so that threads may have one each."""
+        return UserAgent({self.origin: self.app.test_client(use_cookies=False)}, **options)
+
+    def authorize(self, provider: str, **query: str) -> str:
+        return f"{self.origin}/authorize?{urlencode({'provider': provider, **query})}"
+
+    def leave(self, browser: UserAgent, provider: str, **query: str) -> dict[str, str]:
+        """Begin to sign in, as far as the provider's door; return what the service asks of it."""
+        page = browser.visit(self.authorize(provider, **query), stop=lambda url: not url.startswith(self.origin))
+        return single(urlsplit(page.url).query)
+
+    def return_url(self, browser: UserAgent, provider: str, **query: str) -> str:
+        """Begin to sign in, agree, and be stopped in front of the callback; return its URL, with the code and the state."""
+        page = browser.visit(self.authorize(provider, **query), stop=self.is_callback)
+        assert self.is_callback(page.url), page.trail
+        return page.url
+
+    def sign_in(self, provider: str, browser: UserAgent | None = None, **query: str) -> Page:
+        """Return where the whole dance ends, in a new browser or a known one."""
+        return (browser or self.browser()).visit(self.authorize(provider, **query))
+
+    def is_callback(self, url: str) -> bool:
+        return url.startswith(f"{self.origin}/callback")
+
+    def session(self, page: Page, target: str = SITE) -> Session:
+        """Return the session that a sign-in has ended with."""
+        tokens = fragment(page, target)
+        expected = token_response({})
+        del expected["user"]
+        assert tokens == expected | {"expires_in": "3600"}, tokens
+        return Session(self.client, tokens["access_token"], tokens["refresh_token"], {})
+
+    def signed_in(self, provider: str, browser: UserAgent | None = None, **query: str) -> Session:
+        """Return the session of a sign-in, whose user is there."""
+        session = self.session(self.sign_in(provider, browser, **query), query.get("redirect_to", SITE))
+        assert session.get("/user").status_code == 200
+        return session
+
+    def age(self, provider: str, seconds: float) -> None:
+        """Let time pass for what is remembered of a provider: its metadata and its keys."""
+        known = self.parts.providers[provider]._id_tokens
+        known._metadata_until -= seconds
+        known._keys_until -= seconds
+        known._keys_asked_at -= seconds
+
+
+def fragment(page: Page, target: str = SITE) -> dict[str, str]:
+    """Return what a redirect to a target carries in its fragment."""
+    url, _, parameters = page.url.partition("#")
+    assert url == target, page.url
+    return single(parameters)
+
+
+def query(page: Page, target: str = SITE) -> dict[str, str]:
+    """Return what a redirect to a target carries in its query; there is no fragment then."""
+    url, _, parameters = page.url.partition("?")
+    assert url == target, page.url
+    assert "#" not in parameters
+    return single(parameters)
+
+
+def assert_failed(page: Page, error_code: str, error: str = "access_denied", target: str = SITE) -> None:
+    """A browser was sent on with an error, and nothing else."""
+    assert fragment(page, target) == {"error": error, "error_code": error_code, "error_description": A_SENTENCE}
+
+
+def single(parameters: str) -> dict[str, str]:
+    values = parse_qs(parameters, strict_parsing=True, keep_blank_values=True)
+    assert all(len(value) == 1 for value in values.values()), parameters
+    return {name: value[0] for name, value in values.items()}
+
+
+def external(provider: str, subject: str, email: str | None = None, verified: bool = False, **data: Any) -> dict[str, Any]:
+    """Return an identity of a provider as it is expected."""
+    told = {"sub": subject, "email": email, "email_verified": verified} | data
+    return identity(provider, "", identity_data=told, last_sign_in_at=A_TIMESTAMP)
+
+
+def new_user(provider: str, subject: str, email: str | None, verified: bool = True, **data: Any) -> dict[str, Any]:
+    """Return the user object that is expected of somebody who has come by a provider for the first time."""
+    has_email = email is not None and verified
+    identities = [external(provider, subject, email, verified, **data)]
+    if has_email:
+        identities.append(identity("email", email or "", last_sign_in_at=None))
+    names = [provider, "email"] if has_email else [provider]
+    confirmed = {"email_confirmed_at": A_TIMESTAMP, "confirmed_at": A_TIMESTAMP} if has_email else {"email_confirmed_at": None, "confirmed_at": None}
+    changes = {
+        "email": email if has_email else None,
+        "identities": identities,
+        "app_metadata": {"provider": provider, "providers": names},
+        "user_metadata": {name: data[name] for name in ("name", "avatar_url") if name in data},
+        "last_sign_in_at": A_TIMESTAMP,
+    }
+    return user("") | confirmed | changes
+
+
+def identities_of(session: Session) -> dict[str, str]:
+    """Return the ids of a user's identities, by provider."""
+    return {each["provider"]: each["id"] for each in session.get("/user").json["identities"]}
+
+
+def begin_linking(service: Service, session: Session, provider: str, **query: str) -> str:
+    """Return the address of the page that asks whether to link."""
+    response = session.on(service.client).get("/user/identities/authorize", query_string={"provider": provider, **query})
+    assert response.status_code == 200, response.text
+    assert set(response.json) == {"url"}
+    return response.json["url"]
+
+
+def link(service: Service, session: Session, provider: str, browser: UserAgent | None = None, **query: str) -> Page:
+    """Link an identity, as its owner does: press the button of the page, and agree at the provider."""
+    browser = browser or service.browser()
+    browser.visit(begin_linking(service, session, provider, **query))
+    return browser.submit()

@@ -1,0 +1,82 @@
+"""The fixtures of the tests of OAuth sign-in, which name this module as a plugin of theirs."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from app import create_app
+from auth import settings
+from auth.context import EXTENSION
+from tests.fake_provider import FakeProvider, GitHub, Twitter
+from tests.oauth import ALLOW_LIST, SITE, Fakes, Service
+
+
+@pytest.fixture(scope="session")
+def running_fakes() -> Iterator[Fakes]:
+    fakes = Fakes()
+    with ExitStack() as stack:
+        for provider in fakes.all:
+            stack.enter_context(provider)
+        yield fakes
+
+
+@pytest.fixture
+def fakes(running_fakes: Fakes) -> Fakes:
+    """The providers, as new."""
+    for provider in running_fakes.all:
+        provider.reset()
+    return running_fakes
+
+
+@pytest.fixture
+def acme(fakes: Fakes) -> FakeProvider:
+    """A generic OpenID provider, which is not trusted to link."""
+    return fakes.acme
+
+
+@pytest.fixture
+def google(fakes: Fakes) -> FakeProvider:
+    """An OpenID provider that is trusted to link."""
+    return fakes.google
+
+
+@pytest.fixture
+def github(fakes: Fakes) -> GitHub:
+    return fakes.github
+
+
+@pytest.fixture
+def twitter(fakes: Fakes) -> Twitter:
+    return fakes.twitter
+
+
+@pytest.fixture(scope="session")
+def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
+                patch.delenv(name)
+        for name, value in {**environment, **running_fakes.settings(), **ALLOW_LIST}.items():
+            patch.setenv(name, value)
+        app = create_app(settings.load(os.devnull))
+    yield app
+    app.extensions[EXTENSION].db.close()
+
+
+@pytest.fixture
+def service(app_with_providers: Any, fakes: Fakes, database: Any, app: Any) -> Service:
+    """The service with all providers and the default settings; it has the secrets and the database of `app`."""
+    return Service(app_with_providers)
+
+
+@pytest.fixture
+def make_service(make_app: Callable, fakes: Fakes) -> Callable[..., Service]:
+    """Make a service with other settings, which remembers nothing of any provider."""
+
+    def make(**changes: str) -> Service:
+        return Service(make_app(**(fakes.settings() | ALLOW_LIST | changes)), changes.get("AUTH_BASE_URL", SITE))
+
+    return make

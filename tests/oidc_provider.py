@@ -1,0 +1,160 @@
+"""A real OpenID provider on loopback, which others wrote: django-oauth-toolkit, as its documentation says to set it up.
+
+It has a log-in form with a session and a CSRF cookie, a page that asks for consent, and requires PKCE; it sends `iss` (RFC 9207).
+It shares no line with the client that is tested, whose protocol is Authlib's. It runs in a process of its own: this file is that
+process's program, too.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+from tests.processes import free_port, wait_until
+
+CLIENT_ID, CLIENT_SECRET = "latchkey-at-django", "a-secret-that-django-knows-too"
+PASSWORD = "the-password-of-all-people-there"
+# Who can sign in there, by username. What is said of the address is what they say of it, in the words of OpenID Connect.
+PEOPLE: dict[str, dict[str, Any]] = {
+    "alice": {"email": "Alice@Example.com", "email_verified": True, "name": "Alice Liddell"},
+    "bob": {"email": "bob@example.com", "email_verified": False, "name": "Bob"},
+    "dave": {"email": "dave@example.com", "email_verified": True, "name": "Dave"},
+}
+
+
+class OidcProvider:
+    """The provider, healthy inside the context. `issuer` is where discovery begins."""
+
+    def __init__(self, directory: Path, *redirect_uris: str) -> None:
+        self.port = free_port()
+        self.origin = f"http://127.0.0.1:{self.port}"
+        self.issuer = f"{self.origin}/o"
+        self._output = directory / "output"
+        self._arguments = [str(directory), str(self.port), *redirect_uris]
+
+    def __enter__(self) -> Self:
+        with self._output.open("wb") as output:
+            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "cwd": Path(__file__).parent.parent}
+            self._process = subprocess.Popen([sys.executable, "-m", "tests.oidc_provider", *self._arguments], **how)
+        try:
+            wait_until(self._answers, 30)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, f"it ended with {self._process.returncode}: {self._output.read_text()}"
+        try:
+            return httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+
+def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
+    """Serve until killed."""
+    import django
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from django.conf import settings
+    from django.core.management import call_command
+    from django.core.wsgi import get_wsgi_application
+    from werkzeug.serving import make_server
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = "<!doctype html><form method=post>{% csrf_token %}{{ form }}<button>Log in</button></form>"
+    apps = ["django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions", "oauth2_provider"]
+    settings.configure(
+        SECRET_KEY="of a provider that knows nobody's secret",
+        ALLOWED_HOSTS=["127.0.0.1"],
+        ROOT_URLCONF="tests.oidc_provider",
+        INSTALLED_APPS=apps,
+        MIDDLEWARE=[
+            "django.middleware.security.SecurityMiddleware",
+            "django.contrib.sessions.middleware.SessionMiddleware",
+            "django.middleware.csrf.CsrfViewMiddleware",
+            "django.contrib.auth.middleware.AuthenticationMiddleware",
+        ],
+        TEMPLATES=[
+            {
+                "BACKEND": "django.template.backends.django.DjangoTemplates",
+                "OPTIONS": {
+                    "loaders": [
+                        ("django.template.loaders.locmem.Loader", {"registration/login.html": form}),
+                        "django.template.loaders.app_directories.Loader",
+                    ],
+                    "context_processors": ["django.template.context_processors.request"],
+                },
+            }
+        ],
+        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": directory / "people.sqlite3"}},
+        # Tables as they are today, without the history of how they came to be.
+        MIGRATION_MODULES={app.rpartition(".")[2]: None for app in apps},
+        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+        LOGIN_URL="/login/",
+        USE_TZ=True,
+        OAUTH2_PROVIDER={
+            "OIDC_ENABLED": True,
+            "OIDC_ISS_ENDPOINT": f"http://127.0.0.1:{port}/o",
+            "OIDC_RSA_PRIVATE_KEY": key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            ).decode(),
+            "OAUTH2_VALIDATOR_CLASS": validator,
+            "SCOPES": {"openid": "Who you are", "email": "Your address", "profile": "Your name"},
+            "PKCE_REQUIRED": True,
+            "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
+            "COMPLIANT_BCP_RFC9700_AUTHZ_RESPONSE_ISS": True,
+        },
+    )
+    django.setup()
+    call_command("migrate", run_syncdb=True, verbosity=0)
+
+    from django.contrib.auth.models import User
+    from oauth2_provider.models import Application
+
+    for username, claims in PEOPLE.items():
+        User.objects.create_user(username, claims["email"], PASSWORD)
+    Application.objects.create(
+        client_id=CLIENT_ID,
+        client_secret=CLIENT_SECRET,
+        client_type=Application.CLIENT_CONFIDENTIAL,
+        authorization_grant_type=Application.GRANT_AUTHORIZATION_CODE,
+        algorithm=Application.RS256_ALGORITHM,
+        redirect_uris=" ".join(redirect_uris),
+        name="Latchkey",
+    )
+    make_server("127.0.0.1", port, get_wsgi_application(), threaded=True).serve_forever()
+
+
+def validator() -> Any:
+    """Return what tells the claims of a user, in the manner of its documentation ("Customizing the OIDC responses")."""
+    from oauth2_provider.oauth2_validators import OAuth2Validator
+
+    class Validator(OAuth2Validator):
+        oidc_claim_scope = OAuth2Validator.oidc_claim_scope | {"email_verified": "email"}
+
+        def get_additional_claims(self) -> dict[str, Any]:
+            return {name: lambda request, name=name: PEOPLE[request.user.username][name] for name in ("email", "email_verified", "name")}
+
+    return Validator()
+
+
+def __getattr__(name: str) -> Any:
+    """Django asks the module that is its ROOT_URLCONF for its paths, when it is set up."""
+    if name != "urlpatterns":
+        raise AttributeError(name)
+    from django.contrib.auth.views import LoginView
+    from django.urls import include, path
+
+    return [path("o/", include("oauth2_provider.urls")), path("login/", LoginView.as_view())]
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

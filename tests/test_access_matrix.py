@@ -1,0 +1,408 @@
+"""Who may do what: each route with each credential, and how soon a change of rights counts.
+
+The table is written down, not read from the guards: a new route fails here until somebody has said who may use it.
+"""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from auth.context import EXTENSION
+from tests.answers import assert_error
+from tests.cast import PASSWORD, Session, register, sign_in
+from tests.conftest import SERVICE_ROLE_KEY, new_app
+from tests.server import ServerClient, at_once
+from tests.test_contract import routes
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+class Route(NamedTuple):
+    """A request that is let in, and the status that it is answered with then."""
+
+    method: str
+    path: str
+    status: int
+    query: str = ""
+
+    @property
+    def url(self) -> str:
+        for name in ("user_id", "session_id", "identity_id", "message_id"):
+            self = self._replace(path=self.path.replace(f"{{{name}}}", NOBODY))
+        return self.path + self.query
+
+    def ask(self, client: Any, **options: Any) -> Any:
+        body = {} if self.method == "get" else {"json": {}}
+        return client.open(self.url, method=self.method.upper(), **body, **options)
+
+
+# Anybody: what is sent as a credential makes no difference.
+PUBLIC = [
+    Route("get", "/", 200),
+    Route("get", "/health", 200),
+    Route("get", "/settings", 200),
+    Route("get", "/openapi.yaml", 200),
+    Route("get", "/.well-known/jwks.json", 200),
+    Route("get", "/.well-known/oauth-authorization-server", 200),
+    Route("post", "/signup", 400),
+    Route("post", "/token", 400, "?grant_type=password"),
+    Route("post", "/token", 400, "?grant_type=refresh_token"),
+    Route("post", "/login-admin", 400),
+    Route("post", "/magiclink", 400),
+    Route("post", "/otp", 400),
+    Route("post", "/recover", 400),
+    Route("post", "/resend", 400),
+    Route("get", "/verify", 400),
+    Route("post", "/verify", 400),
+    Route("get", "/authorize", 400),
+    Route("get", "/callback", 303),
+    Route("post", "/callback", 303),
+    Route("get", "/link-identity", 400),
+    Route("post", "/link-identity", 400),
+]
+# The holder of an access token.
+USER = [
+    Route("get", "/user", 200),
+    Route("put", "/user", 200),
+    Route("delete", "/user", 200),
+    Route("post", "/logout", 200),
+    Route("get", "/sessions", 200),
+    Route("delete", "/sessions/{session_id}", 404),
+    Route("get", "/reauthenticate", 200),
+    Route("get", "/user/identities/authorize", 200, "?provider=github"),
+    Route("delete", "/user/identities/{identity_id}", 404),
+]
+# The service role key, and administrators.
+ADMIN = [
+    Route("get", "/admin/users", 200),
+    Route("post", "/admin/users", 400),
+    Route("get", "/admin/users/{user_id}", 404),
+]
+# The service role key alone.
+SERVICE = [
+    Route("put", "/admin/users/{user_id}", 404),
+    Route("delete", "/admin/users/{user_id}", 404),
+    Route("post", "/admin/users/{user_id}/logout", 404),
+    Route("post", "/admin/generate_link", 400),
+    Route("post", "/admin/invite", 400),
+    Route("post", "/invite", 400),
+    Route("post", "/introspect", 400),
+]
+# Tested where it is described: who is let in depends on where the request comes from.
+ELSEWHERE = {("get", "/dev/inbox"), ("get", "/dev/inbox/{message_id}")}
+
+each_guarded = pytest.mark.parametrize("route", USER + ADMIN + SERVICE, ids=lambda route: f"{route.method} {route.path}")
+
+
+class Credential(NamedTuple):
+    """What somebody sends, and what it is answered with by routes for users, for administrators, and for the service role."""
+
+    headers: dict[str, str]
+    by_user_routes: tuple[int, str] | None
+    by_admin_routes: tuple[int, str] | None
+    by_service_routes: tuple[int, str] | None
+
+    def refusal(self, route: Route) -> tuple[int, str] | None:
+        """Return status and error_code, or None where it is let in."""
+        return self.by_user_routes if route in USER else self.by_admin_routes if route in ADMIN else self.by_service_routes
+
+
+def expired(session: Session, app: Any) -> dict[str, str]:
+    """Return the headers of a token of a live session that has expired."""
+    issued_at = session.claims["iat"] - 3601
+    return bearer(app.extensions[EXTENSION].access_tokens.issue(session.user, session.id, "password", issued_at, issued_at))
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credential:
+    return Credential(headers, *[(status, error_code)] * 3)
+
+
+@pytest.fixture(scope="module")
+def default_app(environment):
+    """An application with a provider, so that there is something to be let in to."""
+    app = new_app(environment | {"AUTH_PROVIDER_GITHUB_CLIENT_ID": "latchkey", "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a secret"})
+    yield app
+    app.extensions[EXTENSION].db.close()
+
+
+@pytest.fixture
+def credentials(app, client, service_role, database, alice, bob, carol) -> dict[str, Credential]:
+    """Each kind of credential. Alice and Grace are users, Bob is banned, Carol administers, Dave did, Erin is deleted, Frank has signed out."""
+    dave = register(client, service_role, "dave@example.com", "admin").sign_in()
+    erin = register(client, service_role, "erin@example.com").sign_in()
+    frank = register(client, service_role, "frank@example.com", "admin").sign_in()
+    grace = register(client, service_role, "grace@example.com").sign_in()
+    heidi = register(client, service_role, "heidi@example.com", "admin").sign_in()
+    banned = bob.sign_in()
+    database.run("UPDATE users SET role = 'authenticated', admin_since = NULL WHERE email = 'dave@example.com'")
+    database.run("DELETE FROM users WHERE email = 'erin@example.com'")
+    database.run("UPDATE users SET banned_until = 'infinity' WHERE email = 'bob@example.com'")
+    database.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id = %(id)s", id=frank.id)
+    no_admin, no_service = (403, "not_admin"), (403, "insufficient_permissions")
+    return {
+        "no credential": everywhere({}, 401, "no_authorization"),
+        "an empty one": everywhere({"Authorization": "", "apikey": ""}, 401, "no_authorization"),
+        "garbage": everywhere(bearer("nonsense"), 401, "bad_jwt"),
+        "another scheme": everywhere({"Authorization": f"Basic {SERVICE_ROLE_KEY}"}, 401, "bad_jwt"),
+        "no scheme": everywhere({"Authorization": SERVICE_ROLE_KEY}, 401, "bad_jwt"),
+        "a refresh token": everywhere(bearer(carol.sign_in().refresh_token), 401, "bad_jwt"),
+        "a longer key": everywhere(bearer(SERVICE_ROLE_KEY + "x"), 401, "bad_jwt"),
+        "an expired token": everywhere(expired(alice.sign_in(), app), 401, "bad_jwt"),
+        "an expired token of an administrator": everywhere(expired(carol.sign_in(), app), 401, "bad_jwt"),
+        "an ended session of an administrator": everywhere(frank.authorization, 401, "session_not_found"),
+        "a deleted user": everywhere(erin.authorization, 401, "user_not_found"),
+        "a banned user": everywhere(banned.authorization, 403, "user_banned"),
+        "a user": Credential(alice.sign_in().authorization, None, no_admin, no_service),
+        "a former administrator": Credential(dave.authorization, None, no_admin, no_service),
+        "an administrator": Credential(carol.sign_in().authorization, None, None, no_service),
+        "the service role key": Credential(bearer(SERVICE_ROLE_KEY), (401, "bad_jwt"), None, None),
+        "the service role key as apikey": Credential({"apikey": SERVICE_ROLE_KEY}, (401, ""), None, None),
+        "a user with a public apikey": Credential(grace.authorization | {"apikey": "public"}, None, no_admin, no_service),
+        "an administrator with a public apikey": Credential(heidi.authorization | {"apikey": "public"}, None, None, no_service),
+    }
+
+
+def test_the_table_has_each_route(app):
+    assert {(method, path) for method, path, _ in routes(app)} == {(route.method, route.path) for route in PUBLIC + USER + ADMIN + SERVICE} | ELSEWHERE
+
+
+def test_what_is_public_makes_no_difference_between_credentials(client, credentials):
+    answers = {(route, name): route.ask(client, headers=credential.headers).status_code for route in PUBLIC for name, credential in credentials.items()}
+    assert answers == {(route, name): route.status for route in PUBLIC for name in credentials}
+
+
+@each_guarded
+def test_each_credential_is_let_in_or_refused(client, credentials, database, route):
+    # Those that are refused come first: what lets the others in may be the end of them.
+    refused = {name: credential for name, credential in credentials.items() if credential.refusal(route)}
+    before = database.everything()
+    for name, credential in refused.items():
+        status, error_code = credential.refusal(route) or (0, "")
+        response = route.ask(client, headers=credential.headers)
+        assert (name, response.status_code, response.json["error_code"]) == (name, status, error_code or response.json["error_code"])
+        assert_error(response, status, response.json["error_code"], details=response.json.get("details"))
+        # Nor by another door.
+        prefixed = route._replace(path=f"/auth/v1{route.path}")
+        assert (name, prefixed.ask(client, headers=credential.headers).status_code) == (name, status)
+        if route.method == "get":
+            headed = client.head(route.url, headers=credential.headers)
+            assert (name, headed.status_code, headed.data) == (name, status, b"")
+    assert database.everything() == before
+    for name in credentials.keys() - refused.keys():
+        assert (name, route.ask(client, headers=credentials[name].headers).status_code) == (name, route.status)
+
+
+@each_guarded
+def test_a_credential_counts_nowhere_but_in_its_header(client, carol, route):
+    token = carol.sign_in().access_token
+    for name, value in (("access_token", token), ("apikey", SERVICE_ROLE_KEY), ("authorization", f"Bearer {SERVICE_ROLE_KEY}")):
+        body = {} if route.method == "get" else {"json": {name: value}}
+        response = client.open(f"{route.url}{'&' if '?' in route.url else '?'}{name}={value}", method=route.method.upper(), **body)
+        assert (name, response.status_code) == (name, 401)
+        client.set_cookie(name, value)
+        assert (name, client.open(route.url, method=route.method.upper(), **body).status_code) == (name, 401)
+        client.delete_cookie(name)
+
+
+@each_guarded
+def test_a_repeated_credential_is_refused(client, alice, carol, route):
+    for one, other in ((carol.sign_in().access_token, alice.sign_in().access_token), (SERVICE_ROLE_KEY, SERVICE_ROLE_KEY)):
+        response = route.ask(client, headers=[("Authorization", f"Bearer {one}"), ("Authorization", f"Bearer {other}")])
+        assert_error(response, 400, "validation_failed", details="Authorization: must be given once")
+
+
+class TestAChangeCountsFromTheNextRequestOn:
+    """On each worker: they remember tokens that they have verified."""
+
+    # The server has no provider to link to.
+    USER = [route for route in USER if route.path != "/user/identities/authorize"]
+
+    def answers(self, server: ServerClient, session: Session, asked: list[Route]) -> dict[str, set[int]]:
+        """Return who was asked and what was answered, four times for each route, over connections of their own."""
+        found = [at_once(4, lambda _, route=route: route.ask(server, headers=session.authorization)) for route in asked]
+        return {f"{route.method} {route.path}": {answer.status_code for answer in answers} for route, answers in zip(asked, found, strict=True)}
+
+    def expected(self, asked: list[Route], status: int) -> dict[str, set[int]]:
+        return {f"{route.method} {route.path}": {status} for route in asked}
+
+    @pytest.fixture
+    def session(self, server, carol) -> Session:
+        """A session of Carol's that every worker knows by now."""
+        session = carol.sign_in()
+        assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/admin/users"))} == {200}
+        return session
+
+    def change(self, server, service_role, carol, **body):
+        assert server.put(f"/admin/users/{carol.id}", json=body, headers=service_role).status_code == 200
+
+    def test_a_demotion(self, server, service_role, carol, session):
+        self.change(server, service_role, carol, role="authenticated")
+        assert self.answers(server, session, ADMIN + SERVICE) == self.expected(ADMIN + SERVICE, 403)
+        assert session.on(server).get("/user").status_code == 200
+
+    def test_a_promotion(self, server, service_role, carol, session):
+        self.change(server, service_role, carol, role="authenticated")
+        self.change(server, service_role, carol, role="admin")
+        assert self.answers(server, session, ADMIN) == {f"{route.method} {route.path}": {route.status} for route in ADMIN}
+
+    def test_a_ban(self, server, service_role, carol, session):
+        self.change(server, service_role, carol, ban_duration="1h")
+        assert self.answers(server, session, self.USER + ADMIN + SERVICE) == self.expected(self.USER + ADMIN + SERVICE, 403)
+
+    def test_a_ban_that_was_lifted(self, server, service_role, carol, session):
+        self.change(server, service_role, carol, ban_duration="1h")
+        self.change(server, service_role, carol, ban_duration=None)
+        assert self.answers(server, session, self.USER + ADMIN + SERVICE) == self.expected(self.USER + ADMIN + SERVICE, 401)
+
+    def test_a_deletion(self, server, service_role, carol, session):
+        assert server.delete(f"/admin/users/{carol.id}", headers=service_role).status_code == 200
+        assert self.answers(server, session, self.USER + ADMIN + SERVICE) == self.expected(self.USER + ADMIN + SERVICE, 401)
+
+    def test_a_log_out(self, server, carol, session):
+        assert session.on(server).post("/logout").status_code == 200
+        assert self.answers(server, session, self.USER + ADMIN + SERVICE) == self.expected(self.USER + ADMIN + SERVICE, 401)
+
+    def test_a_log_out_by_an_administrator(self, server, service_role, carol, session):
+        assert server.post(f"/admin/users/{carol.id}/logout", headers=service_role).status_code == 200
+        assert self.answers(server, session, self.USER + ADMIN + SERVICE) == self.expected(self.USER + ADMIN + SERVICE, 401)
+
+
+class TestNobodyLiftsThemselves:
+    """By whatever field, a user stays a user."""
+
+    FIELDS = {
+        "role": "admin",
+        "roles": ["admin"],
+        "is_admin": True,
+        "is_super_admin": True,
+        "admin_since": "2020-01-01T00:00:00Z",
+        "admin_details": {"is_admin": True},
+        "app_metadata": {"role": "admin", "roles": ["admin"], "is_admin": True, "provider": "google"},
+        "user_metadata": {"role": "admin"},
+        "raw_app_meta_data": {"role": "admin"},
+        "claims": {"role": "admin"},
+        "aud": "admin",
+        "email_confirm": True,
+        "email_confirmed_at": "2020-01-01T00:00:00Z",
+        "phone_confirm": True,
+        "phone_confirmed_at": "2020-01-01T00:00:00Z",
+        "confirmed_at": "2020-01-01T00:00:00Z",
+        "banned_until": None,
+        "ban_duration": None,
+        "id": NOBODY,
+        "user_id": NOBODY,
+        "made_by": "admin",
+        "email_proved": True,
+        "password_hash": "x",
+        "service_role": True,
+    }
+
+    def assert_no_administrator(self, session):
+        user = session.get("/user").json
+        assert (user["role"], user["aud"], user["phone_confirmed_at"]) == ("authenticated", "authenticated", None)
+        assert user["app_metadata"] == {"provider": "email", "providers": ["email"]}
+        assert session.claims["role"] == "authenticated"
+        assert_error(session.get("/admin/users"), 403, "not_admin")
+        assert_error(session.put(f"/admin/users/{user['id']}", json={"role": "admin"}), 403, "insufficient_permissions")
+
+    def test_not_by_changing_themselves(self, mallory):
+        session = mallory.sign_in()
+        before = session.get("/user").json
+        response = session.put("/user", json=self.FIELDS)
+        assert response.json == before | {"updated_at": response.json["updated_at"]}
+        self.assert_no_administrator(session.refreshed())
+
+    @pytest.mark.parametrize("name", FIELDS)
+    def test_not_by_any_one_field(self, mallory, database, name):
+        session = mallory.sign_in()
+        before = session.get("/user").json
+        response = session.put("/user", json={name: self.FIELDS[name]})
+        assert response.json == before | {"updated_at": response.json["updated_at"]}
+
+    def test_not_by_their_own_metadata(self, mallory):
+        session = mallory.sign_in()
+        assert session.put("/user", json={"data": self.FIELDS}).status_code == 200
+        self.assert_no_administrator(session.refreshed())
+
+    def test_not_by_signing_up(self, make_app):
+        client = make_app(AUTH_AUTOCONFIRM="true").test_client()
+        body = {"email": "mallory@example.com", "password": PASSWORD, "data": self.FIELDS}
+        made = client.post("/signup", json=self.FIELDS | body)
+        assert (made.status_code, made.json["role"], made.json["app_metadata"]) == (201, "authenticated", {})
+        assert made.json["id"] != NOBODY
+        self.assert_no_administrator(Session(client, made.json["access_token"], made.json["refresh_token"], made.json["user"]))
+
+    def test_not_by_signing_in(self, client, mallory):
+        for path in ("/token?grant_type=password", "/login-admin"):
+            response = client.post(path, json=self.FIELDS | {"email": mallory.email, "password": PASSWORD})
+            assert response.status_code == (200 if path.startswith("/token") else 403)
+        response = sign_in(client, mallory.email)
+        self.assert_no_administrator(Session(client, response.json["access_token"], response.json["refresh_token"], response.json["user"]))
+
+    def test_not_by_a_header(self, client, mallory):
+        session = mallory.sign_in()
+        for headers in (
+            {"X-Role": "admin"},
+            {"X-User-Role": "service_role"},
+            {"X-Forwarded-User": "carol@example.com"},
+            {"X-Original-URL": "/health"},
+            {"X-Rewrite-URL": "/health"},
+            {"X-HTTP-Method-Override": "GET"},
+            {"Remote-User": "admin"},
+        ):
+            assert client.get("/admin/users", headers=session.authorization | headers).status_code == 403
+
+
+class TestAnAdministratorMakesNoAdministrators:
+    def test_not_with_a_role(self, carol, database):
+        session = carol.sign_in()
+        for role in ("admin", "authenticated", "editor", "", 1, ["admin"]):
+            response = session.post("/admin/users", json={"email": "dave@example.com", "role": role})
+            assert response.status_code in (400, 403)
+        assert database.count("users") == 1
+
+    def test_not_with_any_other_field(self, carol, client, database):
+        body = TestNobodyLiftsThemselves.FIELDS | {"email": "dave@example.com", "password": PASSWORD, "role": None, "email_confirm": True}
+        made = carol.sign_in().post("/admin/users", json=body)
+        assert (made.status_code, made.json["role"]) == (200, "authenticated")
+        assert database.count("users", "role = 'admin' OR admin_since IS NOT NULL") == 1
+        assert_error(client.post("/login-admin", json={"email": "dave@example.com", "password": PASSWORD}), 403, "not_admin")
+
+    def test_not_out_of_a_user_who_is_there(self, carol, alice):
+        session = carol.sign_in()
+        response = session.post("/admin/users", json={"email": alice.email, "app_metadata": {"role": "admin"}})
+        assert_error(response, 409, "email_exists")
+        assert_error(session.put(f"/admin/users/{alice.id}", json={"role": "admin"}), 403, "insufficient_permissions")
+        assert alice.sign_in().user["role"] == "authenticated"
+
+    def test_not_by_a_link(self, carol, alice, database):
+        session = carol.sign_in()
+        for path, body in (
+            ("/admin/generate_link", {"type": "recovery", "email": alice.email}),
+            ("/admin/invite", {"email": "dave@example.com", "options": {"data": {"role": "admin"}}}),
+        ):
+            assert_error(session.post(path, json=body), 403, "insufficient_permissions")
+        assert (database.count("users"), database.count("one_time_tokens")) == (2, 0)
+
+
+class TestNoTokenIsTheServiceRoleKey:
+    @pytest.mark.parametrize("role", ["service_role", "admin", "supabase_admin"])
+    def test_whatever_role_it_claims(self, client, app, mallory, role):
+        session = mallory.sign_in()
+        claiming = session.user | {"role": role, "app_metadata": {"role": role}}
+        token = app.extensions[EXTENSION].access_tokens.issue(claiming, session.id, "password", session.claims["iat"], session.claims["iat"])
+        assert_error(client.get("/admin/users", headers=bearer(token)), 403, "not_admin")
+        for headers in (bearer(token), {"apikey": token}):
+            assert client.put(f"/admin/users/{mallory.id}", json={"role": "admin"}, headers=headers).status_code in (401, 403)
+
+    def test_not_even_one_that_is_the_key(self, make_app, mallory, client):
+        # Somebody has set a JWT as the key, as other services want it: only all of it counts, and it is no access token.
+        key = mallory.sign_in().access_token
+        admin = make_app(AUTH_SERVICE_ROLE_KEY=key).test_client()
+        assert admin.get("/admin/users", headers=bearer(key)).status_code == 200
+        assert admin.get("/admin/users", headers=bearer(key[:-1] + ("A" if key[-1] != "A" else "B"))).status_code == 401
+        assert_error(client.get("/admin/users", headers=bearer(key)), 403, "not_admin")

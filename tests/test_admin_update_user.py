@@ -1,0 +1,552 @@
+"""PUT /admin/users/{id}: changing, confirming, banning and promoting any user."""
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.cast import PASSWORD, register, session_of, sign_in
+from tests.conftest import SERVICE_ROLE_KEY
+from tests.server import at_once
+
+NEW = "Another-Horse-1"
+FOR_EVER = "9999-12-31T23:59:59.000000Z"
+
+
+@pytest.fixture
+def update(client, service_role):
+    return lambda person, body, **options: client.put(f"/admin/users/{person.id}", json=body, headers=service_role, **options)
+
+
+@pytest.fixture
+def refused(update, database):
+    """Hold a refusal to its error, and to having changed nothing."""
+
+    def refuse(person, body, *error, **members):
+        before = database.everything()
+        assert_error(update(person, body), *error, **members)
+        assert database.everything() == before
+
+    return refuse
+
+
+class TestTheUser:
+    def test_what_is_absent_stays(self, update, client, service_role, alice):
+        before = client.get(f"/admin/users/{alice.id}", headers=service_role).json
+        assert_ok(update(alice, {}), before | {"updated_at": A_TIMESTAMP})
+        response = client.put(f"/admin/users/{alice.id}", headers=service_role)
+        assert_ok(response, before | {"updated_at": A_TIMESTAMP})
+        assert response.json["updated_at"] > before["updated_at"]
+
+    def test_many_fields_change_at_once(self, update, client, service_role, alice):
+        body = {
+            "email": "Alicia@Example.com",
+            "email_confirm": True,
+            "phone": "+49 170 1234567",
+            "phone_confirm": True,
+            "password": NEW,
+            "role": "editor",
+            "user_metadata": {"name": "Alicia"},
+            "app_metadata": {"plan": "gold"},
+            "ban_duration": "24h",
+        }
+        expected = user(
+            "alicia@example.com",
+            id=alice.id,
+            role="editor",
+            phone="+491701234567",
+            phone_confirmed_at=A_TIMESTAMP,
+            user_metadata={"name": "Alicia"},
+            app_metadata={"plan": "gold", "provider": "email", "providers": ["email", "phone"]},
+            identities=[identity("email", "alicia@example.com"), identity("phone", "+491701234567")],
+            banned_until=A_TIMESTAMP,
+        )
+        response = update(alice, body)
+        assert_ok(response, expected)
+        assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), response.json)
+
+    def test_null_means_absent(self, update, client, service_role, alice):
+        before = client.get(f"/admin/users/{alice.id}", headers=service_role).json
+        body = dict.fromkeys(("email", "phone", "password", "role", "email_confirm", "phone_confirm", "user_metadata", "app_metadata"))
+        assert_ok(update(alice, body), before | {"updated_at": A_TIMESTAMP})
+
+    @pytest.mark.parametrize(
+        "name",
+        ["id", "aud", "created_at", "last_sign_in_at", "banned_until", "admin_since", "is_admin", "identities", "confirmed_at", "data", "new_email", "password_hash", "made_by"],
+    )
+    def test_other_fields_are_ignored(self, update, client, service_role, alice, name):
+        before = client.get(f"/admin/users/{alice.id}", headers=service_role).json
+        assert_ok(update(alice, {name: FOR_EVER}), before | {"updated_at": A_TIMESTAMP})
+
+    def test_nobody_else_changes(self, update, alice, bob):
+        session = bob.sign_in()
+        before = session.get("/user").json
+        update(alice, {"user_metadata": {"x": 1}, "password": NEW, "ban_duration": "1h", "role": "editor"})
+        assert_ok(session.get("/user"), before)
+
+    def test_an_id_may_be_in_capitals(self, client, service_role, alice):
+        response = client.put(f"/admin/users/{alice.id.upper()}", json={"user_metadata": {"x": 1}}, headers=service_role)
+        assert (response.json["id"], response.json["user_metadata"]) == (alice.id, {"x": 1})
+
+    @pytest.mark.parametrize("id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "' OR true --"])
+    @pytest.mark.parametrize("body", [{"role": "admin"}, {"password": NEW}, {}], ids=str)
+    def test_an_unknown_or_malformed_id_is_404(self, client, service_role, id, body):
+        response = client.put(f"/admin/users/{id}", json=body, headers=service_role)
+        assert_error(response, 404, "user_not_found", "There is no such user")
+
+
+class TestAddresses:
+    def test_a_new_email_counts_at_once_and_is_unconfirmed(self, update, client, alice):
+        response = update(alice, {"email": "alicia@example.com"})
+        expected = {"email_confirmed_at": None, "confirmed_at": None, "identities": [identity("email", "alicia@example.com")]}
+        assert_ok(response, user("alicia@example.com", id=alice.id, **expected))
+        assert_error(sign_in(client, alice.email), 401, "invalid_credentials")
+        assert_error(sign_in(client, "alicia@example.com"), 403, "email_not_confirmed")
+
+    def test_it_may_be_confirmed_with_the_same_request(self, update, client, alice):
+        assert_ok(update(alice, {"email": "alicia@example.com", "email_confirm": True}), user("alicia@example.com", id=alice.id))
+        assert sign_in(client, "alicia@example.com").status_code == 200
+
+    def test_the_same_one_changes_nothing(self, update, client, service_role, alice):
+        session = alice.sign_in()
+        before = session.get("/user").json
+        identities = [before["identities"][0] | {"updated_at": A_TIMESTAMP}]
+        assert_ok(update(alice, {"email": "ALICE@example.com"}), before | {"updated_at": A_TIMESTAMP, "identities": identities})
+        assert session.get("/user").status_code == 200
+
+    def test_a_new_one_ends_all_sessions_and_what_was_pending(self, update, client, alice, database):
+        session = alice.sign_in()
+        assert session.put("/user", json={"email": "pending@example.com"}).json["new_email"] == "pending@example.com"
+        response = update(alice, {"email": "alicia@example.com"})
+        assert (response.json["new_email"], response.json["email_change_sent_at"]) == (None, None)
+        assert_error(session.get("/user"), 401, "session_not_found")
+        assert database.count("one_time_tokens", "purpose = 'email_change'") == 0
+
+    def test_a_taken_email_is_409(self, refused, alice, bob):
+        for email in ("bob@example.com", "BOB@Example.com"):
+            refused(alice, {"email": email, "role": "editor"}, 409, "email_exists", "A user with this email address has already been registered")
+
+    def test_a_taken_phone_is_409(self, refused, update, alice, bob):
+        update(bob, {"phone": "+491701234567"})
+        refused(alice, {"phone": "+49 170 1234567", "role": "editor"}, 409, "phone_exists", "A user with this phone number has already been registered")
+
+    @pytest.mark.parametrize("body", [{"email": "alice"}, {"email": ""}, {"email": ["a@example.com"]}, {"phone": "0170"}, {"phone": ""}, {"phone": 49}], ids=str)
+    def test_what_is_no_address_is_400(self, refused, alice, body):
+        refused(alice, body | {"role": "editor"}, 400, "validation_failed", details=A_SENTENCE)
+
+    def test_a_phone_is_a_way_to_sign_in_once_it_is_confirmed(self, update, client, alice):
+        update(alice, {"phone": "+491701234567"})
+        body = {"phone": "+491701234567", "password": PASSWORD}
+        assert_error(client.post("/token?grant_type=password", json=body), 403, "phone_not_confirmed")
+        update(alice, {"phone_confirm": True})
+        assert client.post("/token?grant_type=password", json=body).status_code == 200
+
+    def test_of_sixteen_who_want_one_email_at_once_one_gets_it(self, server, client, service_role, database):
+        people = [register(client, service_role, f"user{number}@example.com") for number in range(16)]
+        body = {"email": "wanted@example.com"}
+        answers = at_once(16, lambda number: server.put(f"/admin/users/{people[number].id}", json=body, headers=service_role))
+        assert sorted(answer.status_code for answer in answers) == [200] + [409] * 15
+
+
+class TestPasswords:
+    def test_the_new_one_is_good_and_the_old_one_is_not(self, update, alice):
+        assert_ok(update(alice, {"password": NEW}), user(alice.email, id=alice.id))
+        assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
+        assert alice.try_to_sign_in(NEW).status_code == 200
+
+    def test_it_ends_all_sessions_and_voids_all_links(self, update, client, alice, database):
+        sessions = [alice.sign_in(), alice.sign_in()]
+        client.post("/recover", json={"email": alice.email})
+        update(alice, {"password": NEW})
+        for session in sessions:
+            assert_error(session.get("/user"), 401, "session_not_found")
+            assert_error(session.refresh(), 400, "refresh_token_not_found")
+        assert database.count("one_time_tokens") == 0
+        assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {"password_changed"}
+
+    def test_a_user_without_one_gets_one(self, update, client, service_role):
+        id = client.post("/admin/users", json={"email": "dave@example.com", "email_confirm": True}, headers=service_role).json["id"]
+        client.put(f"/admin/users/{id}", json={"password": NEW}, headers=service_role)
+        assert sign_in(client, "dave@example.com", NEW).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("password", "reasons"), [("Ab1-", ["length"]), ("abcdefgh", ["characters"]), ("", ["length", "characters"]), ("password", ["characters", "common"])]
+    )
+    def test_a_weak_one_is_400(self, refused, alice, password, reasons):
+        members = {"details": A_SENTENCE, "weak_password": {"reasons": reasons}}
+        refused(alice, {"password": password, "role": "editor"}, 400, "weak_password", **members)
+
+    def test_none_of_the_users_addresses_is_one(self, make_app, service_role, alice):
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
+        for body in ({"password": "Alice@Example.com"}, {"password": "alicia@example.com", "email": "alicia@example.com"}):
+            response = client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
+            assert_error(response, 400, "weak_password", details=A_SENTENCE, weak_password={"reasons": ["common"]})
+
+    @pytest.mark.parametrize("password", [1, True, ["x"], {"x": 1}, "Aa1-" * 257, "Größe-1" * 120], ids=lambda password: str(password)[:10])
+    def test_what_is_no_password_is_400(self, refused, alice, password):
+        refused(alice, {"password": password}, 400, "validation_failed", details="password: must be a string of at most 1024 bytes")
+
+    def test_it_is_never_told(self, update, alice):
+        text = update(alice, {"password": NEW}).text
+        assert NEW not in text
+        assert "$2" not in text
+        assert "password" not in text
+
+
+class TestConfirmations:
+    MOMENT = "2026-01-31T12:00:00.500000Z"
+
+    @pytest.mark.parametrize("sent", [MOMENT, "2026-01-31T12:00:00.5Z", "2026-01-31T13:00:00.5+01:00", "2026-01-31T12:00:00.500000+00:00"])
+    def test_email_confirmed_at_sets_that_moment(self, update, alice, sent):
+        response = update(alice, {"email_confirmed_at": sent})
+        assert_ok(response, user(alice.email, id=alice.id, email_confirmed_at=self.MOMENT, confirmed_at=self.MOMENT))
+
+    def test_null_takes_the_confirmation_back(self, update, alice):
+        response = update(alice, {"email_confirmed_at": None})
+        assert_ok(response, user(alice.email, id=alice.id, email_confirmed_at=None, confirmed_at=None))
+        assert_error(alice.try_to_sign_in(), 403, "email_not_confirmed")
+        update(alice, {"email_confirmed_at": self.MOMENT})
+        assert alice.try_to_sign_in().status_code == 200
+
+    def test_the_phone_is_confirmed_by_itself(self, update, alice):
+        update(alice, {"phone": "+491701234567", "email_confirmed_at": None})
+        response = update(alice, {"phone_confirmed_at": self.MOMENT})
+        assert (response.json["email_confirmed_at"], response.json["phone_confirmed_at"], response.json["confirmed_at"]) == (None, self.MOMENT, self.MOMENT)
+        response = update(alice, {"phone_confirmed_at": None})
+        assert (response.json["phone_confirmed_at"], response.json["confirmed_at"]) == (None, None)
+
+    def test_confirmed_at_is_the_earlier_of_both(self, update, alice):
+        update(alice, {"phone": "+491701234567"})
+        for email, phone in (("2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z"), ("2026-01-04T00:00:00.000000Z", "2026-01-03T00:00:00.000000Z")):
+            response = update(alice, {"email_confirmed_at": email, "phone_confirmed_at": phone})
+            assert response.json["confirmed_at"] == min(email, phone)
+
+    def test_email_confirm_confirms_now(self, update, alice, database):
+        update(alice, {"email_confirmed_at": None})
+        assert update(alice, {"email_confirm": True}).json["email_confirmed_at"] == A_TIMESTAMP
+        assert database.value("SELECT email_confirmed_at > now() - interval '1 minute' FROM users")
+
+    def test_email_confirm_false_takes_nothing_back(self, update, alice):
+        assert update(alice, {"email_confirm": False, "phone_confirm": False}).json["email_confirmed_at"] == A_TIMESTAMP
+
+    @pytest.mark.parametrize("sent", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "1969-12-31T23:59:59Z"])
+    def test_the_ends_of_the_calendar_are_moments_too(self, update, alice, sent):
+        assert update(alice, {"email_confirmed_at": sent}).json["email_confirmed_at"].startswith(sent[:19])
+
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            "",
+            "now",
+            "infinity",
+            "-infinity",
+            "today",
+            "epoch",
+            "2026-01-31",
+            "2026-01-31T12:00:00",
+            "2026-02-30T12:00:00Z",
+            "2026-01-31T25:00:00Z",
+            "2026-01-31T12:00:00+99:00",
+            "0001-01-01T00:00:00+14:00",
+            "9999-12-31T23:59:59-14:00",
+            "10000-01-01T00:00:00Z",
+            "2026-01-31T12:00:00Z; DROP TABLE users",
+            "x" * 5000,
+            0,
+            1.5,
+            True,
+            [],
+            {},
+        ],
+        ids=lambda sent: str(sent)[:40],
+    )
+    @pytest.mark.parametrize("name", ["email_confirmed_at", "phone_confirmed_at"])
+    def test_what_is_no_timestamp_is_400(self, refused, alice, name, sent):
+        refused(alice, {name: sent, "role": "editor"}, 400, "validation_failed", details=f"{name}: must be an ISO 8601 timestamp with a time zone")
+
+    @pytest.mark.parametrize("value", ["true", 1, 0, "on", [], "2026-01-31T12:00:00Z"], ids=str)
+    @pytest.mark.parametrize("name", ["email_confirm", "phone_confirm"])
+    def test_what_is_no_boolean_is_400(self, refused, alice, name, value):
+        refused(alice, {name: value}, 400, "validation_failed", details=f"{name}: must be true or false")
+
+
+class TestAnAddressThatIsProvedForTheFirstTime:
+    """Whoever signed up with somebody else's address must not keep a way in when an administrator confirms it."""
+
+    @pytest.fixture
+    def squatted(self, make_app, service_role):
+        """Mallory has signed up with Alice's address, to a service that does not ask for a confirmation; and is signed in."""
+        client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
+        assert client.post("/signup", json={"email": "alice@example.com", "password": PASSWORD}).status_code == 201
+        session = session_of(client, sign_in(client, "alice@example.com"))
+        return client, session, f"/admin/users/{session.user['id']}"
+
+    @pytest.mark.parametrize("body", [{"email_confirm": True}, {"email_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str)
+    def test_what_was_there_before_is_removed(self, squatted, service_role, body):
+        client, session, path = squatted
+        assert client.put(path, json=body, headers=service_role).status_code == 200
+        assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
+        assert_error(session.get("/user"), 401, "session_not_found")
+
+    def test_a_password_that_comes_with_the_confirmation_stays(self, squatted, service_role):
+        client, session, path = squatted
+        client.put(path, json={"email_confirm": True, "password": NEW}, headers=service_role)
+        assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
+        assert sign_in(client, "alice@example.com", NEW).status_code == 200
+
+    def test_one_that_was_proved_before_loses_nothing(self, update, alice):
+        session = alice.sign_in()
+        update(alice, {"email_confirm": True})
+        assert session.get("/user").status_code == 200
+        assert alice.try_to_sign_in().status_code == 200
+
+
+class TestMetadata:
+    @pytest.mark.parametrize("name", ["user_metadata", "app_metadata"])
+    def test_it_is_merged_by_key_and_null_removes_one(self, update, alice, name):
+        update(alice, {name: {"a": 1, "b": {"c": 2}, "d": [3]}})
+        merged = update(alice, {name: {"b": {"e": 4}, "d": None, "f": False}}).json[name]
+        assert {key: merged[key] for key in merged if key not in ("provider", "providers")} == {"a": 1, "b": {"e": 4}, "f": False}
+
+    def test_the_provider_is_computed(self, update, alice):
+        sent = {"provider": "google", "providers": ["google"], "plan": "gold"}
+        expected = {"plan": "gold", "provider": "email", "providers": ["email"]}
+        assert update(alice, {"app_metadata": sent}).json["app_metadata"] == expected
+        assert update(alice, {"app_metadata": {"provider": None}}).json["app_metadata"] == expected
+
+    @pytest.mark.parametrize("name", ["user_metadata", "app_metadata"])
+    def test_it_may_have_8_kib_after_merging(self, refused, update, alice, name):
+        update(alice, {name: {"a": "x" * 4000}})
+        assert update(alice, {name: {"b": "x" * 4000}}).status_code == 200
+        refused(alice, {name: {"c": "x" * 500}}, 400, "validation_failed", details=f"{name}: must be at most 8 KiB as JSON")
+        refused(alice, {name: {"c": "x" * 9000}}, 400, "validation_failed", details=f"{name}: must be at most 8 KiB as JSON")
+        room = 8192 - len(json.dumps({"a": "", "b": ""})) - 4000
+        assert update(alice, {name: {"a": "x" * room}}).status_code == 200
+
+    @pytest.mark.parametrize("value", ["x", 1, True, [], [{"a": 1}]], ids=str)
+    @pytest.mark.parametrize("name", ["user_metadata", "app_metadata"])
+    def test_what_is_no_object_is_400(self, refused, alice, name, value):
+        refused(alice, {name: value}, 400, "validation_failed", details=f"{name}: must be an object")
+
+    def test_changes_at_the_same_time_are_all_kept(self, server, client, service_role, alice):
+        at_once(16, lambda number: server.put(f"/admin/users/{alice.id}", json={"app_metadata": {f"key{number}": number}}, headers=service_role))
+        kept = client.get(f"/admin/users/{alice.id}", headers=service_role).json["app_metadata"]
+        assert {key: value for key, value in kept.items() if key.startswith("key")} == {f"key{number}": number for number in range(16)}
+
+
+class TestRoles:
+    @pytest.mark.parametrize("role", ["admin", "editor", "authenticated", "a_1", "x" * 32])
+    def test_a_role_is_set(self, update, alice, role):
+        assert_ok(update(alice, {"role": role}), user(alice.email, id=alice.id, role=role))
+
+    @pytest.mark.parametrize("role", ["service_role", "supabase_admin", "anon", "postgres", "Admin", "", "a-b", "admin ", "admin\n", "x" * 33, "ádmin", 1, True, ["admin"]])
+    def test_not_every_word_is_one(self, refused, alice, role):
+        refused(alice, {"role": role}, 400, "validation_failed", details=A_SENTENCE)
+
+    def test_a_promotion_counts_at_once_and_says_since_when(self, update, alice, database):
+        session = alice.sign_in()
+        assert_error(session.get("/admin/users"), 403, "not_admin")
+        update(alice, {"role": "admin"})
+        assert session.get("/admin/users").status_code == 200
+        since = database.value("SELECT admin_since FROM users")
+        update(alice, {"role": "admin", "user_metadata": {"x": 1}})
+        assert database.value("SELECT admin_since FROM users") == since
+
+    def test_a_demotion_counts_at_once_and_ends_no_session(self, update, carol, database):
+        session = carol.sign_in()
+        update(carol, {"role": "authenticated"})
+        assert_error(session.get("/admin/users"), 403, "not_admin")
+        assert session.get("/user").status_code == 200
+        assert session.refreshed().claims["role"] == "authenticated"
+        assert database.value("SELECT admin_since FROM users") is None
+
+    def test_who_is_promoted_again_is_an_administrator_since_then(self, update, carol, database):
+        database.run("UPDATE users SET admin_since = '2020-01-01T00:00:00Z'")
+        update(carol, {"role": "authenticated"})
+        update(carol, {"role": "admin"})
+        assert database.value("SELECT admin_since > '2021-01-01T00:00:00Z' FROM users")
+
+
+class TestBans:
+    @pytest.mark.parametrize(
+        ("sent", "lasts"),
+        [
+            ("24h", timedelta(hours=24)),
+            ("7d", timedelta(days=7)),
+            ("1h30m", timedelta(minutes=90)),
+            ("2w", timedelta(weeks=2)),
+            ("90s", timedelta(seconds=90)),
+            ("1d1h1m1s", timedelta(days=1, hours=1, minutes=1, seconds=1)),
+            ("3600000ms", timedelta(hours=1)),
+            ("30m1h", timedelta(minutes=90)),
+            ("000001d", timedelta(days=1)),
+        ],
+    )
+    def test_they_last_as_long_as_is_said(self, update, alice, sent, lasts):
+        response = update(alice, {"ban_duration": sent})
+        assert_ok(response, user(alice.email, id=alice.id, banned_until=A_TIMESTAMP))
+        assert abs(datetime.fromisoformat(response.json["banned_until"]) - datetime.now(UTC) - lasts) < timedelta(minutes=1)
+
+    def test_one_may_be_permanent(self, update, alice):
+        assert_ok(update(alice, {"ban_duration": "permanent"}), user(alice.email, id=alice.id, banned_until=FOR_EVER))
+
+    @pytest.mark.parametrize("sent", [None, "none"])
+    def test_one_is_lifted(self, update, alice, sent):
+        update(alice, {"ban_duration": "permanent"})
+        assert_ok(update(alice, {"ban_duration": sent}), user(alice.email, id=alice.id, banned_until=None))
+        assert alice.try_to_sign_in().status_code == 200
+
+    def test_lifting_one_that_is_not_there_changes_nothing(self, update, alice):
+        session = alice.sign_in()
+        assert update(alice, {"ban_duration": None}).json["banned_until"] is None
+        assert session.get("/user").status_code == 200
+
+    def test_another_change_leaves_one_alone(self, update, alice):
+        update(alice, {"ban_duration": "permanent"})
+        assert update(alice, {"user_metadata": {"x": 1}}).json["banned_until"] == FOR_EVER
+
+    def test_a_new_one_replaces_the_old(self, update, alice):
+        update(alice, {"ban_duration": "permanent"})
+        assert update(alice, {"ban_duration": "1h"}).json["banned_until"] < "9999"
+
+    def test_a_banned_user_is_out_at_once(self, update, alice, database):
+        sessions = [alice.sign_in(), alice.sign_in()]
+        update(alice, {"ban_duration": "1h"})
+        for session in sessions:
+            assert_error(session.get("/user"), 403, "user_banned", "This user is banned")
+            assert_error(session.refresh(), 400, "user_banned")
+        assert_error(alice.try_to_sign_in(), 403, "user_banned", "This user is banned")
+        assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {"banned"}
+
+    def test_a_banned_administrator_administers_no_more(self, update, carol):
+        session = carol.sign_in()
+        update(carol, {"ban_duration": "1h"})
+        assert_error(session.get("/admin/users"), 403, "user_banned", "This user is banned")
+
+    @pytest.mark.parametrize("how", ["lifted", "over"])
+    def test_a_ban_that_is_lifted_or_over_revives_no_session(self, update, alice, database, how):
+        session = alice.sign_in()
+        update(alice, {"ban_duration": "1h"})
+        if how == "lifted":
+            update(alice, {"ban_duration": None})
+        else:
+            database.run("UPDATE users SET banned_until = now() - interval '1 second'")
+        assert_error(session.get("/user"), 401, "session_not_found")
+        assert_error(session.refresh(), 400, "refresh_token_not_found")
+        assert alice.sign_in().get("/user").status_code == 200
+
+    def test_links_that_were_sent_before_are_void(self, update, client, mailbox, alice):
+        client.post("/recover", json={"email": alice.email})
+        link = mailbox.link_for(alice.email)
+        update(alice, {"ban_duration": "1h"})
+        update(alice, {"ban_duration": None})
+        assert "access_token=" not in client.get(link).location
+
+    def test_a_link_that_is_asked_for_lets_no_banned_user_in(self, update, client, mailbox, alice, database):
+        update(alice, {"ban_duration": "1h"})
+        client.post("/recover", json={"email": alice.email})
+        for letter in mailbox.messages_to(alice.email):
+            for link in [line for line in letter.text.splitlines() if line.startswith("http")]:
+                assert "access_token=" not in client.get(link).location
+        assert database.count("sessions") == 0
+
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            "",
+            "0s",
+            "0h0m",
+            "-1h",
+            "+1h",
+            "1",
+            "h",
+            "1y",
+            "1H",
+            "1 h",
+            " 1h",
+            "1h ",
+            "1h\n",
+            "1.5h",
+            "1e3s",
+            "1h,30m",
+            "٢h",
+            "１h",
+            "Permanent",
+            "forever",
+            "null",
+            "1001y",
+            "999999999999w",
+            "9999999999999h",
+            "999999999999h" * 100,
+            "1h; DROP TABLE users",
+            "infinity",
+            24,
+            -1,
+            0,
+            1.5,
+            True,
+            False,
+            ["24h"],
+            {"hours": 24},
+        ],
+        ids=lambda sent: repr(sent)[:30],
+    )
+    def test_what_is_no_duration_is_400(self, refused, alice, sent):
+        refused(alice, {"ban_duration": sent, "role": "editor"}, 400, "validation_failed", details=A_SENTENCE)
+
+    def test_a_log_in_that_is_under_way_leaves_no_session(self, app, update, service_role, alice, database):
+        with database.locked("users", alice.id) as lock:
+            log_in = lock.start(lambda: alice.try_to_sign_in(client=app.test_client()))
+            ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
+        assert ban.result().status_code == 200
+        assert log_in.result().status_code == 200
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+    def test_a_log_in_that_comes_after_it_fails(self, app, service_role, alice, database):
+        with database.locked("users", alice.id) as lock:
+            ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
+            log_in = lock.start(lambda: alice.try_to_sign_in(client=app.test_client()))
+        assert ban.result().status_code == 200
+        assert log_in.result().status_code in (401, 403)
+        assert database.count("sessions") == 0
+
+    def test_a_refresh_that_comes_after_it_fails(self, app, service_role, alice, database):
+        session = alice.sign_in()
+        with database.locked("sessions", session.id) as lock:
+            ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
+            refresh = lock.start(session.on(app.test_client()).refresh)
+        assert ban.result().status_code == 200
+        assert refresh.result().status_code == 400
+
+
+class TestWhoMay:
+    BODY = {"user_metadata": {"x": 1}, "role": "admin"}
+
+    def test_the_service_role_key_as_apikey(self, client, alice):
+        assert client.put(f"/admin/users/{alice.id}", json=self.BODY, headers={"apikey": SERVICE_ROLE_KEY}).status_code == 200
+
+    def test_a_new_and_an_old_key_while_it_is_changed(self, make_app, alice):
+        client = make_app(AUTH_SERVICE_ROLE_KEY=f"{'n' * 32},{'o' * 32}").test_client()
+        for key, status in (("n" * 32, 200), ("o" * 32, 200), ("x" * 32, 401), (f"{'n' * 32},{'o' * 32}", 400), (SERVICE_ROLE_KEY, 401)):
+            assert client.put(f"/admin/users/{alice.id}", json=self.BODY, headers={"Authorization": f"Bearer {key}"}).status_code == status
+
+    @pytest.mark.parametrize("who", ["administrator", "user", "themselves"])
+    def test_nobody_with_an_access_token(self, alice, carol, mallory, database, who):
+        session = (carol if who == "administrator" else mallory).sign_in()
+        target = mallory if who == "themselves" else alice
+        before = database.everything()
+        for id in (target.id, str(uuid.UUID(int=0)), "nonsense"):
+            assert_error(session.put(f"/admin/users/{id}", json=self.BODY), 403, "insufficient_permissions", "Only the service role key may do this")
+        assert database.everything() == before
+
+    def test_nobody_without_a_credential(self, client, alice, database):
+        before = database.everything()
+        for id in (alice.id, str(uuid.UUID(int=0)), "nonsense"):
+            assert_error(client.put(f"/admin/users/{id}", json=self.BODY), 401, "no_authorization", details=A_SENTENCE)
+        assert database.everything() == before
+
+    def test_a_body_is_not_looked_at_before_the_credential(self, client, alice):
+        response = client.put(f"/admin/users/{alice.id}", data="{", content_type="application/json")
+        assert_error(response, 401, "no_authorization", details=A_SENTENCE)

@@ -1,0 +1,344 @@
+"""The outbox: each message is sent once, in time, or never; and nothing that it carried is left behind."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from auth.delivery.senders import Refused, TryLater
+from auth.delivery.worker import FIRST_PAUSE, GIVE_UP, LEASE, LONGEST_PAUSE, RETENTION, Deliverer
+from tests.outbox import CODE, TOKEN, Outbox, Recorder
+from tests.smtp_server import BadMailServer, MailServer, sender
+
+DAY = 86_400
+
+
+@pytest.fixture
+def outbox(database, parts):
+    return Outbox(database, parts)
+
+
+@pytest.fixture
+def mail():
+    return Recorder()
+
+
+@pytest.fixture
+def sms():
+    return Recorder()
+
+
+@pytest.fixture
+def make_deliverer(parts):
+    def make(**senders):
+        return Deliverer(parts.settings, parts.db, parts.sealer, senders)
+
+    return make
+
+
+@pytest.fixture
+def deliverer(make_deliverer, mail, sms):
+    return make_deliverer(email=mail, sms=sms)
+
+
+class TestSending:
+    def test_what_is_due_is_sent_once(self, outbox, deliverer, mail):
+        id = outbox.write()
+        assert [deliverer.deliver_due(), deliverer.deliver_due()] == [1, 0]
+        ((recipient, message),) = mail.sent
+        assert recipient == "alice@example.com"
+        assert (message.id, message.kind, message.code) == (id, "magiclink", CODE)
+        assert TOKEN in message.link
+
+    def test_the_row_tells_what_became_of_it(self, outbox, deliverer):
+        id = outbox.write()
+        deliverer.deliver_due()
+        row = outbox.row(id)
+        assert (row.outcome, row.attempts, row.response, row.last_error) == ("sent", 1, "250 taken", None)
+        assert row.finished_at is not None
+
+    def test_what_is_due_later_waits(self, outbox, deliverer, mail, database):
+        outbox.write()
+        database.run("UPDATE outbox SET next_attempt_at = now() + interval '1 second'")
+        assert deliverer.deliver_due() == 0
+        outbox.let_time_pass(1)
+        assert deliverer.deliver_due() == 1
+
+    def test_the_oldest_is_sent_first(self, outbox, deliverer, mail):
+        for name in ("first", "second", "third"):
+            outbox.write(recipient=f"{name}@example.com")
+        deliverer.deliver_due()
+        assert mail.recipients == ["first@example.com", "second@example.com", "third@example.com"]
+
+    def test_each_channel_has_its_sender(self, outbox, deliverer, mail, sms):
+        outbox.write()
+        outbox.sms()
+        deliverer.deliver_due()
+        assert (mail.recipients, sms.recipients) == (["alice@example.com"], ["+4915112345678"])
+
+    def test_a_channel_without_a_sender_waits(self, outbox, make_deliverer, mail):
+        id = outbox.sms()
+        assert make_deliverer(email=mail).deliver_due() == 0
+        assert outbox.outcome(id) is None
+
+    def test_a_message_of_kind_none_is_never_taken(self, client, database, deliverer):
+        client.post("/magiclink", json={"email": "nobody@example.com", "create_user": False})
+        assert database.one("SELECT kind, channel, outcome FROM outbox") == ("none", None, "none")
+        assert deliverer.deliver_due() == 0
+
+    def test_a_message_that_nobody_could_send_can_not_be_written(self, database):
+        with pytest.raises(Exception, match="outbox_sendable_check"):
+            database.run("INSERT INTO outbox (id, kind, recipient) VALUES (gen_random_uuid(), 'signup', 'alice@example.com')")
+
+
+class TestTryingAgain:
+    def test_a_failure_puts_it_off_for_longer_each_time(self, outbox, deliverer, mail):
+        id = outbox.write(lifetime=None)
+        mail.fails = TryLater("greylisted")
+        for attempt in range(1, 10):
+            assert deliverer.deliver_due() == 1
+            longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))
+            assert longest / 2 - 1 <= outbox.waits_for(id) <= longest
+            assert (outbox.row(id).attempts, outbox.row(id).last_error) == (attempt, "greylisted")
+            assert deliverer.deliver_due() == 0
+            outbox.let_time_pass(int(LONGEST_PAUSE))
+        mail.fails = None
+        deliverer.deliver_due()
+        assert (outbox.outcome(id), mail.recipients) == ("sent", ["alice@example.com"])
+
+    def test_pauses_differ(self, outbox, deliverer, mail):
+        ids = [outbox.write(recipient=f"user{number}@example.com") for number in range(20)]
+        mail.fails = TryLater("closed")
+        deliverer.deliver_due()
+        assert len({round(outbox.waits_for(id), 2) for id in ids}) > 10
+
+    def test_a_server_may_ask_for_a_longer_pause_and_not_for_a_shorter_one(self, outbox, deliverer, sms):
+        for asked, expected in ((60, (59, 60)), (0, (FIRST_PAUSE / 2 - 1, FIRST_PAUSE))):
+            id = outbox.sms()
+            sms.fails = TryLater("busy", seconds=asked)
+            deliverer.deliver_due()
+            assert expected[0] <= outbox.waits_for(id) <= expected[1]
+
+    def test_one_that_fails_does_not_stop_the_others(self, outbox, deliverer, mail):
+        def fail_once():
+            mail.fails = TryLater("no") if mail.fails is None and not mail.sent else None
+
+        mail.meanwhile = fail_once
+        outbox.write(recipient="first@example.com")
+        outbox.write(recipient="second@example.com")
+        deliverer.deliver_due()
+        assert mail.recipients == ["second@example.com"]
+
+    def test_a_refusal_is_final(self, outbox, deliverer, mail):
+        id = outbox.write()
+        mail.fails = Refused("RCPT TO 550 no such user")
+        deliverer.deliver_due()
+        row = outbox.row(id)
+        assert (row.outcome, row.last_error, row.secret) == ("failed", "RCPT TO 550 no such user", None)
+
+    def test_a_message_that_can_not_be_rendered_is_tried_again(self, outbox, deliverer, mail):
+        id = outbox.write("no_such_kind")
+        deliverer.deliver_due()
+        assert outbox.outcome(id) is None
+        assert "no_such_kind" in outbox.row(id).last_error
+
+
+class TestTheEnd:
+    def test_what_a_message_carries_expires_and_then_it_is_not_sent(self, outbox, deliverer, mail):
+        id = outbox.write(lifetime=3600)
+        mail.fails = TryLater("closed")
+        deliverer.deliver_due()
+        mail.fails = None
+        outbox.let_time_pass(3600)
+        deliverer.deliver_due()
+        row = outbox.row(id)
+        assert (row.outcome, row.secret, row.last_error) == ("expired", None, "closed")
+        assert mail.sent == []
+
+    def test_it_is_tried_until_then(self, outbox, deliverer, mail):
+        id = outbox.write(lifetime=3600)
+        mail.fails = TryLater("closed")
+        deliverer.deliver_due()
+        outbox.let_time_pass(3590)
+        deliverer.deliver_due()
+        assert outbox.row(id).attempts == 2
+        # Never put off beyond its end: then its secret is erased.
+        assert outbox.waits_for(id) <= 10
+
+    def test_a_notice_is_given_up_after_three_days(self, outbox, deliverer, mail):
+        id = outbox.write("password_changed", token=None, code=None, lifetime=None)
+        mail.fails = TryLater("closed")
+        outbox.let_time_pass(GIVE_UP - 60)
+        deliverer.deliver_due()
+        assert outbox.outcome(id) is None
+        outbox.let_time_pass(400)
+        deliverer.deliver_due()
+        assert (outbox.outcome(id), outbox.row(id).last_error) == ("failed", "closed")
+        assert GIVE_UP == 3 * DAY
+
+    @pytest.mark.parametrize(
+        "end", ["DELETE FROM one_time_tokens", "UPDATE one_time_tokens SET spent_at = now()", "DELETE FROM users"], ids=["voided", "spent", "user deleted"]
+    )
+    def test_what_is_void_is_not_sent(self, client, database, deliverer, mail, end):
+        client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
+        database.run(end)
+        deliverer.deliver_due()
+        assert mail.sent == []
+        assert database.one("SELECT outcome, secret FROM outbox WHERE kind = 'signup'") == ("void", None)
+
+    def test_neither_between_two_tries(self, client, database, outbox, deliverer, mail):
+        client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
+        mail.fails = TryLater("closed")
+        deliverer.deliver_due()
+        mail.fails = None
+        database.run("DELETE FROM one_time_tokens")
+        outbox.let_time_pass(300)
+        deliverer.deliver_due()
+        assert mail.sent == []
+        assert set(outbox.outcomes().values()) == {"void"}
+
+    def test_an_sms_to_a_country_that_is_no_longer_allowed_is_not_sent(self, make_app, database, sms):
+        parts = make_app(AUTH_SMS_COUNTRIES="+1,+49").extensions["latchkey"]
+        outbox = Outbox(database, parts)
+        allowed, refused = outbox.sms(), outbox.sms(recipient="+882123456789")
+        Deliverer(parts.settings, parts.db, parts.sealer, {"sms": sms}).deliver_due()
+        assert sms.recipients == ["+4915112345678"]
+        assert outbox.outcomes() == {allowed: "sent", refused: "failed"}
+
+
+class TestSecrets:
+    @pytest.mark.parametrize(
+        ("fails", "seconds", "outcome"), [(None, 0, "sent"), (Refused("no"), 0, "failed"), (TryLater("no"), 4000, "expired")], ids=["sent", "failed", "expired"]
+    )
+    def test_they_are_erased_whatever_becomes_of_a_message(self, outbox, deliverer, mail, database, fails, seconds, outcome):
+        id = outbox.write()
+        assert outbox.row(id).secret is not None
+        mail.fails = fails
+        outbox.let_time_pass(seconds)
+        deliverer.deliver_due()
+        row = outbox.row(id)
+        assert (row.outcome, row.secret) == (outcome, None)
+        everything = str(database.everything())
+        assert TOKEN not in everything
+        assert CODE not in everything
+
+    def test_they_wait_encrypted(self, outbox, database):
+        id = outbox.write()
+        assert TOKEN.encode() not in bytes(outbox.row(id).secret)
+        assert TOKEN not in str(database.everything())
+
+    def test_one_of_another_row_opens_nothing(self, outbox, deliverer, mail, database):
+        mine, other = outbox.write(recipient="mallory@example.com"), outbox.write()
+        database.run("UPDATE outbox SET secret = (SELECT secret FROM outbox WHERE id = %(other)s) WHERE id = %(mine)s", mine=mine, other=other)
+        deliverer.deliver_due()
+        assert mail.recipients == ["alice@example.com"]
+        assert (outbox.outcome(mine), outbox.row(mine).secret) == ("failed", None)
+
+    def test_they_are_erased_even_where_nobody_can_send(self, outbox, make_deliverer, database):
+        id = outbox.write()
+        outbox.let_time_pass(4000)
+        idle = make_deliverer()
+        idle.begin()
+        idle.stop()
+        assert (outbox.outcome(id), outbox.row(id).secret) == ("expired", None)
+
+
+class TestHousekeeping:
+    def test_what_was_done_with_long_ago_is_forgotten(self, outbox, deliverer, database, make_deliverer):
+        old, recent = outbox.write(), outbox.write()
+        waiting = outbox.sms(lifetime=None)
+        deliverer_of_mail = deliverer
+        database.run("UPDATE outbox SET next_attempt_at = now() + interval '1 year' WHERE id = %(id)s", id=waiting)
+        deliverer_of_mail.deliver_due()
+        database.run("UPDATE outbox SET finished_at = now() - %(age)s::interval WHERE id = %(id)s", age=f"{RETENTION + 60} seconds", id=old)
+        keeper = make_deliverer()
+        keeper.begin()
+        keeper.stop()
+        assert outbox.outcomes() == {recent: "sent", waiting: None}
+
+
+class TestLeases:
+    def test_a_message_in_flight_is_nobody_elses(self, outbox, deliverer, make_deliverer, mail):
+        id = outbox.write()
+        other = Recorder()
+        mail.meanwhile = lambda: make_deliverer(email=other).deliver_due()
+        deliverer.deliver_due()
+        assert (mail.recipients, other.sent) == (["alice@example.com"], [])
+        assert outbox.row(id).attempts == 1
+
+    def test_one_whose_sender_died_is_sent_by_another(self, outbox, deliverer, make_deliverer, mail, database):
+        class Death(BaseException):
+            pass
+
+        id = outbox.write()
+        mail.fails = Death()
+        with pytest.raises(Death):
+            deliverer.deliver_due()
+        other = Recorder()
+        outbox.let_time_pass(LEASE - 2)
+        make_deliverer(email=other).deliver_due()
+        assert other.sent == []
+        outbox.let_time_pass(2)
+        make_deliverer(email=other).deliver_due()
+        assert (other.recipients, outbox.outcome(id)) == (["alice@example.com"], "sent")
+
+    def test_a_sender_that_outlived_its_lease_puts_nothing_off(self, outbox, deliverer, make_deliverer, mail):
+        id = outbox.write()
+        other = Recorder()
+
+        def lose_the_lease():
+            outbox.let_time_pass(LEASE)
+            make_deliverer(email=other).deliver_due()
+
+        mail.meanwhile = lose_the_lease
+        mail.fails = TryLater("too slow")
+        deliverer.deliver_due()
+        assert (outbox.outcome(id), outbox.row(id).response) == ("sent", "250 taken")
+
+    def test_two_deliverers_never_send_one_message_twice(self, outbox, make_deliverer):
+        ids = [outbox.write(recipient=f"user{number}@example.com") for number in range(100)]
+        both = Recorder()
+        start = threading.Barrier(8)
+
+        def deliver(_):
+            deliverer = make_deliverer(email=both)
+            start.wait()
+            return deliverer.deliver_due()
+
+        with ThreadPoolExecutor(8) as threads:
+            taken = list(threads.map(deliver, range(8)))
+        assert sorted(both.recipients) == sorted({f"user{number}@example.com" for number in range(100)})
+        assert sum(taken) == 100
+        assert set(outbox.outcomes()) == set(ids)
+        assert set(outbox.outcomes().values()) == {"sent"}
+
+
+class TestByRealServers:
+    """What a request wrote arrives by SMTP, whatever the mail server was like at first."""
+
+    @pytest.mark.parametrize("behaviour", ["close", "hang", "drip"])
+    @pytest.mark.parametrize("stage", ["GREETING", "RCPT", "DATA"])
+    def test_a_mail_arrives_when_the_server_is_back(self, client, database, outbox, make_deliverer, stage, behaviour):
+        with BadMailServer(stage, behaviour) as server:
+            smtp = sender(server.url, reply_timeout=0.2, message_timeout=0.5)
+            client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
+            make_deliverer(email=smtp).deliver_due()
+            assert list(outbox.outcomes().values()) == [None]
+            server.recover()
+            outbox.let_time_pass(10)
+            make_deliverer(email=smtp).deliver_due()
+            smtp.close()
+            assert list(outbox.outcomes().values()) == ["sent"]
+            assert server.taken == ["dave@example.com"]
+
+    def test_its_link_works(self, client, make_deliverer):
+        client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
+        with MailServer() as server:
+            smtp = sender(server.url())
+            make_deliverer(email=smtp).deliver_due()
+            smtp.close()
+            text = server.mails[0].get_body(("plain",)).get_content()
+        (link,) = [line for line in text.splitlines() if line.startswith("http")]
+        response = client.get(link)
+        assert response.status_code == 303
+        assert "access_token=" in response.location

@@ -1,0 +1,207 @@
+"""Processes that deliver: the service itself, and `flask deliver`. One that is killed loses nothing."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from auth.delivery.worker import LEASE
+from tests.cast import PASSWORD
+from tests.outbox import Outbox
+from tests.processes import CHECKOUT, Service, free_port, wait_until
+from tests.smtp_server import BadMailServer, Certificate, MailServer
+
+DAVE = {"email": "dave@example.com", "password": PASSWORD}
+
+
+@pytest.fixture
+def outbox(database, parts):
+    return Outbox(database, parts)
+
+
+class Command:
+    """A command of `flask`, running in a process of its own inside the context."""
+
+    def __init__(self, environment: dict[str, str], *arguments: str, **changes: str) -> None:
+        self._output = Path(environment["AUTH_STATE_DIR"]).parent / f"output of {id(self)}"
+        everything = {"PATH": os.environ["PATH"], "HOME": "/", **environment, **changes}
+        with self._output.open("wb") as output:
+            command = [sys.executable, "-m", "flask", *arguments]
+            self.process = subprocess.Popen(command, cwd=CHECKOUT, env=everything, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        # Shown where the test has failed.
+        print(self.text())
+
+    def text(self) -> str:
+        return self._output.read_text()
+
+
+@pytest.fixture
+def flask(environment):
+    return lambda *arguments, **changes: Command(environment, *arguments, **changes)
+
+
+class TestFlaskDeliver:
+    def test_it_delivers_until_it_is_told_to_stop(self, outbox, flask):
+        id = outbox.write()
+        with MailServer() as server, flask("deliver", AUTH_SMTP_URL=server.url()) as command:
+            wait_until(lambda: outbox.outcome(id) == "sent")
+            later = outbox.write()
+            wait_until(lambda: outbox.outcome(later) == "sent")
+            command.process.send_signal(signal.SIGTERM)
+            assert command.process.wait(10) == 0
+            assert command.text().splitlines()[-1] == "Stopped."
+            assert len(server.mails) == 2
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_it_finishes_what_is_in_flight(self, outbox, flask, number):
+        id = outbox.write()
+        with BadMailServer("END", "wait") as server, flask("deliver", AUTH_SMTP_URL=server.url) as command:
+            assert server.reached.wait(10)
+            another = outbox.write()
+            command.process.send_signal(number)
+            # It waits for the server now: the message is in flight, and the signal taken.
+            with pytest.raises(subprocess.TimeoutExpired):
+                command.process.wait(0.5)
+            server.released.set()
+            assert command.process.wait(10) == 0
+            assert outbox.outcome(id) == "sent"
+            assert outbox.outcome(another) is None or len(server.taken) == 2
+
+    def test_killed_it_loses_nothing(self, outbox, flask):
+        in_flight, waiting = outbox.write(), outbox.sms()
+        with BadMailServer("RCPT", "hang") as server, flask("deliver", AUTH_SMTP_URL=server.url, AUTH_SMS_PROVIDER="console") as command:
+            assert server.reached.wait(10)
+            wait_until(lambda: outbox.outcome(waiting) == "sent")
+            command.process.kill()
+            command.process.wait()
+        row = outbox.row(in_flight)
+        assert (row.outcome, row.attempts) == (None, 1)
+        assert row.secret is not None
+        outbox.let_time_pass(LEASE)
+        with MailServer() as good, flask("deliver", AUTH_SMTP_URL=good.url()):
+            wait_until(lambda: outbox.outcome(in_flight) == "sent")
+            assert [mail["To"] for mail in good.mails] == ["alice@example.com"]
+
+    def test_it_needs_no_leave_of_the_web_processes(self, outbox, flask, parts):
+        assert parts.settings.deliver is False
+        id = outbox.write()
+        with flask("deliver", AUTH_SMTP_URL="console", AUTH_DELIVER="false") as command:
+            wait_until(lambda: outbox.outcome(id) == "sent")
+            assert "To: alice@example.com" in command.text()
+
+    def test_it_says_what_it_can_not_send(self, flask):
+        with flask("deliver", AUTH_BASE_URL="https://auth.example.com") as command:
+            wait_until(lambda: "Delivering." in command.text())
+            assert command.text().splitlines()[:2] == [
+                "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire.",
+                "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire.",
+            ]
+
+
+class TestFlaskMailTest:
+    @pytest.fixture
+    def mail_test(self, make_app):
+        def run(address: str, **changes: str) -> tuple[int, str]:
+            result = make_app(**changes).test_cli_runner().invoke(args=["mail-test", address])
+            return result.exit_code, result.output
+
+        return run
+
+    def test_it_says_what_the_server_said(self, mail_test, database):
+        with MailServer() as server:
+            assert mail_test("Alice@Example.com", AUTH_SMTP_URL=server.url()) == (0, "Sent to alice@example.com: 250 2.0.0 Ok: queued as 1\n")
+            assert server.subjects == ["Test mail from http://localhost:8000"]
+        assert database.count("outbox") == 0
+
+    def test_it_fails_when_the_mail_is_refused(self, mail_test):
+        with MailServer() as server:
+            server.replies["RCPT"] = "550 5.1.1 No such user"
+            assert mail_test("alice@example.com", AUTH_SMTP_URL=server.url()) == (
+                1,
+                "Error: Not sent to alice@example.com: RCPT TO 550 5.1.1 No such user\n",
+            )
+
+    def test_it_fails_where_nobody_answers_and_prints_no_password(self, mail_test):
+        assert mail_test("alice@example.com", AUTH_SMTP_URL=f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}") == (
+            1,
+            "Error: Not sent to alice@example.com: can't connect to the mail server: connection refused\n",
+        )
+
+    def test_it_fails_without_a_mail_server(self, mail_test):
+        assert mail_test("alice@example.com", AUTH_BASE_URL="https://auth.example.com") == (
+            1,
+            "Error: AUTH_SMTP_URL is not set: there is no mail server to send by.\n",
+        )
+
+    def test_it_refuses_what_is_no_address(self, mail_test):
+        status, output = mail_test("alice")
+        assert status == 2
+        assert "must be an email address" in output
+
+    @pytest.mark.parametrize(("trusts", "status"), [(False, 1), (True, 0)])
+    def test_a_process_goes_by_the_certificates_of_ssl_cert_file(self, flask, tmp_path, trusts, status):
+        certificate = Certificate(tmp_path)
+        with MailServer(tls=certificate) as server:
+            trusted = str(certificate.path) if trusts else ""
+            with flask("mail-test", "alice@example.com", AUTH_SMTP_URL=server.url("smtps"), SSL_CERT_FILE=trusted) as command:
+                assert command.process.wait(20) == status
+
+
+class TestTheService:
+    """gunicorn with its own delivery threads."""
+
+    @pytest.fixture
+    def service(self, environment, tmp_path, database):
+        def start(**changes: str) -> Service:
+            settings = {"DATABASE_URL": environment["DATABASE_URL"], "AUTH_BCRYPT_COST": "4", "AUTH_RATE_LIMITS_ENABLED": "false", "AUTH_LOG_FORMAT": "json"}
+            return Service(tmp_path / "var", **settings, **changes)
+
+        return start
+
+    @pytest.mark.parametrize(("stage", "behaviour"), [("GREETING", "close"), ("GREETING", "hang"), ("END", "drip")])
+    def test_a_broken_mail_server_slows_no_request_and_the_mail_arrives_when_it_is_back(self, service, outbox, stage, behaviour):
+        with BadMailServer(stage, behaviour) as server, service(AUTH_SMTP_URL=server.url) as running:
+            for number in range(20):
+                began = time.monotonic()
+                answer = httpx.post(f"http://127.0.0.1:{running.port}/signup", json=DAVE | {"email": f"user{number}@example.com"})
+                assert answer.status_code == 201
+                assert time.monotonic() - began < 1
+            assert server.reached.wait(10)
+            server.recover()
+            wait_until(lambda: outbox.end_pauses() or set(outbox.outcomes().values()) == {"sent"}, 20)
+            assert set(server.taken) == {f"user{number}@example.com" for number in range(20)}
+
+    def test_it_stops_in_time_though_a_message_hangs(self, service):
+        with BadMailServer("GREETING", "hang") as server, service(AUTH_SMTP_URL=server.url) as running:
+            httpx.post(f"http://127.0.0.1:{running.port}/signup", json=DAVE)
+            assert server.reached.wait(10)
+            began = time.monotonic()
+            running.process.send_signal(signal.SIGTERM)
+            assert running.process.wait(15) == 0
+            assert time.monotonic() - began < 9
+
+    def test_it_says_at_the_start_what_it_can_not_send(self, service):
+        with service(AUTH_BASE_URL="https://auth.example.com") as running:
+            assert running.text().count("AUTH_SMTP_URL is not set") == 1
+            assert running.text().count("AUTH_SMS_PROVIDER is not set") == 1
+
+    def test_the_commands_of_flask_deliver_nothing_by_the_way(self, outbox, flask):
+        id = outbox.write()
+        with flask("mail-test", "alice@example.com", AUTH_SMTP_URL="console", AUTH_DELIVER="true") as command:
+            assert command.process.wait(20) == 0
+        assert outbox.row(id).attempts == 0
+        assert len(re.findall("^To: ", command.text(), re.MULTILINE)) == 1

@@ -1,0 +1,413 @@
+"""A change of email: pending by PUT /user until the new address is proved; and the link by which the old address undoes it."""
+
+import pytest
+
+from tests.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.cast import PASSWORD, session_of, sign_in
+from tests.links import (
+    BROWSER,
+    CHALLENGE,
+    EXPIRED,
+    PHONE,
+    VERIFIER,
+    assert_dead,
+    assert_signed_in,
+    follow,
+    fragment,
+    hand_in,
+    later,
+    path,
+    press,
+    query,
+    type_in,
+)
+
+NEW = "new@example.com"
+TAKEN = EXPIRED | {"error_code": "email_exists", "error_description": "A user with this email address has already been registered"}
+RESTORED = {"message": "The email address is restored; sign in again with a new password", "type": "email_restore"}
+DAY = 86_400
+
+
+@pytest.fixture
+def session(alice):
+    return alice.sign_in()
+
+
+def ask(session, email):
+    response = session.put("/user", json={"email": email})
+    assert (response.status_code, response.json["new_email"]) == (200, email)
+    return response
+
+
+def change(client, session, outbox, email):
+    """Change a session's email, and return the old address's link to undo it."""
+    old = session.get("/user").json["email"]
+    ask(session, email)
+    assert fragment(follow(client, "email_change", outbox.last(email, "email_change").token))["type"] == "email_change"
+    return outbox.last(old, "email_changed").token
+
+
+def changed(alice, email=NEW, **others):
+    """Return Alice's user object with another email."""
+    expected = user(email, id=alice.id, last_sign_in_at=A_TIMESTAMP, identities=[identity("email", email, last_sign_in_at=A_TIMESTAMP)])
+    return expected | others
+
+
+class TestAsking:
+    def test_it_is_pending(self, session, alice):
+        before = session.get("/user").json
+        expected = before | {"new_email": NEW, "email_change_sent_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP}
+        assert_ok(session.put("/user", json={"email": "New@Example.COM"}), expected)
+        assert_ok(session.get("/user"), expected)
+
+    def test_the_new_address_is_sent_a_link_and_a_code_and_nobody_else_anything(self, session, outbox):
+        ask(session, NEW)
+        (message,) = outbox.sent()
+        assert (message.kind, message.channel, message.to, message.lifetime) == ("email_change", "email", NEW, 3600)
+        assert (len(message.token), len(message.code)) == (43, 6)
+
+    def test_the_old_address_stays_the_users_until_then(self, client, session, alice):
+        ask(session, NEW)
+        assert alice.try_to_sign_in().status_code == 200
+        assert_error(sign_in(client, NEW), 401, "invalid_credentials")
+
+    def test_it_claims_nothing(self, client, session, outbox):
+        ask(session, NEW)
+        assert client.post("/signup", json={"email": NEW, "password": PASSWORD}).status_code == 201
+        assert fragment(follow(client, "signup", outbox.last(NEW, "signup").token))["type"] == "signup"
+
+    def test_an_address_that_is_taken_is_409(self, session, bob, outbox):
+        assert_error(session.put("/user", json={"email": bob.email.upper(), "data": {"x": 1}, "password": "Another-Horse-1"}), 409, "email_exists")
+        assert session.get("/user").json["new_email"] is None
+        assert session.get("/user").json["user_metadata"] == {}
+        assert outbox.sent() == []
+
+    @pytest.mark.parametrize("spelling", ["alice@example.com", "ALICE@example.com"])
+    def test_the_same_address_is_no_change(self, session, outbox, spelling):
+        assert session.put("/user", json={"email": spelling}).json["new_email"] is None
+        assert outbox.sent() == []
+
+    def test_a_second_change_takes_the_place_of_the_first(self, client, session, outbox):
+        ask(session, "first@example.com")
+        ask(session, NEW)
+        first, second = outbox.sent()
+        assert_dead(client, "email_change", first.token)
+        assert_error(type_in(client, "email_change", "first@example.com", first.code), 403, "otp_expired")
+        assert session.get("/user").json["email"] == "alice@example.com"
+        assert fragment(follow(client, "email_change", second.token))["type"] == "email_change"
+
+
+class TestTheLink:
+    def test_opened_it_makes_the_address_the_users_and_signs_nobody_in(self, client, session, alice, outbox, database):
+        ask(session, NEW)
+        response = follow(client, "email_change", outbox.last().token)
+        assert fragment(response) == {"message": "The new email address is confirmed", "type": "email_change"}
+        assert_ok(session.get("/user"), changed(alice))
+        assert database.count("sessions") == 1
+
+    def test_neither_does_the_button_of_the_page_sign_anybody_in(self, client, session, alice, outbox, database):
+        ask(session, NEW)
+        assert fragment(press(client, "email_change", outbox.last().token))["type"] == "email_change"
+        assert_ok(session.get("/user"), changed(alice))
+        assert database.count("sessions") == 1
+
+    def test_the_page_says_whose_account_takes_the_address(self, client, session, outbox):
+        """Mallory may have asked for it: whoever opens her link must see that it is not their own account."""
+        ask(session, NEW)
+        text = client.get(path("email_change", outbox.last().token), headers=BROWSER).text
+        assert "alice@example.com" in text
+        assert NEW in text
+
+    def test_a_challenge_brings_no_authorization_code(self, client, session, outbox, database):
+        body = {"email": NEW, "code_challenge": CHALLENGE, "code_challenge_method": "s256"}
+        assert session.put("/user", json=body).status_code == 200
+        assert fragment(follow(client, "email_change", outbox.last().token))["type"] == "email_change"
+        assert database.count("authorization_codes") == 0
+
+    @pytest.mark.parametrize("by", ["link", "code"])
+    def test_handed_in_it_signs_in(self, client, session, alice, outbox, by):
+        ask(session, NEW)
+        message = outbox.last()
+        response = hand_in(client, "email_change", message.token) if by == "link" else type_in(client, "email_change", NEW, message.code)
+        assert_signed_in(client, response, changed(alice))
+
+    def test_it_ends_all_sessions_but_the_one_that_asked(self, client, session, alice, outbox):
+        other = alice.sign_in()
+        ask(session, NEW)
+        follow(client, "email_change", outbox.last().token)
+        assert_error(other.get("/user"), 401, "session_not_found")
+        assert_error(other.refresh(), 400, "refresh_token_not_found")
+        assert session.get("/user").status_code == 200
+
+    def test_it_ends_other_links_and_codes(self, client, session, alice, outbox):
+        for request in ("/magiclink", "/recover"):
+            client.post(request, json={"email": alice.email})
+        magiclink, recovery = outbox.sent()
+        ask(session, NEW)
+        follow(client, "email_change", outbox.last().token)
+        assert_dead(client, "magiclink", magiclink.token)
+        assert_dead(client, "recovery", recovery.token)
+        assert_error(type_in(client, "magiclink", alice.email, magiclink.code), 403, "otp_expired")
+
+    def test_the_password_stays_and_signs_in_by_the_new_address_alone(self, client, session, alice, outbox):
+        change(client, session, outbox, NEW)
+        assert sign_in(client, NEW).status_code == 200
+        assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
+        client.post("/magiclink", json={"email": alice.email, "create_user": False})
+        assert outbox.sent(alice.email, "magiclink") == []
+
+    def test_the_old_address_is_told_and_can_undo_it_for_seven_days(self, client, session, alice, outbox):
+        change(client, session, outbox, NEW)
+        notice = outbox.last(alice.email)
+        assert (notice.kind, notice.channel, notice.code, notice.lifetime) == ("email_changed", "email", None, 7 * DAY)
+        assert (len(notice.token), notice.variables["new_email"]) == (43, NEW)
+        assert outbox.kinds() == [("email_change", NEW), ("email_changed", alice.email)]
+
+    def test_it_does_not_serve_another_session_after_the_one_that_asked_has_ended(self, client, session, alice, outbox):
+        ask(session, NEW)
+        session.post("/logout")
+        other = alice.sign_in()
+        follow(client, "email_change", outbox.last().token)
+        assert_error(other.get("/user"), 401, "session_not_found")
+        assert_error(session.get("/user"), 401, "session_not_found")
+
+    @pytest.mark.parametrize("taker", ["signup", "admin"])
+    def test_an_address_that_somebody_has_taken_meanwhile(self, client, session, service_role, outbox, database, taker):
+        ask(session, NEW)
+        message = outbox.last()
+        if taker == "signup":
+            client.post("/signup", json={"email": NEW, "password": PASSWORD})
+        else:
+            client.post("/admin/users", json={"email": NEW, "email_confirm": True}, headers=service_role)
+        before = database.everything("users", "identities", "sessions", "one_time_tokens", "outbox")
+        assert fragment(follow(client, "email_change", message.token)) == TAKEN
+        assert fragment(press(client, "email_change", message.token)) == TAKEN
+        assert_error(hand_in(client, "email_change", message.token), 409, "email_exists")
+        assert_error(type_in(client, "email_change", NEW, message.code), 409, "email_exists")
+        assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
+
+    def test_of_two_users_who_wait_for_one_address_the_first_to_prove_it_has_it(self, client, alice, bob, outbox, database):
+        ask(alice.sign_in(), NEW)
+        alices = outbox.last().token
+        ask(bob.sign_in(), NEW)
+        assert hand_in(client, "email_change", outbox.last().token).json["user"]["id"] == bob.id
+        assert fragment(follow(client, "email_change", alices)) == TAKEN
+        assert database.all("SELECT id::text FROM users WHERE email = %(email)s", email=NEW) == [(bob.id,)]
+
+    def test_the_session_that_it_makes_counts_like_any_other(self, make_app, alice, outbox, database):
+        client = make_app(AUTH_SESSIONS_PER_USER="1").test_client()
+        session = alice.sign_in(client=client)
+        ask(session, NEW)
+        latest = session_of(client, hand_in(client, "email_change", outbox.last().token))
+        assert latest.get("/user").status_code == 200
+        assert database.count("sessions", "ended_at IS NULL") == 1
+
+    def test_an_administrators_change_ends_the_pending_one(self, client, session, service_role, alice, outbox):
+        ask(session, NEW)
+        token = outbox.last().token
+        client.put(f"/admin/users/{alice.id}", json={"email": "admin-says@example.com", "email_confirm": True}, headers=service_role)
+        assert_dead(client, "email_change", token)
+        got = client.get(f"/admin/users/{alice.id}", headers=service_role).json
+        assert (got["email"], got["new_email"]) == ("admin-says@example.com", None)
+
+
+class TestUndoing:
+    """Mallory has had Alice's session, and has made Alice's account her own; Alice still has her old mailbox."""
+
+    @pytest.fixture
+    def thief(self, client, alice):
+        return alice.sign_in()
+
+    @pytest.fixture
+    def undo(self, client, thief, outbox):
+        """The token of the link that Alice was sent when Mallory changed the email."""
+        return change(client, thief, outbox, "mallory@evil.example")
+
+    def restored(self, database, email="alice@example.com"):
+        row = database.one("SELECT email, email_confirmed_at IS NOT NULL AS confirmed, email_proved, password_hash, new_email, new_phone FROM users")
+        return tuple(row) == (email, True, True, None, None, None)
+
+    def test_it_restores_the_address_ends_all_sessions_and_voids_the_password(self, client, thief, undo, alice, database, service_role):
+        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert self.restored(database)
+        assert_error(thief.get("/user"), 401, "session_not_found")
+        assert_error(thief.refresh(), 400, "refresh_token_not_found")
+        assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
+        assert_error(sign_in(client, "mallory@evil.example"), 401, "invalid_credentials")
+        expected = user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP, identities=[identity("email", alice.email, last_sign_in_at=A_TIMESTAMP)])
+        assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), expected)
+
+    def test_it_signs_nobody_in(self, client, undo, database):
+        assert "access_token" not in follow(client, "email_restore", undo).location
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+    def test_the_owner_gets_in_by_recovery_then(self, client, undo, alice, outbox):
+        follow(client, "email_restore", undo)
+        client.post("/recover", json={"email": alice.email})
+        session = session_of(client, hand_in(client, "recovery", outbox.last().token))
+        assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
+        assert alice.try_to_sign_in("Another-Horse-1").status_code == 200
+
+    def test_a_browser_is_shown_a_page_first(self, client, undo, thief, database):
+        before = database.everything("users", "sessions", "one_time_tokens")
+        response = client.get(path("email_restore", undo), headers=BROWSER)
+        assert (response.status_code, response.mimetype) == (200, "text/html")
+        assert database.everything("users", "sessions", "one_time_tokens") == before
+        assert fragment(press(client, "email_restore", undo)) == RESTORED
+        assert self.restored(database)
+
+    def test_it_works_once(self, client, undo, database):
+        follow(client, "email_restore", undo)
+        before = database.everything("users", "identities", "sessions", "outbox")
+        assert fragment(follow(client, "email_restore", undo)) == EXPIRED
+        assert fragment(press(client, "email_restore", undo)) == EXPIRED
+        assert database.everything("users", "identities", "sessions", "outbox") == before
+
+    def test_it_lives_seven_days(self, client, undo, database):
+        later(database, secs=7 * DAY - 10)
+        assert client.get(path("email_restore", undo), headers=BROWSER).status_code == 200
+        later(database, secs=10)
+        assert fragment(follow(client, "email_restore", undo)) == EXPIRED
+        assert database.value("SELECT email FROM users") == "mallory@evil.example"
+
+    @pytest.mark.parametrize("type", ["email_change", "magiclink", "recovery", "email", "signup", "invite"])
+    def test_it_is_for_nothing_else(self, client, undo, database, type):
+        assert fragment(follow(client, type, undo)) == EXPIRED
+        assert_error(hand_in(client, type, undo), 403, "otp_expired")
+        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+
+    def test_it_is_no_json(self, client, undo, database):
+        assert_error(hand_in(client, "email_restore", undo), 400, "validation_failed", details="type: email_restore is for the link's page alone")
+        assert database.value("SELECT email FROM users") == "mallory@evil.example"
+
+    def test_it_survives_a_change_of_password(self, client, thief, undo, database):
+        assert thief.put("/user", json={"password": "Mallorys-Horse-1"}).status_code == 200
+        follow(client, "email_restore", undo)
+        assert self.restored(database)
+        assert_error(sign_in(client, "alice@example.com", "Mallorys-Horse-1"), 401, "invalid_credentials")
+
+    def test_it_survives_a_recovery_by_the_thief(self, client, thief, undo, database, outbox):
+        client.post("/recover", json={"email": "mallory@evil.example"})
+        other = session_of(client, hand_in(client, "recovery", outbox.last().token))
+        follow(client, "email_restore", undo)
+        assert self.restored(database)
+        assert_error(other.get("/user"), 401, "session_not_found")
+
+    @pytest.mark.parametrize("more", [1, 2, 3, 4, 6])
+    def test_it_survives_further_changes_of_email(self, client, thief, undo, outbox, database, more):
+        later_links = [change(client, thief, outbox, f"mallory{number}@evil.example") for number in range(more)]
+        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert self.restored(database)
+        # And Mallory's own mailboxes undo nothing of that.
+        for link in later_links:
+            assert fragment(follow(client, "email_restore", link)) == EXPIRED
+        assert self.restored(database)
+
+    def test_it_survives_the_undoing_of_a_later_change(self, client, thief, undo, outbox, database):
+        """A to B to C; B undoes its change, then A undoes the first."""
+        second = change(client, thief, outbox, "mallory2@evil.example")
+        assert fragment(follow(client, "email_restore", second)) == RESTORED
+        assert self.restored(database, "mallory@evil.example")
+        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert self.restored(database)
+
+    def test_it_survives_a_change_of_phone_and_pending_ones_are_gone(self, client, thief, undo, outbox, database):
+        thief.put("/user", json={"phone": PHONE})
+        phone = outbox.last(PHONE).code
+        ask(thief, "mallory2@evil.example")
+        pending = outbox.last("mallory2@evil.example").token
+        follow(client, "email_restore", undo)
+        assert self.restored(database)
+        assert_dead(client, "email_change", pending)
+        assert_error(type_in(client, "phone_change", PHONE, phone), 403, "otp_expired")
+        assert self.restored(database)
+
+    def test_it_ends_links_that_were_sent_to_the_thief(self, client, thief, undo, outbox, database):
+        client.post("/magiclink", json={"email": "mallory@evil.example"})
+        token = outbox.last().token
+        follow(client, "email_restore", undo)
+        assert_dead(client, "magiclink", token)
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+    def test_it_ends_an_authorization_code_that_the_thief_holds(self, client, thief, undo, outbox, database):
+        """A code for grant_type=pkce is as good as a session for five minutes."""
+        client.post("/magiclink", json={"email": "mallory@evil.example", "code_challenge": CHALLENGE})
+        code = query(follow(client, "magiclink", outbox.last().token))["code"]
+        follow(client, "email_restore", undo)
+        response = client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
+        assert_error(response, 400, "flow_state_not_found")
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+    def test_it_takes_the_phone_of_the_thief_away(self, client, thief, undo, outbox, database):
+        """It proves the owner's address; the thief's phone would let the thief in again."""
+        thief.put("/user", json={"phone": PHONE})
+        assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
+        follow(client, "email_restore", undo)
+        client.post("/otp", json={"phone": PHONE, "create_user": False})
+        code = outbox.last(PHONE).code
+        assert_error(type_in(client, "sms", PHONE, code), 403, "otp_expired")
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+    def test_a_phone_that_was_there_before_stays(self, client, thief, alice, outbox, database):
+        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now() - interval '1 hour', phone_proved = true", phone=PHONE)
+        undo = change(client, thief, outbox, "mallory@evil.example")
+        follow(client, "email_restore", undo)
+        assert database.value("SELECT phone FROM users") == PHONE
+
+    def test_it_works_for_a_banned_user_too_and_does_not_lift_the_ban(self, client, undo, database):
+        database.run("UPDATE users SET banned_until = 'infinity'")
+        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert self.restored(database)
+        assert database.value("SELECT banned_until = 'infinity' FROM users") is True
+
+    def test_nothing_is_left_of_it_where_the_user_is_deleted(self, client, thief, undo, database):
+        thief.delete("/user")
+        assert fragment(follow(client, "email_restore", undo)) == EXPIRED
+        assert database.count("users") == 0
+
+    def test_the_thief_cannot_take_the_old_address_by_a_sign_up(self, client, undo, database, outbox):
+        assert client.post("/signup", json={"email": "alice@example.com", "password": "Mallorys-Horse-1"}).status_code == 201
+        assert database.count("users") == 2
+        squatter = outbox.last("alice@example.com", "signup").token
+        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert self.restored(database)
+        assert_dead(client, "signup", squatter)
+
+    @pytest.mark.parametrize("request_for", ["/magiclink", "/otp"])
+    def test_nor_by_asking_for_a_link(self, client, undo, database, request_for):
+        client.post(request_for, json={"email": "alice@example.com"})
+        assert database.count("users") == 2
+        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert self.restored(database)
+
+    @pytest.mark.parametrize("setting", ["AUTH_EMAIL_CONFIRM_REQUIRED=false", "AUTH_AUTOCONFIRM=true"])
+    def test_nor_by_a_sign_up_that_has_signed_in_and_proved_nothing(self, make_app, undo, database, setting):
+        client = make_app(**dict([setting.split("=")])).test_client()
+        squatter = {"email": "alice@example.com", "password": "Mallorys-Horse-1"}
+        assert client.post("/signup", json=squatter).status_code == 201
+        assert sign_in(client, **squatter).status_code == 200
+        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert self.restored(database)
+
+    def test_whoever_has_proved_the_old_address_meanwhile_keeps_it(self, client, undo, database, outbox):
+        client.post("/magiclink", json={"email": "alice@example.com"})
+        owner = session_of(client, hand_in(client, "magiclink", outbox.last().token))
+        before = database.everything("users", "identities", "sessions")
+        assert fragment(follow(client, "email_restore", undo)) == TAKEN
+        assert database.everything("users", "identities", "sessions") == before
+        assert owner.get("/user").json["email"] == "alice@example.com"
+
+    def test_another_users_account_is_left_alone(self, client, undo, bob, database):
+        session = bob.sign_in()
+        before = database.all("SELECT * FROM users WHERE id = %(id)s", id=bob.id)
+        follow(client, "email_restore", undo)
+        assert database.all("SELECT * FROM users WHERE id = %(id)s", id=bob.id) == before
+        assert session.get("/user").status_code == 200
+
+    def test_after_it_the_owner_can_change_and_undo_again(self, client, undo, alice, outbox, database):
+        follow(client, "email_restore", undo)
+        client.post("/magiclink", json={"email": alice.email})
+        session = session_of(client, hand_in(client, "magiclink", outbox.last().token))
+        again = change(client, session, outbox, NEW)
+        assert fragment(follow(client, "email_restore", again)) == RESTORED
+        assert self.restored(database)

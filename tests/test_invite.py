@@ -1,0 +1,247 @@
+"""POST /admin/invite: an invitation by mail."""
+
+import pytest
+
+from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
+from tests.cast import PASSWORD, sign_in
+from tests.links import assert_dead, assert_signed_in, assert_signs_in, hand_in, later, type_in
+from tests.server import at_once
+
+DAVE = "dave@example.com"
+DAYS = 86_400
+
+
+@pytest.fixture
+def invite(client, service_role):
+    """Invite somebody, which must succeed; return the result."""
+
+    def send(email=DAVE, **others):
+        response = client.post("/admin/invite", json={"email": email, **others}, headers=service_role)
+        assert response.status_code == 200, response.text
+        return response.json
+
+    return send
+
+
+def invited(**changes):
+    """Return the user object of somebody who is invited."""
+    return user(DAVE, email_confirmed_at=None, confirmed_at=None, invited_at=A_TIMESTAMP, confirmation_sent_at=A_TIMESTAMP, **changes)
+
+
+class TestInviting:
+    def test_it_answers_the_user_and_the_message(self, client, service_role, database):
+        response = client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
+        assert_ok(response, {"user": invited(), "message_id": A_UUID})
+        assert database.value("SELECT id FROM outbox") == response.json["message_id"]
+        kept = client.get(f"/admin/users/{response.json['user']['id']}", headers=service_role)
+        assert_ok(kept, response.json["user"])
+
+    def test_it_mails_a_link_and_no_code(self, invite, outbox):
+        invite()
+        (message,) = outbox.sent()
+        assert (message.kind, message.channel, message.to, message.code, message.lifetime) == ("invite", "email", DAVE, None, 7 * DAYS)
+        assert len(message.token) == 43
+
+    def test_data_is_user_metadata_and_options_data_app_metadata(self, invite):
+        result = invite(
+            data={"first_name": "Dave", "role": "admin", "none": None},
+            options={"data": {"team_id": 7, "provider": "google", "none": None}, "captcha_token": "x"},
+        )
+        assert result["user"] == invited(
+            user_metadata={"first_name": "Dave", "role": "admin"}, app_metadata={"team_id": 7, "provider": "email", "providers": ["email"]}
+        )
+
+    def test_the_other_path_does_the_same(self, client, service_role, outbox):
+        response = client.post("/invite", json={"email": DAVE}, headers=service_role)
+        assert_ok(response, {"user": invited(), "message_id": A_UUID})
+        assert outbox.kinds() == [("invite", DAVE)]
+
+    def test_every_spelling_of_an_address_is_the_same(self, invite, outbox, database):
+        invite("Dave@EXAMPLE.com")
+        invite()
+        assert (database.count("users"), outbox.kinds()) == (1, [("invite", DAVE)] * 2)
+
+    def test_nobody_can_sign_in_before_the_link_is_used(self, client, invite, database):
+        invite()
+        assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
+        assert database.count("sessions") == 0
+
+
+class TestAccepting:
+    def test_the_link_confirms_and_signs_in(self, client, invite, outbox):
+        made = invite(data={"first_name": "Dave"})["user"]
+        accepted = invited(
+            id=made["id"], last_sign_in_at=A_TIMESTAMP, user_metadata={"first_name": "Dave"}, identities=[identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
+        )
+        response = hand_in(client, "invite", outbox.last().token)
+        session = assert_signed_in(client, response, accepted | {"email_confirmed_at": A_TIMESTAMP, "confirmed_at": A_TIMESTAMP})
+        assert session.put("/user", json={"password": PASSWORD}).status_code == 200
+        assert sign_in(client, DAVE).status_code == 200
+
+    def test_opened_it_leads_to_the_site(self, client, invite, outbox):
+        invite()
+        assert_signs_in(client, "invite", outbox.last().token)
+        assert_dead(client, "invite", outbox.last().token)
+
+    def test_it_lives_seven_days(self, client, invite, outbox, database):
+        invite()
+        later(database, secs=7 * DAYS - 10)
+        assert_signs_in(client, "invite", outbox.last().token)
+
+    def test_and_no_longer(self, client, invite, outbox, database):
+        invite()
+        later(database, secs=7 * DAYS)
+        assert_dead(client, "invite", outbox.last().token)
+        assert database.value("SELECT email_confirmed_at FROM users") is None
+
+    @pytest.mark.parametrize("type", ["signup", "magiclink", "email", "recovery", "email_change"])
+    def test_it_serves_no_other_type(self, client, invite, outbox, type):
+        invite()
+        assert_dead(client, type, outbox.last().token)
+        assert_signs_in(client, "invite", outbox.last().token)
+
+    def test_another_way_to_prove_the_address_accepts_it_too(self, client, invite, outbox):
+        invite()
+        link = outbox.last().token
+        client.post("/magiclink", json={"email": DAVE})
+        session = assert_signs_in(client, "magiclink", outbox.last().token)
+        assert session.get("/user").json["invited_at"] == A_TIMESTAMP
+        assert_dead(client, "invite", link)
+
+
+class TestInvitingAgain:
+    def test_who_has_not_accepted_is_sent_another_and_the_first_stays_good(self, client, invite, outbox, database):
+        first = invite(data={"first_name": "Dave", "x": 1}, options={"data": {"team_id": 7}})["user"]
+        database.run("UPDATE users SET invited_at = invited_at - interval '1 day'")
+        second = invite(data={"x": None, "last_name": "Davis"})["user"]
+        expected = invited(id=first["id"], user_metadata={"first_name": "Dave", "last_name": "Davis"})
+        assert second == expected | {"app_metadata": {"team_id": 7, "provider": "email", "providers": ["email"]}}
+        assert second["invited_at"] >= first["invited_at"]
+        assert (database.count("users"), len(outbox.sent())) == (1, 2)
+        assert_signs_in(client, "invite", outbox.sent()[0].token)
+        assert_dead(client, "invite", outbox.sent()[1].token)
+
+    def test_an_invitation_that_an_administrator_handed_on_is_sent_again_too(self, client, service_role, invite, outbox):
+        client.post("/admin/generate_link", json={"type": "invite", "email": DAVE}, headers=service_role)
+        invite()
+        assert outbox.kinds() == [("invite", DAVE)]
+
+    @pytest.mark.parametrize("maker", ["admin", "unconfirmed", "signup", "magiclink", "accepted", "with a password"])
+    def test_any_other_user_is_409_and_left_alone(self, client, service_role, invite, outbox, database, maker):
+        if maker in ("accepted", "with a password"):
+            invite()
+        {
+            "admin": lambda: client.post("/admin/users", json={"email": DAVE, "email_confirm": True}, headers=service_role),
+            "unconfirmed": lambda: client.post("/admin/users", json={"email": DAVE}, headers=service_role),
+            "signup": lambda: client.post("/signup", json={"email": DAVE, "password": PASSWORD}),
+            "magiclink": lambda: client.post("/magiclink", json={"email": DAVE}),
+            "accepted": lambda: hand_in(client, "invite", outbox.last().token),
+            "with a password": lambda: database.run("UPDATE users SET password_hash = 'x'"),
+        }[maker]()
+        before = database.everything()
+        response = client.post("/admin/invite", json={"email": DAVE, "data": {"x": 1}, "options": {"data": {"y": 1}}}, headers=service_role)
+        assert_error(response, 409, "email_exists")
+        assert database.everything() == before
+
+    def test_a_sign_up_does_not_touch_who_is_invited(self, client, invite, outbox, database):
+        invite(data={"first_name": "Dave"})
+        before = database.everything("users", "identities", "one_time_tokens")
+        assert client.post("/signup", json={"email": DAVE, "password": PASSWORD}).status_code == 201
+        assert database.everything("users", "identities", "one_time_tokens") == before
+        assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
+        assert_signs_in(client, "invite", outbox.last(kind="invite").token)
+        assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
+
+    def test_twenty_at_once_make_one_user(self, server, service_role, database):
+        answers = at_once(20, lambda _: server.post("/admin/invite", json={"email": DAVE}, headers=service_role))
+        assert [answer.status_code for answer in answers] == [200] * 20
+        assert (database.count("users"), database.count("identities"), database.count("outbox")) == (1, 1, 20)
+
+
+class TestLimits:
+    @pytest.fixture
+    def client(self, make_app):
+        return make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
+
+    def test_three_a_day_to_one_address(self, client, service_role, invite, outbox, database):
+        for _ in range(3):
+            invite()
+        before = database.everything("users", "identities", "one_time_tokens", "outbox")
+        for path, email in (("/admin/invite", DAVE), ("/invite", "DAVE@example.com"), ("/auth/v1/invite", DAVE)):
+            response = client.post(path, json={"email": email, "data": {"x": 1}}, headers=service_role)
+            assert_error(response, 429, "over_email_send_rate_limit")
+            assert 86_000 < int(response.headers["Retry-After"]) <= DAYS
+        assert database.everything("users", "identities", "one_time_tokens", "outbox") == before
+        assert client.post("/admin/invite", json={"email": "erin@example.com"}, headers=service_role).status_code == 200
+        later(database, days=1)
+        invite()
+
+    def test_thirty_an_hour_in_all(self, client, service_role, invite, outbox, database):
+        for number in range(30):
+            invite(f"dave{number}@example.com")
+        response = client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
+        assert_error(response, 429, "over_email_send_rate_limit")
+        assert 3500 < int(response.headers["Retry-After"]) <= 3600
+        assert (database.count("users"), len(outbox.sent())) == (30, 30)
+        later(database, hours=1)
+        invite()
+
+    def test_what_is_refused_for_one_address_is_not_counted_for_the_others(self, client, service_role, invite):
+        for _ in range(40):
+            client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
+        invite("erin@example.com")
+
+    def test_nor_is_what_is_409(self, client, service_role, invite, alice):
+        for _ in range(40):
+            assert client.post("/admin/invite", json={"email": alice.email}, headers=service_role).status_code == 409
+        invite()
+
+    def test_invitations_do_not_use_up_the_quota_of_the_address(self, client, invite, outbox):
+        invite()
+        client.post("/magiclink", json={"email": DAVE})
+        assert [kind for kind, _ in outbox.kinds()] == ["invite", "magiclink"]
+
+    def test_at_once_no_more_are_sent(self, make_app, invite, service_role, database):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        answers = at_once(10, lambda _: app.test_client().post("/admin/invite", json={"email": DAVE}, headers=service_role))
+        assert sorted(answer.status_code for answer in answers) == [200] * 3 + [429] * 7
+        assert database.count("outbox") == 3
+
+
+class TestWhatItRefuses:
+    @pytest.mark.parametrize(
+        ("body", "details"),
+        [
+            ({}, "email: is required"),
+            ({"email": None}, "email: is required"),
+            ({"email": "dave"}, A_SENTENCE),
+            ({"email": DAVE, "data": []}, "data: must be an object"),
+            ({"email": DAVE, "options": []}, A_SENTENCE),
+            ({"email": DAVE, "options": {"data": "x"}}, A_SENTENCE),
+            ({"email": DAVE, "options": {"captcha_token": 1}}, A_SENTENCE),
+            ({"email": DAVE, "redirect_to": {}}, "redirect_to: must be a string"),
+            ({"email": DAVE, "data": {"x": "x" * 9000}}, A_SENTENCE),
+            ({"email": DAVE, "options": {"data": {"x": "x" * 9000}}}, A_SENTENCE),
+        ],
+        ids=lambda value: str(value)[:60],
+    )
+    def test_a_body_that_is_not_valid_is_400(self, client, service_role, database, body, details):
+        assert_error(client.post("/admin/invite", json=body, headers=service_role), 400, "validation_failed", details=details)
+        assert (database.count("users"), database.count("outbox")) == (0, 0)
+
+    def test_whoever_has_not_the_service_role_key(self, client, alice, carol, database):
+        for path in ("/admin/invite", "/invite"):
+            assert_error(client.post(path, json={"email": DAVE}), 401, "no_authorization", details=A_SENTENCE)
+            assert_error(client.post(path, json={"email": DAVE}, headers={"Authorization": "Bearer wrong"}), 401, "bad_jwt")
+            for person in (alice, carol):
+                assert_error(person.sign_in().post(path, json={"email": DAVE}), 403, "insufficient_permissions")
+        assert (database.count("users"), database.count("outbox")) == (2, 0)
+
+    def test_null_is_absent(self, invite):
+        assert invite(data=None, options=None, redirect_to=None)["user"] == invited()
+
+
+def test_a_code_cannot_be_guessed_where_there_is_none(client, invite):
+    invite()
+    for code in ("000000", "123456", ""):
+        assert_error(type_in(client, "invite", DAVE, code), 403, "otp_expired")

@@ -1,0 +1,531 @@
+"""Rate limits: what counts together, what it is counted by, and what responses say of it."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from auth.context import EXTENSION
+from auth.settings import SettingsError
+from tests.answers import A_SENTENCE, assert_error
+from tests.cast import PASSWORD, refresh, register, session_of, sign_in
+from tests.conftest import new_app
+from tests.hosts import ELSEWHERE, HOME, OFFICE, at
+from tests.processes import Service, wait_until
+from tests.server import ServerClient, at_once, until_served
+
+WRONG = "Wrong-Horse-1"
+NOBODY = "00000000-0000-0000-0000-000000000000"
+TOO_MANY = "Too many requests; try again later"
+NAMES = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+Ask = Callable[..., Any]
+
+
+def limits(response: Any) -> tuple[int, int] | None:
+    """Return the limit and what is left of it, as the headers say; None without them."""
+    present = [name for name in NAMES if name in response.headers]
+    if not present:
+        return None
+    assert present == list(NAMES), present
+    return int(response.headers["X-RateLimit-Limit"]), int(response.headers["X-RateLimit-Remaining"])
+
+
+def assert_refused(response: Any, seconds: int, amount: int, msg: str = TOO_MANY, error_code: str = "over_request_rate_limit") -> None:
+    """Hold a response to the 429 for a limit whose window lasts so many seconds more, or a little less."""
+    assert_error(response, 429, error_code, msg)
+    assert limits(response) == (amount, 0)
+    assert response.headers["Retry-After"] == response.headers["X-RateLimit-Reset"]
+    assert seconds - 20 <= int(response.headers["Retry-After"]) <= seconds
+
+
+def pass_time(database: Any, seconds: float) -> None:
+    """Move all windows into the past."""
+    for table in ("request_counts", "failure_counts"):
+        database.run(f"UPDATE {table} SET expires_at = expires_at - make_interval(secs => %(seconds)s)", seconds=seconds)
+
+
+@pytest.fixture
+def limited(make_app) -> Callable[..., Any]:
+    """Make a client of an application with its limits, some of them other than by default: `limited(LOGIN="3 per 5 minutes")`."""
+
+    def make(**limits: str) -> Any:
+        changes = {f"AUTH_RATE_LIMIT_{name}": value for name, value in limits.items()}
+        return make_app(AUTH_RATE_LIMITS_ENABLED="true", **changes).test_client()
+
+    return make
+
+
+class Shared(NamedTuple):
+    """A limit by network: what counts in it, all of it together."""
+
+    name: str
+    default: int
+    requests: list[tuple[str, str]]
+
+
+BY_NETWORK = [
+    Shared("SIGNUP", 30, [("POST", "/signup")]),
+    Shared("LOGIN", 30, [("POST", "/token?grant_type=password"), ("POST", "/login-admin"), ("POST", "/token?grant_type=id_token")]),
+    Shared("RECOVER", 30, [("POST", "/recover"), ("POST", "/magiclink"), ("POST", "/otp"), ("POST", "/resend")]),
+    Shared("VERIFY", 30, [("GET", "/verify"), ("POST", "/verify"), ("POST", "/token?grant_type=pkce")]),
+]
+each_by_network = pytest.mark.parametrize("limit", BY_NETWORK, ids=lambda limit: limit.name)
+
+
+def ask(client: Any, method: str, path: str, **options: Any) -> Any:
+    return client.open(path, method=method, **({} if method == "GET" else {"json": {}}), **options)
+
+
+class TestByNetwork:
+    @each_by_network
+    def test_requests_of_a_kind_count_together_and_are_refused_beyond(self, limited, limit):
+        client = limited(**{limit.name: "7 per 5 minutes"})
+        requests = (limit.requests * 7)[:7]
+        for number, (method, path) in enumerate(requests, 1):
+            response = ask(client, method, path)
+            assert (path, response.status_code, limits(response)) == (path, 400, (7, 7 - number))
+            assert 280 <= int(response.headers["X-RateLimit-Reset"]) <= 300
+            assert "Retry-After" not in response.headers
+        for method, path in limit.requests:
+            assert_refused(ask(client, method, path), 300, 7)
+
+    @each_by_network
+    def test_a_window_begins_with_the_first_and_ends(self, limited, limit, database):
+        client = limited(**{limit.name: "2 per 5 minutes"})
+        method, path = limit.requests[0]
+        ask(client, method, path)
+        pass_time(database, 200)
+        assert int(ask(client, method, path).headers["X-RateLimit-Reset"]) <= 100
+        assert_refused(ask(client, method, path), 100, 2)
+        pass_time(database, 101)
+        assert limits(ask(client, method, path)) == (2, 1)
+
+    @each_by_network
+    def test_each_network_has_its_own(self, limited, limit):
+        client = limited(**{limit.name: "1 per 5 minutes"})
+        method, path = limit.requests[0]
+        assert limits(ask(client, method, path, **at(HOME))) == (1, 0)
+        assert ask(client, method, path, **at(HOME)).status_code == 429
+        for place in (OFFICE, ELSEWHERE, "2001:db8::1"):
+            assert limits(ask(client, method, path, **at(place))) == (1, 0)
+
+    def test_one_kind_is_no_other(self, limited):
+        client = limited(**{limit.name: "1 per 5 minutes" for limit in BY_NETWORK})
+        for limit in BY_NETWORK:
+            method, path = limit.requests[0]
+            assert limits(ask(client, method, path)) == (1, 0)
+
+    def test_what_is_limited_otherwise_or_not_at_all_does_not_count(self, limited, alice):
+        client = limited(LOGIN="1 per 5 minutes")
+        session = alice.sign_in().on(client)
+        for path in ("/health", "/settings", "/user", "/sessions", "/"):
+            assert limits(session.get(path)) is None
+        assert limits(session.refresh()) == (60, 59)
+        assert limits(client.post("/token?grant_type=client_credentials", json={})) is None
+        assert limits(sign_in(client, alice.email)) == (1, 0)
+
+    def test_asking_for_a_code_to_reauthenticate_counts_with_recover(self, limited, alice):
+        client = limited(RECOVER="2 per 5 minutes")
+        session = alice.sign_in().on(client)
+        assert limits(session.get("/reauthenticate")) == (2, 1)
+        client.post("/recover", json={})
+        assert_refused(session.get("/reauthenticate"), 300, 2)
+
+    def test_head_does_not_count_and_options_neither(self, limited):
+        client = limited(VERIFY="1 per 5 minutes", LOGIN="1 per 5 minutes")
+        for _ in range(3):
+            client.head("/verify?token=x&type=signup")
+            assert client.options("/token").status_code == 200
+        assert limits(client.get("/verify")) == (1, 0)
+        assert limits(ask(client, "POST", "/login-admin")) == (1, 0)
+
+    def test_nothing_is_done_beyond_it(self, limited, database, alice, hashes):
+        client = limited(LOGIN="1 per 5 minutes", SIGNUP="1 per 5 minutes", RECOVER="1 per 5 minutes")
+        bodies = {
+            "/token?grant_type=password": {"email": alice.email, "password": PASSWORD},
+            "/login-admin": {"email": alice.email, "password": PASSWORD},
+            "/signup": {"email": "dave@example.com", "password": PASSWORD},
+            "/recover": {"email": alice.email},
+        }
+        for path in ("/login-admin", "/signup", "/recover"):
+            ask(client, "POST", path)
+        before, hashed = database.everything("users", "sessions", "one_time_tokens", "outbox", "failure_counts"), hashes.count
+        for path, body in bodies.items():
+            assert client.post(path, json=body).status_code == 429
+        assert (database.everything("users", "sessions", "one_time_tokens", "outbox", "failure_counts"), hashes.count) == (before, hashed)
+
+
+class TestBySession:
+    """REFRESH: a server that refreshes for all its users is one network."""
+
+    def test_each_session_has_its_own(self, limited, alice):
+        client = limited(REFRESH="2 per 5 minutes")
+        laptop, phone = alice.sign_in().on(client), alice.sign_in().on(client)
+        assert [limits(laptop.refresh()), limits(laptop.refresh())] == [(2, 1), (2, 0)]
+        assert_refused(laptop.refresh(), 300, 2)
+        assert limits(phone.refresh()) == (2, 1)
+
+    def test_it_is_the_same_session_from_wherever_and_with_whichever_token(self, limited, alice):
+        client = limited(REFRESH="3 per 5 minutes")
+        first = alice.sign_in().on(client)
+        second = session_of(client, refresh(client, first.refresh_token))
+        for number, (session, place) in enumerate(((first, HOME), (second, OFFICE))):
+            response = client.post("/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}, **at(place))
+            assert limits(response) == (3, 1 - number)
+        assert_refused(second.refresh(), 300, 3)
+
+    def test_a_refused_refresh_moves_nothing(self, limited, alice, database):
+        client = limited(REFRESH="1 per 5 minutes")
+        session = alice.sign_in().on(client).refreshed()
+        before = database.everything("sessions")
+        assert session.refresh().status_code == 429
+        assert database.everything("sessions") == before
+        pass_time(database, 301)
+        assert session.refresh().status_code == 200
+
+    def test_a_forged_token_is_refused_without_counting(self, limited, alice, database):
+        client = limited(REFRESH="1 per 5 minutes")
+        for token in ("x", "A" * 56, "", 1, None, ["x"], alice.sign_in().access_token[:56]):
+            response = client.post("/token?grant_type=refresh_token", json={"refresh_token": token})
+            assert (response.status_code, limits(response)) == (400, None)
+        assert database.count("request_counts") == 0
+
+
+class TestByUser:
+    def test_log_outs(self, limited, alice, bob):
+        client = limited(LOGOUT="2 per 5 minutes")
+        laptop, phone = alice.sign_in().on(client), alice.sign_in().on(client)
+        assert limits(laptop.post("/logout?scope=local")) == (2, 1)
+        assert limits(phone.post("/logout?scope=others")) == (2, 0)
+        assert_refused(phone.post("/logout"), 300, 2)
+        assert limits(bob.sign_in().on(client).post("/logout")) == (2, 1)
+
+    def test_log_outs_are_20_in_5_minutes(self, limited, alice):
+        session = alice.sign_in().on(limited())
+        for remaining in range(19, -1, -1):
+            assert limits(session.post("/logout?scope=others")) == (20, remaining)
+        assert_refused(session.post("/logout?scope=others"), 300, 20)
+
+    def test_a_refused_log_out_ends_nothing(self, limited, alice):
+        client = limited(LOGOUT="1 per 5 minutes")
+        laptop, phone = alice.sign_in().on(client), alice.sign_in().on(client)
+        phone.post("/logout?scope=local")
+        assert phone.post("/logout").status_code in (401, 429)
+        assert laptop.post("/logout").status_code == 429
+        assert laptop.get("/user").status_code == 200
+
+    def test_changes_of_ones_own_count_together(self, limited, alice, bob):
+        client = limited(USER_CHANGES="4 per 5 minutes")
+        session = alice.sign_in().on(client)
+        assert limits(session.put("/user", json={"data": {"x": 1}})) == (4, 3)
+        assert limits(session.delete(f"/sessions/{NOBODY}")) == (4, 2)
+        assert limits(session.delete(f"/user/identities/{NOBODY}")) == (4, 1)
+        assert limits(session.get("/user/identities/authorize?provider=google")) == (4, 0)
+        assert_refused(session.delete("/user"), 300, 4)
+        assert_refused(session.put("/user", json={}), 300, 4)
+        assert session.get("/user").json["user_metadata"] == {"x": 1}
+        assert limits(bob.sign_in().on(client).put("/user", json={})) == (4, 3)
+
+    def test_changes_of_address_are_5_an_hour(self, limited, alice, database):
+        session = alice.sign_in().on(limited())
+        for number in range(5):
+            pass_time(database, 61)
+            response = session.put("/user", json={"email": f"alice{number}@example.com"})
+            assert (response.status_code, limits(response)) == (200, (5, 4 - number))
+        assert_refused(session.put("/user", json={"email": "alice9@example.com"}), 3600 - 4 * 61, 5)
+        assert_refused(session.put("/user", json={"phone": "+491701234567"}), 3600 - 4 * 61, 5)
+        assert session.put("/user", json={"data": {"x": 1}}).status_code == 200
+        pass_time(database, 3600)
+        assert session.put("/user", json={"email": "alice9@example.com"}).status_code == 200
+
+    def test_whether_an_address_is_taken_is_told_5_times_an_hour(self, limited, alice, bob):
+        session = alice.sign_in().on(limited())
+        answers = [session.put("/user", json={"email": bob.email}).status_code for _ in range(7)]
+        assert answers == [409] * 5 + [429] * 2
+
+    def test_they_count_from_wherever(self, limited, alice):
+        client = limited(USER_CHANGES="2 per 5 minutes")
+        headers = alice.sign_in().authorization
+        answers = [client.put("/user", json={}, headers=headers, **at(place)).status_code for place in (HOME, OFFICE, ELSEWHERE)]
+        assert answers == [200, 200, 429]
+
+    @pytest.mark.parametrize(
+        "end",
+        [
+            "UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id = %(id)s",
+            "UPDATE sessions SET refreshed_at = now() - interval '30 days' WHERE id = %(id)s",
+        ],
+        ids=["ended", "expired"],
+    )
+    def test_whoever_has_a_token_of_a_session_that_is_over_does_not_use_up_the_users(self, limited, alice, database, end):
+        # Else a thief who has been thrown out could keep the user from changing the password, or from logging out.
+        client = limited()
+        stolen, session = alice.sign_in().on(client), alice.sign_in().on(client)
+        database.run(end, id=stolen.id)
+        for _ in range(31):
+            assert stolen.put("/user", json={}).status_code in (401, 429)
+            assert stolen.post("/logout").status_code in (401, 429)
+        assert session.put("/user", json={"data": {"x": 1}}).status_code == 200
+        assert session.post("/logout").status_code == 200
+
+    def test_whoever_has_an_expired_token_does_not_use_up_the_users(self, limited, alice, app):
+        client = limited()
+        session = alice.sign_in().on(client)
+        issued_at = session.claims["iat"] - 3601
+        expired = app.extensions[EXTENSION].access_tokens.issue(session.user, session.id, "password", issued_at, issued_at)
+        for _ in range(21):
+            assert client.post("/logout", headers={"Authorization": f"Bearer {expired}"}).status_code in (401, 429)
+        assert session.post("/logout").status_code == 200
+
+
+class TestInvitations:
+    """30 an hour, and 3 a day for one address; kept where a crash leaves it alone."""
+
+    @pytest.fixture
+    def invite(self, limited, service_role):
+        client = limited()
+        return lambda email, path="/admin/invite": client.post(path, json={"email": email}, headers=service_role)
+
+    def test_three_a_day_go_to_one_address(self, invite, database):
+        for spelling, path in (("dave@example.com", "/admin/invite"), ("DAVE@example.com", "/invite"), ("dave@EXAMPLE.com", "/admin/invite")):
+            assert invite(spelling, path).status_code == 200
+        before = database.everything("users", "one_time_tokens", "outbox")
+        response = invite("dave@example.com")
+        assert_error(response, 429, "over_email_send_rate_limit")
+        assert 86_380 <= int(response.headers["Retry-After"]) <= 86_400
+        assert database.everything("users", "one_time_tokens", "outbox") == before
+        assert invite("erin@example.com").status_code == 200
+        pass_time(database, 86_400)
+        assert invite("dave@example.com").status_code == 200
+
+    def test_thirty_an_hour_go_out_in_all(self, invite, database):
+        assert {invite(f"user{number}@example.com").status_code for number in range(30)} == {200}
+        response = invite("dave@example.com")
+        assert_error(response, 429, "over_email_send_rate_limit")
+        assert 3580 <= int(response.headers["Retry-After"]) <= 3600
+        pass_time(database, 3600)
+        assert invite("dave@example.com").status_code == 200
+
+    def test_they_say_so_in_headers(self, invite):
+        # "Rate limit headers: rate-limited endpoints" (the specification, Limits).
+        invite("dave@example.com")
+        assert limits(invite("dave@example.com")) == (3, 1)
+        invite("dave@example.com")
+        assert limits(invite("dave@example.com")) == (3, 0)
+
+
+class TestTheServiceRole:
+    def test_it_has_no_other_limit(self, limited, service_role, alice):
+        client = limited()
+        for _ in range(70):
+            assert limits(client.post("/introspect", json={"token": "x"}, headers=service_role)) is None
+        for path in ("/admin/users", f"/admin/users/{alice.id}"):
+            assert limits(client.get(path, headers=service_role)) is None
+        assert limits(client.put(f"/admin/users/{alice.id}", json={}, headers=service_role)) is None
+
+    def test_it_does_not_lift_the_limits_of_public_routes(self, limited, service_role):
+        client = limited(LOGIN="1 per 5 minutes")
+        assert [client.post("/login-admin", json={}, headers=service_role).status_code for _ in range(2)] == [400, 429]
+
+
+class TestHeaders:
+    def test_they_tell_of_the_limit_with_least_left(self, limited, alice):
+        client = limited(LOGIN="30 per 5 minutes", LOGIN_FAILURES="3 per 15 minutes")
+        assert limits(sign_in(client, alice.email)) == (30, 29)
+        assert [limits(sign_in(client, alice.email, WRONG)) for _ in range(3)] == [(3, 2), (3, 1), (3, 0)]
+
+    def test_a_message_too_many_has_nothing_left(self, limited, alice):
+        session = alice.sign_in().on(limited())
+        assert session.get("/reauthenticate").status_code == 200
+        response = session.get("/reauthenticate")
+        assert_error(response, 429, "over_email_send_rate_limit")
+        assert (limits(response) or (0, None))[1] == 0
+
+    def test_a_limit_of_several_counts_in_all(self, limited):
+        client = limited(USER_CHANGES="3 per 5 minutes", ADDRESS_CHANGES="9 per hour", MESSAGES="100 per minute")
+        alice = register(client, {"apikey": "the-service-role-key-of-these-tests"}, "alice@example.com").sign_in()
+        assert limits(alice.put("/user", json={"email": "a@example.com"})) == (3, 2)
+        assert limits(alice.put("/user", json={"data": {}})) == (3, 1)
+
+    def test_they_are_on_answers_of_every_status(self, limited, alice):
+        client = limited()
+        answers = {
+            200: sign_in(client, alice.email),
+            201: client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}),
+            400: client.post("/token?grant_type=password", json={}),
+            401: sign_in(client, alice.email, WRONG),
+            403: client.post("/login-admin", json={"email": alice.email, "password": PASSWORD}),
+            422: client.post("/signup", json={"email": "erin@example.com", "password": "x"}),
+        }
+        for status, response in answers.items():
+            assert (response.status_code, limits(response) is not None) == (status, True)
+
+    def test_whoever_is_not_let_in_learns_nothing_of_a_users_limits(self, limited):
+        client = limited()
+        for path, method in (("/logout", "POST"), ("/user", "PUT"), ("/user", "DELETE")):
+            for headers in ({}, {"Authorization": "Bearer nonsense"}):
+                assert limits(client.open(path, method=method, headers=headers)) is None
+
+    def test_browsers_may_read_them(self, limited):
+        response = limited().post("/login-admin", json={}, headers={"Origin": "https://app.example.com"})
+        exposed = response.headers["Access-Control-Expose-Headers"].lower()
+        assert all(name.lower() in exposed for name in (*NAMES, "Retry-After"))
+
+    def test_the_refusal_can_be_read_by_them_too(self, limited):
+        client = limited(LOGIN="1 per 5 minutes")
+        for status in (400, 429):
+            response = client.post("/login-admin", json={}, headers={"Origin": "https://app.example.com"})
+            assert (response.status_code, response.headers["Access-Control-Allow-Origin"]) == (status, "*")
+
+    def test_the_last_second_is_one_second(self, limited, database):
+        client = limited(LOGIN="1 per 5 minutes")
+        ask(client, "POST", "/login-admin")
+        # So near to the end that it could round to nothing, were it not for the request itself, which may come too late.
+        database.run("UPDATE request_counts SET expires_at = now() + interval '0.9 seconds'")
+        response = ask(client, "POST", "/login-admin")
+        assert (response.status_code, response.headers.get("Retry-After", "1")) in ((429, "1"), (400, "1"))
+
+
+class TestSettings:
+    def test_they_tell_the_limits_that_are_set(self, limited):
+        client = limited(SIGNUP="7 per 10 minutes", LOGIN="20/hour", RECOVER="3 per 1 day")
+        assert client.get("/settings").json["rate_limits"] == {
+            "signup": {"requests": 7, "window": 600},
+            "login": {"requests": 20, "window": 3600},
+            "recover": {"requests": 3, "window": 86_400},
+        }
+        assert [limits(ask(client, "POST", path)) for path in ("/signup", "/login-admin", "/recover")] == [(7, 6), (20, 19), (3, 2)]
+
+    @pytest.mark.parametrize("value", ["", "30", "lots", "0 per minute", "-1 per minute", "5 per minute; 6 per hour", "5 per fortnight", "1.5 per minute"])
+    def test_a_limit_that_is_none_stops_the_start(self, environment, database, value):
+        with pytest.raises(SettingsError, match="^AUTH_RATE_LIMIT_LOGIN: Must be a rate limit such as 30 per 5 minutes.$"):
+            new_app(environment | {"AUTH_RATE_LIMIT_LOGIN": value})
+
+    @pytest.mark.parametrize("value", ["mysql://x", "redis:", "postgresql://elsewhere/db", "memory", "memory://x"])
+    def test_a_storage_that_is_none_stops_the_start(self, environment, database, value):
+        with pytest.raises(SettingsError, match="^AUTH_RATE_LIMIT_STORAGE: Must be postgresql, memory:// or redis://….$"):
+            new_app(environment | {"AUTH_RATE_LIMIT_STORAGE": value})
+
+
+class TestLifted:
+    """AUTH_RATE_LIMITS_ENABLED=false, as all other tests run."""
+
+    def test_nothing_is_counted_or_said(self, client, alice, service_role, database):
+        session = alice.sign_in()
+        for _ in range(35):
+            for limit in BY_NETWORK:
+                for method, path in limit.requests:
+                    response = ask(client, method, path)
+                    assert (response.status_code, limits(response)) == (400, None)
+            assert (session.put("/user", json={}).status_code, session.post("/logout?scope=others").status_code) == (200, 200)
+        assert database.count("request_counts") == 0
+        assert client.get("/settings").json["rate_limits"] == {}
+
+    def test_failures_and_messages_are_not_counted_either(self, client, alice, service_role, database):
+        assert {sign_in(client, alice.email, WRONG).status_code for _ in range(15)} == {401}
+        assert alice.try_to_sign_in().status_code == 200
+        assert {client.post("/recover", json={"email": alice.email}).status_code for _ in range(8)} == {200}
+        assert database.count("outbox", "kind = 'recovery'") == 8
+        assert {client.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role).status_code for _ in range(5)} == {200}
+        assert database.count("failure_counts") == 0
+
+    def test_the_tries_of_a_code_stay(self, client, alice, outbox):
+        client.post("/magiclink", json={"email": alice.email})
+        sent = outbox.last(alice.email)
+        for code in [sent.wrong_code] * 5 + [sent.code]:
+            response = client.post("/verify", json={"type": "magiclink", "email": alice.email, "token": code})
+            assert_error(response, 403, "otp_expired")
+
+
+class TestOverWorkersAndNodes:
+    def test_two_workers_count_together(self, limited_server):
+        answers = at_once(60, lambda _: limited_server.post("/login-admin", json={}))
+        assert sorted(answer.status_code for answer in answers) == [400] * 20 + [429] * 40
+
+    def test_failed_passwords_at_two_workers_count_together(self, limited_server, alice):
+        answers = at_once(20, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
+        assert sorted(answer.status_code for answer in answers)[:10] == [401] * 10
+        assert {answer.status_code for answer in answers[10:]} <= {401, 429}
+        assert sum(answer.status_code == 401 for answer in answers) == 10
+
+    def test_two_nodes_count_together(self, limited):
+        one, other = limited(LOGIN="3 per 5 minutes"), limited(LOGIN="3 per 5 minutes")
+        assert [limits(ask(node, "POST", "/login-admin")) for node in (one, other, one)] == [(3, 2), (3, 1), (3, 0)]
+        assert ask(other, "POST", "/login-admin").status_code == 429
+
+    def test_a_restart_forgets_nothing(self, limited, alice):
+        client = limited(LOGIN="2 per 5 minutes")
+        for _ in range(2):
+            sign_in(client, alice.email, WRONG)
+        client.application.extensions[EXTENSION].db.close()
+        assert_refused(ask(limited(LOGIN="2 per 5 minutes"), "POST", "/login-admin"), 300, 2)
+
+
+class TestInMemory:
+    def test_it_counts_and_refuses(self, make_app, database):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE="memory://", AUTH_RATE_LIMIT_LOGIN="2 per 5 minutes").test_client()
+        assert [limits(ask(client, "POST", "/login-admin")) for _ in range(2)] == [(2, 1), (2, 0)]
+        assert_refused(ask(client, "POST", "/login-admin"), 300, 2)
+        assert database.count("request_counts") == 0
+
+    def test_failed_passwords_are_counted_in_the_database_all_the_same(self, make_app, alice, database):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE="memory://").test_client()
+        sign_in(client, alice.email, WRONG)
+        assert database.count("failure_counts") == 2
+
+
+@pytest.fixture(scope="module")
+def redis_service(serve, redis_server) -> Iterator[tuple[Service, ServerClient]]:
+    changes = {"AUTH_RATE_LIMIT_STORAGE": redis_server.url, "AUTH_RATE_LIMIT_LOGIN": "20 per 5 minutes", "AUTH_RATE_LIMIT_LOGIN_FAILURES": "2 per hour"}
+    with serve(AUTH_RATE_LIMITS_ENABLED="true", **changes) as serving:
+        yield serving
+
+
+class TestInRedis:
+    @pytest.fixture
+    def server(self, redis_service, redis_server, database, app) -> Iterator[ServerClient]:
+        with redis_server.client() as client:
+            client.flushall()
+        yield redis_service[1]
+        if redis_server.process.poll() is not None:
+            redis_server.start()
+
+    def test_two_workers_count_together_and_refuse(self, server, database):
+        answers = at_once(40, lambda _: server.post("/login-admin", json={}))
+        assert sorted(answer.status_code for answer in answers) == [400] * 20 + [429] * 20
+        assert_refused(server.post("/login-admin", json={}), 300, 20)
+        assert database.count("request_counts") == 0
+
+    def test_failed_passwords_are_counted_in_the_database_all_the_same(self, server, alice, database):
+        assert sign_in(server, alice.email, WRONG).status_code == 401
+        assert database.count("failure_counts") == 2
+
+    @pytest.mark.parametrize("fails", ["stop", "freeze"])
+    def test_should_it_fail_requests_are_let_through_and_the_log_says_so(self, server, redis_service, redis_server, alice, fails):
+        redis_server.stop() if fails == "stop" else redis_server.freeze()
+        logged = len(redis_service[0].text())
+        try:
+            began = time.monotonic()
+            answers = at_once(6, lambda _: server.post("/login-admin", json={}))
+            assert {answer.status_code for answer in answers} == {400}
+            assert time.monotonic() - began < 4
+            # What guards passwords does not depend on it.
+            failed = [until_served(lambda: sign_in(server, alice.email, WRONG)).status_code for _ in range(3)]
+            assert failed == [401, 401, 429]
+        finally:
+            redis_server.thaw()
+        wait_until(lambda: "rate_limit_storage_failed" in redis_service[0].text()[logged:])
+
+    def test_when_it_is_back_requests_count_again(self, server, redis_server):
+        redis_server.stop()
+        assert server.post("/login-admin", json={}).status_code == 400
+        redis_server.start()
+        wait_until(lambda: limits(server.post("/login-admin", json={})) is not None)
+
+
+def test_the_message_of_a_refusal_is_a_sentence_without_details(limited):
+    client = limited(SIGNUP="1 per 5 minutes")
+    ask(client, "POST", "/signup")
+    response = ask(client, "POST", "/signup")
+    assert response.json == {"code": 429, "msg": A_SENTENCE, "error_code": "over_request_rate_limit"}

@@ -1,0 +1,319 @@
+"""Ways around the limits that are none: each of these is one more request of the same network, or one more try for the same user."""
+
+import http.client
+import json
+import socket
+
+import pytest
+
+from tests.answers import assert_error
+from tests.cast import PASSWORD, register, sign_in
+from tests.hosts import HOME, OFFICE, at
+from tests.server import at_once, until_served
+
+WRONG = "Wrong-Horse-1"
+LOG_IN = "/token?grant_type=password"
+CLIENT_HEADERS = [
+    "X-Forwarded-For",
+    "X-Real-IP",
+    "Forwarded",
+    "X-Client-IP",
+    "X-Cluster-Client-IP",
+    "X-Originating-IP",
+    "X-Remote-IP",
+    "X-Remote-Addr",
+    "True-Client-IP",
+    "CF-Connecting-IP",
+    "Fastly-Client-IP",
+    "Client-IP",
+    "Via",
+    "X-Forwarded",
+    "Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Host",
+    "Host",
+    "User-Agent",
+    "X-Request-Id",
+    "Origin",
+    "apikey",
+    "Authorization",
+    "Cookie",
+]
+
+
+@pytest.fixture
+def limited(make_app):
+    """Make a client of an application that allows three log-ins in five minutes to a network."""
+
+    def make(**changes):
+        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="3 per 5 minutes", **changes).test_client()
+
+    return make
+
+
+def statuses(ask, values):
+    return [ask(value).status_code for value in values]
+
+
+class TestBySayingToComeFromElsewhere:
+    @pytest.mark.parametrize("name", CLIENT_HEADERS)
+    def test_in_a_header(self, limited, name):
+        client = limited()
+        values = ["192.0.2.1", "for=192.0.2.2", "::1", "127.0.0.1", "198.51.100.1, 192.0.2.3"]
+        assert statuses(lambda value: client.post(LOG_IN, json={}, headers={name: value}), values) == [400, 400, 400, 429, 429]
+
+    def test_in_a_repeated_header(self, limited):
+        client = limited()
+        values = [[("X-Forwarded-For", f"192.0.2.{number}"), ("X-Forwarded-For", f"192.0.2.{number + 1}")] for number in range(5)]
+        assert statuses(lambda headers: client.post(LOG_IN, json={}, headers=headers), values) == [400, 400, 400, 429, 429]
+
+    @pytest.mark.parametrize("sent", ["192.0.2.{}", "192.0.2.{}, 10.0.0.1", "unknown, 192.0.2.{}", "for=192.0.2.{}", "192.0.2.{},,", "]\"'{}", "2001:db8:{}::1"])
+    def test_in_what_a_trusted_proxy_adds_to(self, limited, sent):
+        client = limited(AUTH_TRUSTED_PROXIES="1")
+        values = [f"{sent.format(number)}, {HOME}" for number in range(5)]
+        assert statuses(lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values) == [400, 400, 400, 429, 429]
+
+    def test_through_one_proxy_where_there_are_two(self, limited):
+        client = limited(AUTH_TRUSTED_PROXIES="2")
+        # Who is between the proxies sends a header of one entry: it is taken for what it is, somebody behind the last proxy.
+        values = [f"192.0.2.{number}" for number in range(5)]
+        assert statuses(lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values) == [400, 400, 400, 429, 429]
+
+
+class TestByAnotherAddressOfTheSameNetwork:
+    @pytest.mark.parametrize(
+        "addresses",
+        [
+            ["2001:db8::1", "2001:db8::2", "2001:db8::ffff:ffff:ffff:ffff", "2001:db8:0:0:8000::"],
+            ["2001:db8::1", "2001:0db8:0000:0000:0000:0000:0000:0001", "2001:DB8::1", "2001:db8:0:0::1"],
+            ["fe80::1%eth0", "fe80::1%eth1", "fe80::1", "fe80::2%1"],
+            ["192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201", "0:0:0:0:0:ffff:c000:0201"],
+            ["192.0.2.1:1", "192.0.2.1:65535", "192.0.2.1", "[::ffff:192.0.2.1]:80"],
+            ["[2001:db8::1]:443", "[2001:db8::2]", "2001:db8::3", "[2001:db8::4%x]:1"],
+            ["unknown", "_hidden", "unix:", "x"],
+        ],
+    )
+    def test_it_is_one_network(self, limited, addresses):
+        client = limited(AUTH_TRUSTED_PROXIES="1")
+        assert statuses(lambda address: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": address}), addresses) == [400, 400, 400, 429]
+
+    @pytest.mark.parametrize("addresses", [["2001:db8::1", "2001:db8:0:1::1", "2001:db8:1::1"], ["192.0.2.1", "192.0.2.2"], ["192.0.2.1", "2001:db8::c000:201"]])
+    def test_another_network_is_another(self, limited, addresses):
+        client = limited(AUTH_TRUSTED_PROXIES="1")
+        for address in addresses:
+            asked = [client.post(LOG_IN, json={}, headers={"X-Forwarded-For": address}).headers["X-RateLimit-Remaining"] for _ in range(2)]
+            assert asked == ["2", "1"]
+
+    def test_failed_passwords_count_by_network_too(self, make_app, alice):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes").test_client()
+        body = {"email": alice.email, "password": WRONG}
+        addresses = ["2001:db8::1", "2001:db8::2", "2001:0db8::3", "2001:db8::4"]
+        assert statuses(lambda address: client.post(LOG_IN, json=body, **at(address)), addresses) == [401, 401, 401, 429]
+
+
+class TestByAnotherSpellingOfTheUser:
+    @pytest.fixture
+    def client(self, make_app):
+        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes", AUTH_RATE_LIMIT_LOGIN="100 per minute").test_client()
+
+    @pytest.mark.parametrize(
+        "spellings",
+        [
+            ["alice@example.com", "ALICE@EXAMPLE.COM", "Alice@Example.com", "aLiCe@eXaMpLe.CoM"],
+            ["alice@bücher.example", "alice@xn--bcher-kva.example", "ALICE@BÜCHER.example", "alice@XN--BCHER-KVA.example"],
+            ["älice@example.com", "ÄLICE@example.com", "älice@EXAMPLE.com", "Älice@example.com"],
+        ],
+    )
+    def test_of_the_email(self, client, database, spellings):
+        assert statuses(lambda email: sign_in(client, email, WRONG), spellings) == [401, 401, 401, 429]
+        assert database.count("failure_counts", "key LIKE 'account %%'") == 1
+
+    @pytest.mark.parametrize(
+        "email",
+        [
+            " alice@example.com",
+            "alice@example.com ",
+            "alice @example.com",
+            "alice@example.com\n",
+            "alice@example.com.",
+            "\u200balice@example.com",
+            "alice@ｅxample.com",
+            "ａlice@example.com",
+            "alice@example。com",
+            '"alice"@example.com',
+            "alice(comment)@example.com",
+            "Alice <alice@example.com>",
+            "alice@[127.0.0.1]",
+            "alice%40example.com",
+        ],
+    )
+    def test_what_is_no_spelling_of_it_is_no_try(self, client, alice, database, hashes, email):
+        response = sign_in(client, email, PASSWORD)
+        assert_error(response, 400, "validation_failed", details=response.json["details"])
+        assert (database.count("failure_counts"), database.count("sessions"), hashes.count) == (0, 0, hashes.count)
+
+    def test_of_the_phone(self, client, database):
+        spellings = ["+491701234567", "+49 170 1234567", "+49-170-1234567", "+49 (170) 123.45.67"]
+        ask = lambda phone: client.post(LOG_IN, json={"phone": phone, "password": WRONG})  # noqa: E731
+        assert statuses(ask, spellings) == [401, 401, 401, 429]
+        assert database.count("failure_counts", "key LIKE 'account %%'") == 1
+
+    def test_messages_count_for_the_same_recipient(self, client, alice, database):
+        for email in ("alice@example.com", "ALICE@example.com", "Alice@EXAMPLE.com"):
+            assert client.post("/recover", json={"email": email}).status_code == 200
+        assert (database.count("outbox", "kind = 'recovery'"), database.count("outbox", "kind = 'none'")) == (1, 2)
+
+
+class TestByAnotherSpellingOfTheRoute:
+    @pytest.mark.parametrize(
+        "target",
+        [
+            "/token?grant_type=password",
+            "/auth/v1/token?grant_type=password",
+            "//token?grant_type=password",
+            "///token?grant_type=password",
+            "/%74oken?grant_type=password",
+            "/auth/v1//token?grant_type=password",
+            "//auth/v1/token?grant_type=password",
+            "/auth/v1/%74%6f%6b%65%6e?grant_type=password",
+            "/%61uth/v1/token?grant_type=password",
+            "/auth%2fv1/token?grant_type=password",
+            "/token/?grant_type=password",
+            "/./token?grant_type=password",
+            "/x/../token?grant_type=password",
+            "/token;x=1?grant_type=password",
+            "/token%20?grant_type=password",
+            "/TOKEN?grant_type=password",
+            "/token?grant_type=%70assword",
+            "/token?x=1&grant_type=password",
+            "/token?grant_type=password&x=/health",
+            "/token?grant_type=password#x",
+            "/token?&&grant_type=password&",
+            "/token?grant_type=pass%00word",
+            "/token?grant_type=password%20",
+            "/token?grant%5ftype=password",
+            "/token?Grant_Type=password",
+            "/token?grant_type[]=password",
+            "/token?grant_type=refresh_token&grant_type=password",
+            "/token?grant_type=password&grant_type=refresh_token",
+            "/token?grant_type=password;grant_type=refresh_token",
+            "http://127.0.0.1/token?grant_type=password",
+            "http://evil.example/token?grant_type=password",
+            "/login-admin",
+            "/auth/v1/login-admin",
+            "//login-admin",
+        ],
+    )
+    def test_it_is_limited_or_no_route(self, limited_server, alice, database, target):
+        # All that the network may is used up; a way around would show as anything but a refusal.
+        database.run("INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/login/20/5/minute', 20, now() + interval '5 minutes')")
+        body = json.dumps({"email": alice.email, "password": WRONG}).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
+        try:
+            connection.putrequest("POST", target, skip_host=False)
+            connection.putheader("Content-Type", "application/json")
+            connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        finally:
+            connection.close()
+        assert (response.status, answer["error_code"]) in (
+            (429, "over_request_rate_limit"),
+            (404, "not_found"),
+            (400, "validation_failed"),
+            (400, "unsupported_grant_type"),
+        )
+        assert database.count("failure_counts") == 0
+
+    @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "post", "Post", "XPOST"])
+    def test_another_method_does_nothing(self, limited_server, alice, database, method):
+        body = json.dumps({"email": alice.email, "password": PASSWORD}).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
+        try:
+            connection.request(method, LOG_IN, body, {"Content-Type": "application/json"})
+            status = connection.getresponse().status
+        finally:
+            connection.close()
+        assert status in ((200,) if method == "OPTIONS" else (400, 405))
+        assert database.count("sessions") == 0
+
+
+class TestByHowItIsSent:
+    def test_all_at_once(self, limited_server, alice, database):
+        answers = at_once(60, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
+        # Twenty log-ins of a network, and of these ten failures.
+        assert sum(answer.status_code == 401 for answer in answers) <= 10
+        assert {answer.status_code for answer in answers} == {401, 429}
+
+    def test_all_on_one_connection_without_waiting_for_answers(self, limited_server, database):
+        request = b"POST /login-admin HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+        last = request.replace(b"Host: x", b"Host: x\r\nConnection: close")
+        with socket.create_connection(("127.0.0.1", limited_server.port), timeout=10) as connection:
+            connection.sendall(request * 29 + last)
+            with connection.makefile("rb") as stream:
+                answer = stream.read()
+        assert (answer.count(b"HTTP/1.1 400 "), answer.count(b"HTTP/1.1 429 ")) == (20, 10)
+
+    def test_with_a_body_that_is_refused(self, limited):
+        client = limited()
+        bodies = [b"", b"{", b"[]", b'{"email": 1}', b'{"email": "a@example.com", "email": "b@example.com"}']
+        answers = statuses(lambda body: client.post(LOG_IN, data=body, content_type="application/json"), bodies)
+        assert answers == [400, 400, 400, 429, 429]
+
+    def test_in_another_content_type(self, limited, alice, database):
+        client = limited()
+        body = json.dumps({"email": alice.email, "password": PASSWORD})
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json5", ""):
+            assert client.post(LOG_IN, data=body, content_type=kind).status_code == 415
+        assert database.count("sessions") == 0
+
+    def test_through_the_other_log_in(self, limited, alice):
+        client = limited()
+        paths = [LOG_IN, "/login-admin", LOG_IN, "/login-admin", LOG_IN]
+        answers = statuses(lambda path: client.post(path, json={"email": alice.email, "password": WRONG}), paths)
+        assert answers == [401, 401, 401, 429, 429]
+
+
+class TestByASuccessInBetween:
+    @pytest.fixture
+    def client(self, make_app):
+        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes", AUTH_RATE_LIMIT_LOGIN="100 per minute").test_client()
+
+    def test_on_ones_own_account(self, client, alice, mallory):
+        answers = []
+        for _ in range(5):
+            answers.append(sign_in(client, alice.email, WRONG).status_code)
+            assert sign_in(client, mallory.email).status_code == 200
+        assert answers == [401, 401, 401, 429, 429]
+
+    def test_on_the_same_account_gives_back_no_failure(self, client, alice):
+        assert [sign_in(client, alice.email, WRONG).status_code for _ in range(2)] == [401, 401]
+        for _ in range(5):
+            assert sign_in(client, alice.email).status_code == 200
+        assert [sign_in(client, alice.email, WRONG).status_code for _ in range(2)] == [401, 429]
+
+    def test_from_elsewhere_gives_back_no_failure_here(self, client, alice):
+        body = {"email": alice.email, "password": WRONG}
+        answers = []
+        for _ in range(5):
+            answers.append(client.post(LOG_IN, json=body, **at(HOME)).status_code)
+            assert client.post(LOG_IN, json=body | {"password": PASSWORD}, **at(OFFICE)).status_code == 200
+        assert answers == [401, 401, 401, 429, 429]
+
+    def test_of_the_log_ins_themselves(self, limited, alice):
+        client = limited()
+        assert [sign_in(client, alice.email).status_code for _ in range(4)] == [200, 200, 200, 429]
+
+
+class TestByManyUsers:
+    def test_one_password_for_all_of_them_is_limited_by_network(self, limited, client, service_role):
+        people = [register(client, service_role, f"user{number}@example.com") for number in range(5)]
+        spraying = limited()
+        assert statuses(lambda person: sign_in(spraying, person.email, WRONG), people) == [401, 401, 401, 429, 429]
+
+    def test_sign_ups_are_limited_by_network(self, make_app, database):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SIGNUP="3 per 5 minutes").test_client()
+        ask = lambda number: client.post("/signup", json={"email": f"user{number}@example.com", "password": PASSWORD})  # noqa: E731
+        assert statuses(ask, range(5)) == [201, 201, 201, 429, 429]
+        assert database.count("users") == 3

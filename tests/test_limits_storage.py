@@ -1,0 +1,302 @@
+"""Where requests are counted: each storage as the limits library tests its own, and what ours promises beyond."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg2
+import pytest
+import redis
+from limits import RateLimitItemPerDay, RateLimitItemPerHour, RateLimitItemPerMinute, parse
+from limits.errors import StorageError
+from limits.storage import MemoryStorage, RedisStorage, Storage, storage_from_string
+from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter, SlidingWindowCounterRateLimiter
+
+import sql
+from auth.limits import PostgresStorage
+from tests.processes import free_port
+from tests.server import at_once
+
+PER_MINUTE = RateLimitItemPerMinute(3)
+
+
+class Postgres:
+    """Our storage, on connections of its own; time moves in the rows."""
+
+    def __init__(self, database: Any, url: str) -> None:
+        self.rows = database
+        self._url = url
+        self._databases: list[sql.Database] = []
+
+    def new(self) -> PostgresStorage:
+        self._databases.append(sql.Database(self._url, size=8))
+        return PostgresStorage(database=self._databases[-1])
+
+    def age(self, storage: Storage, key: str, seconds: float) -> None:
+        self.rows.run("UPDATE request_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s) WHERE key = %(key)s", key=key, seconds=seconds)
+
+    def end(self) -> None:
+        for database in self._databases:
+            database.close()
+
+
+class Memory:
+    """The library's storage in a process's memory."""
+
+    def new(self) -> MemoryStorage:
+        return MemoryStorage()
+
+    def age(self, storage: Any, key: str, seconds: float) -> None:
+        storage.expirations[key] -= seconds
+
+    def end(self) -> None:
+        pass
+
+
+class RedisServer:
+    """The library's storage in a Redis."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        with server.client() as client:
+            client.flushall()
+
+    def new(self) -> RedisStorage:
+        return RedisStorage(self._server.url)
+
+    def age(self, storage: Any, key: str, seconds: float) -> None:
+        with self._server.client() as client:
+            left = client.pttl(storage.prefixed_key(key))
+            client.pexpire(storage.prefixed_key(key), int(left - seconds * 1000))
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.fixture(params=["postgresql", "memory", "redis"])
+def place(request) -> Iterator[Any]:
+    if request.param == "postgresql":
+        made: Any = Postgres(request.getfixturevalue("database"), request.getfixturevalue("database_url"))
+    else:
+        made = Memory() if request.param == "memory" else RedisServer(request.getfixturevalue("redis_server"))
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def storage(place) -> Storage:
+    return place.new()
+
+
+@pytest.fixture
+def limiter(storage) -> FixedWindowRateLimiter:
+    return FixedWindowRateLimiter(storage)
+
+
+class TestTheStorage:
+    def test_what_was_never_counted_is_none(self, storage):
+        assert storage.get("a") == 0
+        assert storage.get_expiry("a") == pytest.approx(time.time(), abs=5)
+
+    def test_it_counts(self, storage):
+        assert [storage.incr("a", 60) for _ in range(3)] == [1, 2, 3]
+        assert storage.get("a") == 3
+
+    def test_it_counts_several_at_once(self, storage):
+        assert [storage.incr("a", 60, amount) for amount in (1, 4, 2)] == [1, 5, 7]
+
+    def test_each_key_counts_by_itself(self, storage):
+        storage.incr("a", 60)
+        storage.incr("b", 60, 5)
+        assert (storage.get("a"), storage.get("b"), storage.get("A")) == (1, 5, 0)
+
+    @pytest.mark.parametrize("key", ["LIMITER/2001:db8::/64/login/30/5/minute", "a" * 1000, "a b'\";--", "Größe/漢", "%s %(key)s :key $1"])
+    def test_a_key_may_hold_anything(self, storage, key):
+        storage.incr(key, 60)
+        assert storage.incr(key, 60) == storage.get(key) == 2
+        storage.clear(key)
+        assert storage.get(key) == 0
+
+    def test_the_window_begins_with_the_first_and_does_not_move(self, storage, place):
+        storage.incr("a", 60)
+        assert storage.get_expiry("a") == pytest.approx(time.time() + 60, abs=5)
+        place.age(storage, "a", 40)
+        storage.incr("a", 60)
+        assert storage.get_expiry("a") == pytest.approx(time.time() + 20, abs=5)
+
+    def test_a_window_that_has_ended_counts_for_nothing(self, storage, place):
+        storage.incr("a", 60, 7)
+        place.age(storage, "a", 61)
+        assert storage.get("a") == 0
+        assert storage.incr("a", 60) == 1
+        assert storage.get_expiry("a") == pytest.approx(time.time() + 60, abs=5)
+
+    def test_a_window_may_be_long(self, storage):
+        storage.incr("a", 86_400 * 365)
+        assert storage.get_expiry("a") == pytest.approx(time.time() + 86_400 * 365, abs=5)
+
+    def test_one_key_is_forgotten(self, storage):
+        storage.incr("a", 60)
+        storage.incr("b", 60)
+        storage.clear("a")
+        storage.clear("never there")
+        assert (storage.get("a"), storage.get("b")) == (0, 1)
+        assert storage.incr("a", 60) == 1
+
+    def test_all_keys_are_forgotten(self, storage, limiter):
+        for amount in range(1, 11):
+            limiter.hit(RateLimitItemPerMinute(amount))
+        # The library's own in memory tells no number.
+        assert storage.reset() in (10, None)
+        assert limiter.get_window_stats(RateLimitItemPerMinute(10)).remaining == 10
+
+    def test_it_says_that_it_works(self, storage):
+        assert storage.check() is True
+
+    def test_of_many_at_once_each_one_counts(self, storage):
+        counts = at_once(16, lambda _: [storage.incr("a", 60) for _ in range(10)])
+        assert sorted(count for each in counts for count in each) == list(range(1, 161))
+        assert storage.get("a") == 160
+
+
+class TestTheFixedWindow:
+    """The strategy that we use, on each storage."""
+
+    def test_it_allows_so_many(self, limiter):
+        assert [limiter.hit(PER_MINUTE, "a") for _ in range(5)] == [True, True, True, False, False]
+
+    def test_it_allows_as_many_again_after_the_window(self, limiter, storage, place):
+        for _ in range(5):
+            limiter.hit(PER_MINUTE, "a")
+        place.age(storage, PER_MINUTE.key_for("a"), 59)
+        assert not limiter.hit(PER_MINUTE, "a")
+        place.age(storage, PER_MINUTE.key_for("a"), 2)
+        assert [limiter.hit(PER_MINUTE, "a") for _ in range(4)] == [True, True, True, False]
+
+    def test_it_tells_how_many_are_left_and_until_when(self, limiter):
+        assert limiter.get_window_stats(PER_MINUTE, "a").remaining == 3
+        for remaining in (2, 1, 0, 0):
+            limiter.hit(PER_MINUTE, "a")
+            stats = limiter.get_window_stats(PER_MINUTE, "a")
+            assert stats.remaining == remaining
+            assert stats.reset_time == pytest.approx(time.time() + 60, abs=5)
+
+    def test_to_test_is_not_to_count(self, limiter):
+        for allowed in (True, True, True, False):
+            assert limiter.test(PER_MINUTE, "a") is allowed
+            assert limiter.test(PER_MINUTE, "a") is allowed
+            assert limiter.hit(PER_MINUTE, "a") is allowed
+
+    def test_what_costs_more_uses_up_more(self, limiter):
+        assert limiter.hit(PER_MINUTE, "a", cost=2)
+        assert not limiter.test(PER_MINUTE, "a", cost=2)
+        assert not limiter.hit(PER_MINUTE, "a", cost=2)
+        assert not limiter.hit(PER_MINUTE, "b", cost=4)
+
+    def test_clearing_allows_again(self, limiter):
+        once = RateLimitItemPerMinute(1)
+        assert [limiter.hit(once, "a"), limiter.hit(once, "a"), limiter.hit(once, "b")] == [True, False, True]
+        limiter.clear(once, "a")
+        assert [limiter.hit(once, "a"), limiter.hit(once, "b")] == [True, False]
+
+    def test_limits_and_identifiers_count_by_themselves(self, limiter):
+        for item in (RateLimitItemPerMinute(1), RateLimitItemPerHour(1), RateLimitItemPerDay(1), RateLimitItemPerMinute(1, 5), parse("2 per minute")):
+            for identifiers in (("a",), ("b",), ("a", "b"), ("a b",)):
+                assert limiter.hit(item, *identifiers)
+
+    def test_of_many_at_once_so_many_are_allowed(self, limiter):
+        hundred = RateLimitItemPerMinute(100)
+        allowed = at_once(16, lambda _: sum(limiter.hit(hundred, "a") for _ in range(20)))
+        assert sum(allowed) == 100
+
+
+class TestOurs:
+    """What the storage in Postgres promises beyond: one count for all processes, that outlives them."""
+
+    @pytest.fixture
+    def place(self, database, database_url) -> Iterator[Postgres]:
+        place = Postgres(database, database_url)
+        yield place
+        place.end()
+
+    def test_it_is_found_by_its_scheme(self):
+        assert isinstance(storage_from_string("postgresql://"), PostgresStorage)
+
+    @pytest.mark.parametrize("strategy", [MovingWindowRateLimiter, SlidingWindowCounterRateLimiter])
+    def test_other_strategies_say_that_they_can_not_use_it(self, storage, strategy):
+        with pytest.raises(NotImplementedError):
+            strategy(storage)
+
+    def test_two_processes_count_together(self, place):
+        storages = [place.new() for _ in range(4)]
+        allowed = at_once(16, lambda number: sum(FixedWindowRateLimiter(storages[number % 4]).hit(PER_MINUTE, "a") for _ in range(5)))
+        assert sum(allowed) == 3
+
+    def test_a_new_process_goes_on_where_the_last_one_ended(self, place):
+        place.new().incr("a", 60, 5)
+        place.end()
+        assert place.new().incr("a", 60) == 6
+
+    def test_of_many_at_once_at_the_end_of_a_window_one_begins_the_next(self, storage, place):
+        storage.incr("a", 60, 1000)
+        place.age(storage, "a", 61)
+        counts = at_once(8, lambda _: [storage.incr("a", 60) for _ in range(5)])
+        assert sorted(count for each in counts for count in each) == list(range(1, 41))
+
+    def test_a_count_has_one_row(self, storage, database):
+        for _ in range(5):
+            storage.incr("a", 60)
+        assert database.count("request_counts") == 1
+
+    def test_the_clock_is_the_databases(self, storage, database, monkeypatch):
+        storage.incr("a", 60)
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        assert storage.get_expiry("a") == pytest.approx(60, abs=5)
+        assert storage.incr("a", 60) == 2
+
+    def test_looking_writes_nothing(self, storage, database):
+        storage.incr("a", 60)
+        before = database.everything()
+        storage.get("a")
+        storage.get_expiry("a")
+        storage.check()
+        assert database.everything() == before
+
+    def test_one_request_is_one_statement(self, make_app):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        run = app.extensions["latchkey"].db
+        before = run.statements_run
+        response = app.test_client().post("/token?grant_type=refresh_token", json={"refresh_token": "x"})
+        assert (response.status_code, run.statements_run - before) == (400, 0)
+        before = run.statements_run
+        response = app.test_client().post("/login-admin", json={})
+        assert (response.headers["X-RateLimit-Remaining"], run.statements_run - before) == ("29", 1)
+
+    def test_failures_are_kept_in_a_table_that_a_crash_leaves_alone(self, database):
+        kinds = dict(database.all("SELECT relname, relpersistence FROM pg_class WHERE relname IN ('request_counts', 'failure_counts')"))
+        assert kinds == {"request_counts": "u", "failure_counts": "p"}
+
+
+class TestWithoutAServer:
+    """A storage that can't be reached raises what it says that it raises, or wraps it."""
+
+    @pytest.fixture(params=["postgresql", "redis"])
+    def absent(self, request) -> Any:
+        port = free_port()
+        if request.param == "redis":
+            return lambda **options: RedisStorage(f"redis://127.0.0.1:{port}", retry=None, **options)
+        return lambda **options: PostgresStorage(database=sql.Database(f"postgresql://postgres@127.0.0.1:{port}/x", size=1), **options)
+
+    def test_it_says_that_it_does_not_work(self, absent):
+        assert absent().check() is False
+
+    @pytest.mark.parametrize(
+        "use", [lambda storage: storage.incr("a", 60), lambda storage: storage.get("a"), lambda storage: storage.get_expiry("a"), lambda storage: storage.clear("a")]
+    )
+    def test_errors_are_its_own_or_wrapped(self, absent, use):
+        storage = absent()
+        assert issubclass(storage.base_exceptions, psycopg2.Error | redis.RedisError)
+        with pytest.raises(storage.base_exceptions):
+            use(storage)
+        with pytest.raises(StorageError):
+            use(absent(wrap_exceptions=True))

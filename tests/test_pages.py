@@ -1,0 +1,536 @@
+"""The pages that people see: what they say, in which language, what they may load, and that looking at them has no effect."""
+
+import re
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
+
+import jinja2
+import pytest
+from jinja2.meta import find_undeclared_variables
+
+from auth import __version__, pages
+from auth.delivery import languages
+from tests.answers import assert_error
+from tests.cast import PASSWORD
+from tests.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send, tokens_for
+
+DAVE = {"email": "dave@example.com", "password": PASSWORD}
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
+APP = {"AUTH_SITE_URL": "https://app.example.com/start", "AUTH_REDIRECT_ALLOW_LIST": "https://*.preview.example.com/**,myapp://callback"}
+CSP = "default-src 'none'; style-src 'self'; form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
+TEXTS = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in (Path(pages.__file__).parent / "page_texts").glob("*.toml")}
+# Each purpose of a link with a browser's page, the address that it names, and its heading.
+PURPOSES = {
+    "signup": ("dave@example.com", "Confirm your email address"),
+    "magiclink": ("erin@example.com", "Sign in to localhost:8000"),
+    "recovery": ("erin@example.com", "Choose a new password"),
+    "invite": ("dave@example.com", "Accept the invitation to localhost:8000"),
+    "email_change": ("new@example.com", "Confirm the new email address"),
+}
+
+
+class Page(HTMLParser):
+    """A page as its reader has it: the text, the headings, the form and the links."""
+
+    def __init__(self, response: Any) -> None:
+        super().__init__()
+        self.status = response.status_code
+        self.html = response.text
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(self.html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "link", "input", "br"):
+            self._open.append(tag)
+            if tag not in ("bdi", "time"):
+                self.texts.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, f"{tag} is not what ends here"
+
+    def handle_data(self, data: str) -> None:
+        holder = next((tag for tag in reversed(self._open) if tag not in ("bdi", "time")), None)
+        if holder:
+            self.texts[holder][-1] += data
+
+    @property
+    def heading(self) -> str:
+        (heading,) = self.texts["h1"]
+        return heading
+
+    @property
+    def text(self) -> str:
+        """All that is said."""
+        return " ".join(text for tag in ("h1", "p", "li", "button", "a") for text in self.texts.get(tag, []))
+
+    @property
+    def language(self) -> str | None:
+        return self.all("html")[0]["lang"]
+
+    @property
+    def fields(self) -> dict[str, str | None]:
+        """What the form sends, whichever button is pressed."""
+        return {field["name"]: field["value"] for field in self.all("input")}  # type: ignore[misc]
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def loads(self) -> list[str]:
+        """Return what the page refers to, as it is written there."""
+        found = [attributes.get(name) for name in ("href", "src", "action") for _, attributes in self.tags]
+        return [url for url in found if url is not None]
+
+
+def look(client: Any, where: str, **headers: str) -> Page:
+    """Open a page as a browser does."""
+    return Page(client.get(where, headers=BROWSER | headers))
+
+
+@pytest.fixture
+def link(client, outbox):
+    """The path of a sign-up's link."""
+    client.post("/signup", json=DAVE, headers={"User-Agent": FIREFOX})
+    return path("signup", outbox.last().token)
+
+
+class TestTheContinuePage:
+    @pytest.mark.parametrize("purpose", PURPOSES)
+    def test_it_names_the_address_that_the_link_is_for(self, client, service_role, outbox, purpose):
+        address, heading = PURPOSES[purpose]
+        token = send(purpose, client, service_role, outbox).token
+
+        page = look(client, path(purpose, token))
+
+        assert (page.status, page.heading) == (200, heading)
+        assert f'<bdi translate="no">{address}</bdi>' in page.html
+        assert page.texts["title"] == [heading]
+        assert page.texts["button"] == (["Continue", "This was not me"] if purpose == "signup" else ["Continue"])
+
+    @pytest.mark.parametrize("purpose", PURPOSES)
+    def test_its_form_is_all_that_the_link_needs(self, client, service_role, outbox, purpose):
+        token = send(purpose, client, service_role, outbox).token
+
+        page = look(client, path(purpose, token))
+
+        (form,) = page.all("form")
+        assert form == {"method": "post", "action": "verify"}
+        assert page.fields == {"token": token, "type": purpose, "redirect_to": SITE}
+        assert all(field["type"] == "hidden" for field in page.all("input"))
+        landed = fragment(press(client, purpose, token, redirect_to=SITE))
+        assert set(landed) == ({"message", "type"} if purpose == "email_change" else set(tokens_for(purpose)))
+
+    def test_the_type_email_shows_what_the_link_was_made_for(self, client, link):
+        page = look(client, link.replace("type=signup", "type=email"))
+        assert page.heading == "Confirm your email address"
+        assert page.fields["type"] == "email"
+
+    def test_it_leads_to_where_the_link_was_asked_for(self, make_app, outbox):
+        client = make_app(**APP).test_client()
+        client.post("/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"})
+        page = look(client, path("magiclink", outbox.last().token))
+        assert page.fields["redirect_to"] == "https://pr-7.preview.example.com/a"
+        assert page.heading == "Sign in to app.example.com"
+
+    def test_a_link_that_dies_meanwhile_leads_there_too(self, make_app, outbox, database):
+        # To another origin the browser would not follow: the page's form-action names the one.
+        client = make_app(**APP).test_client()
+        client.post("/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"})
+        page = look(client, path("magiclink", outbox.last().token))
+        database.run("UPDATE one_time_tokens SET expires_at = now()")
+        response = client.post("/verify", data=page.fields)
+        assert fragment(response, "https://pr-7.preview.example.com/a") == EXPIRED
+
+
+class TestTheSignUpPage:
+    def test_it_tells_time_and_browser_of_the_sign_up(self, client, link, database):
+        database.run("UPDATE one_time_tokens SET created_at = '2026-01-02 03:04:05+01'")
+        page = look(client, link)
+        assert "was made on 2026-01-02 02:04 UTC, with Firefox on Linux." in page.text
+        assert page.all("time") == [{"datetime": "2026-01-02T02:04Z"}]
+
+    @pytest.mark.parametrize(
+        ("user_agent", "device"),
+        [
+            ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1", "Safari on iOS"),
+            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0", "Edge on Windows"),
+            ("Dalvik/2.1.0 (Linux; U; Android 15; Pixel 9)", "Android"),
+            ("<script>alert(1)</script> Firefox/1", "Firefox"),
+        ],
+    )
+    def test_it_tells_the_families_and_no_more(self, client, outbox, user_agent, device):
+        client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
+        page = look(client, path("signup", outbox.last().token))
+        assert f" UTC, with {device}." in page.text
+        assert user_agent not in page.html
+        assert "<script" not in page.html
+
+    @pytest.mark.parametrize("user_agent", ["", "python-requests/2.32", "<b>Call +1 555 0100</b> https://evil.example"])
+    def test_it_says_nothing_of_what_is_no_browser(self, client, outbox, user_agent):
+        client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
+        page = look(client, path("signup", outbox.last().token))
+        assert re.search(r"was made on [0-9-]{10} [0-9:]{5} UTC\.", page.text)
+        assert "evil" not in page.html
+        assert "555" not in page.text
+
+    def test_this_was_not_me_deletes_the_sign_up(self, client, link, database):
+        page = look(client, link)
+        assert page.all("button")[1]["name"] == "action"
+        response = client.post("/verify", data=page.fields | {"action": page.all("button")[1]["value"]})
+        assert Page(response).heading == TEXTS["en"]["declined"]["heading"]
+        assert (response.status_code, database.count("users")) == (200, 0)
+
+    def test_a_second_time_it_says_that_the_link_is_dead(self, client, link):
+        decline = look(client, link).fields | {"action": "decline"}
+        client.post("/verify", data=decline)
+        page = Page(client.post("/verify", data=decline))
+        assert (page.status, page.heading) == (403, "This link no longer works")
+
+    @pytest.mark.parametrize("purpose", ["magiclink", "recovery", "invite", "email_change"])
+    def test_no_other_link_deletes_anybody(self, client, service_role, outbox, database, purpose):
+        token = send(purpose, client, service_role, outbox).token
+        before = database.everything()
+        assert press(client, purpose, token, action="decline").status_code == 403
+        assert database.everything() == before
+
+
+class TestThePagesOfAddressChanges:
+    @pytest.fixture
+    def change(self, client, service_role, outbox):
+        return send("email_change", client, service_role, outbox).token
+
+    def test_it_tells_whose_address_changes_and_to_what(self, client, change):
+        text = look(client, path("email_change", change)).text
+        assert "new@example.com will become the email address of the user e…@example.com at localhost:8000. This signs nobody in." in text
+        assert "erin@" not in text
+
+    def test_it_signs_nobody_in(self, client, change, database):
+        before = database.count("sessions")
+        assert "access_token" not in fragment(press(client, "email_change", change))
+        assert database.count("sessions") == before
+
+    def test_a_user_without_an_address_is_none_yet(self, client, change, database):
+        database.run("UPDATE users SET email = NULL, phone = %(phone)s", phone=PHONE)
+        text = look(client, path("email_change", change)).text
+        assert "new@example.com will become the email address of a user who has none yet at localhost:8000." in text
+
+    def test_the_page_that_restores_tells_what_it_ends(self, client, change, outbox, database):
+        press(client, "email_change", change)
+        restore = outbox.last("erin@example.com", "email_changed").token
+        page = look(client, path("email_restore", restore))
+        assert page.heading == "Restore your email address"
+        assert "Continue to make erin@example.com your email address at localhost:8000 again." in page.text
+        assert "All sessions end, and the password is void" in page.text
+        assert "new@" not in page.html
+        assert set(fragment(press(client, "email_restore", restore))) == {"message", "type"}
+        assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)
+
+
+class TestLooking:
+    """Scanners, previews and prefetching open a link before people do."""
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {},
+            {"Sec-Purpose": "prefetch"},
+            {"Sec-Purpose": "prefetch;prerender"},
+            {"Purpose": "prefetch"},
+            {"X-Moz": "prefetch"},
+            {"User-Agent": "facebookexternalhit/1.1"},
+            {"User-Agent": "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)"},
+            {"User-Agent": "Mozilla/5.0 (compatible; bingbot/2.0)"},
+            {"Accept": "*/*"},
+        ],
+    )
+    @pytest.mark.parametrize("method", ["GET", "HEAD"])
+    def test_it_spends_nothing(self, client, link, database, method, headers):
+        before = database.everything()
+        for _ in range(2):
+            response = client.open(link, method=method, headers=BROWSER | headers)
+            assert (response.status_code, response.mimetype) == (200, "text/html")
+        assert database.everything() == before
+        assert "access_token" in fragment(client.post("/verify", data=look(client, link).fields))
+
+    @pytest.mark.parametrize("name", ["Sec-Purpose", "Purpose", "X-Moz"])
+    def test_prefetching_alone_tells_no_program(self, client, link, database, name):
+        before = database.everything()
+        assert client.get(link, headers={"Accept": "*/*", name: "prefetch"}).mimetype == "text/html"
+        assert database.everything() == before
+
+    def test_a_head_of_a_program_spends_nothing(self, client, link, database):
+        before = database.everything()
+        response = client.head(link)
+        assert (response.status_code, response.data) == (200, b"")
+        assert database.everything() == before
+
+
+class TestFormsOfOtherSites:
+    @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", "nonsense"])
+    @pytest.mark.parametrize("action", [{}, {"action": "decline"}])
+    def test_they_are_refused_and_spend_nothing(self, client, link, database, site, action):
+        fields = look(client, link).fields | action
+        before = database.everything()
+        response = client.post("/verify", data=fields, headers={"Sec-Fetch-Site": site})
+        assert_error(response, 403, "insufficient_permissions", "This form was sent by another site")
+        assert database.everything() == before
+
+
+class TestTheDeadLinkPage:
+    def test_it_says_why_and_what_to_do(self, client, link):
+        client.post("/verify", data=look(client, link).fields)
+        page = look(client, link)
+        assert (page.status, page.heading) == (403, "This link no longer works")
+        assert page.texts["li"] == ["It was used before. A link works only once.", "It has expired.", "A newer link has taken its place."]
+        assert page.texts["p"][-1] == "Try to sign in: your email address may be confirmed already. If that does not work, sign up again."
+        assert page.all("form") == []
+
+    def test_it_is_there_for_an_expired_link(self, client, link, database):
+        database.run("UPDATE one_time_tokens SET expires_at = now()")
+        assert look(client, link).heading == "This link no longer works"
+
+    def test_it_is_there_for_a_link_that_three_newer_ones_have_replaced(self, client, outbox, database):
+        for _ in range(4):
+            client.post("/magiclink", json={"email": "erin@example.com"})
+        headings = [look(client, path("magiclink", sent.token)).heading for sent in outbox.sent("erin@example.com")]
+        assert headings == ["This link no longer works"] + ["Sign in to localhost:8000"] * 3
+
+    @pytest.mark.parametrize("type", ["signup", "magiclink", "recovery", "invite", "email_change", "email_restore"])
+    def test_its_advice_depends_on_what_the_link_was_for(self, client, type):
+        assert look(client, path(type, "x" * 43)).texts["p"][-1] == TEXTS["en"]["dead"][type].replace("{{ site }}", "localhost:8000")
+
+    @pytest.mark.parametrize("type", ["sms", "phone_change", "email", "heading", "used", "<script>alert(1)</script>", "Signup", "__class__"])
+    def test_for_any_other_type_it_is_general(self, client, type):
+        page = look(client, path(type, "x" * 43))
+        assert page.texts["p"][-1] == "Ask for another link where you asked for this one."
+        assert "<script" not in page.html
+
+    def test_it_leads_on_to_the_application(self, make_app):
+        page = look(make_app(**APP).test_client(), path("signup", "x" * 43, redirect_to="https://evil.example"))
+        assert page.all("a") == [{"href": "https://app.example.com/start"}]
+        assert page.texts["a"] == ["Go to app.example.com"]
+
+
+class TestTheLinkingPage:
+    """Before an identity is linked, which somebody else may have begun."""
+
+    @pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
+    def test_it_tells_to_whom(self, app, account, masked):
+        with app.test_request_context("/link-identity"):
+            page = Page(pages.page("link_identity.html", form_target="https://provider.example", provider="google", account=account, flow="x"))
+        assert page.heading == "Link Google to your user"
+        assert f"Whoever signs in with Google from then on signs in as {masked}." in page.text
+        assert account not in page.html
+        assert page.all("form") == [{"method": "post", "action": "link-identity"}]
+        assert page.fields == {"flow": "x"}
+
+
+class TestTheWelcomePage:
+    def test_it_says_what_this_is(self, client):
+        page = look(client, "/")
+        assert (page.status, page.heading) == (200, "Latchkey")
+        assert "This is an authentication service. It is running." in page.text
+        assert f"Version {__version__}" in page.text
+        assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "application/yaml"
+
+    def test_what_changes_is_announced(self, client):
+        assert {"id": "outcome", "role": "status"} in look(client, "/").all("p")
+
+    def test_without_script_it_says_what_it_can_not_say(self, client):
+        page = look(client, "/")
+        assert page.all("noscript") == [{}]
+        assert TEXTS["en"]["welcome"]["no_script"] in page.text
+
+
+class TestLanguages:
+    @pytest.mark.parametrize(
+        ("accepted", "language"),
+        [
+            ("de", "de"),
+            ("de-AT,de;q=0.9,en;q=0.8", "de"),
+            ("DE-ch", "de"),
+            ("en;q=0.5, fr;q=0.9", "fr"),
+            ("pt-BR, es-419;q=0.8, en;q=0.7", "es"),
+            ("zh", "zh"),
+            ("zh-CN", "zh"),
+            ("zh-TW,zh;q=0.9", "zh"),
+            ("zh-Hant-HK", "zh"),
+            ("en-US,en;q=0.9,de;q=0.8", "en"),
+            ("de;q=0, fr;q=0.1", "fr"),
+            ("ja", "en"),
+            ("*", "en"),
+            ("", "en"),
+            (";;q=,,-", "en"),
+            ("../../de", "en"),
+            ("x" * 4000, "en"),
+        ],
+    )
+    def test_the_browser_chooses(self, client, accepted, language):
+        page = look(client, "/", **{"Accept-Language": accepted})
+        assert page.language == language
+        assert TEXTS[language]["welcome"]["running"] in page.text
+
+    @pytest.mark.parametrize("language", TEXTS)
+    def test_each_page_is_there_in_each_language(self, client, link, language):
+        headers = BROWSER | {"Accept-Language": language, "Sec-Fetch-Site": "same-origin"}
+        texts = TEXTS[language]
+        page = look(client, link, **headers)
+        assert (page.language, page.heading) == (language, texts["signup"]["heading"])
+        assert page.texts["button"] == [texts["common"]["continue"], texts["common"]["decline"]]
+        declined = Page(client.post("/verify", data=page.fields | {"action": "decline"}, headers=headers))
+        assert (declined.language, declined.heading) == (language, texts["declined"]["heading"])
+        dead = look(client, link, **headers)
+        assert (dead.language, dead.heading) == (language, texts["dead"]["heading"])
+
+    @pytest.mark.parametrize("where", ["/", path("signup", "x" * 43)])
+    def test_caches_are_told_that_it_depends_on_them(self, client, where):
+        assert "Accept-Language" in client.get(where, headers=BROWSER).vary
+
+
+class TestTheCatalogues:
+    @pytest.mark.parametrize("language", TEXTS)
+    def test_each_has_every_string_with_the_same_placeholders(self, language):
+        assert placeholders(TEXTS[language]) == placeholders(TEXTS["en"])
+
+    @pytest.mark.parametrize("language", TEXTS)
+    def test_no_string_is_empty_or_markup(self, language):
+        for strings in TEXTS[language].values():
+            assert all(text.strip() == text != "" and not re.search(r"[<>&]", text) for text in strings.values())
+
+    @pytest.mark.parametrize("language", sorted(set(TEXTS) - {"en"}))
+    def test_each_is_translated(self, language):
+        same = {name for table, strings in TEXTS["en"].items() for name, text in strings.items() if TEXTS[language][table][name] == text}
+        assert same <= {"version"}
+
+    def test_there_are_as_many_as_for_messages(self):
+        assert set(TEXTS) == set(languages.load_catalogues())
+
+    @pytest.mark.parametrize("language", TEXTS)
+    def test_the_mail_of_a_sign_up_names_the_button_as_the_page_does(self, language):
+        decline = TEXTS[language]["common"]["decline"]
+        assert decline in TEXTS[language]["signup"]["warning"]
+        assert decline in languages.load_catalogues()[language]["email"]["signup"]["closing"].replace("\u00a0", " ")
+
+
+class TestHeaders:
+    @pytest.mark.parametrize(
+        ("redirect_to", "target"),
+        [
+            (None, "https://app.example.com"),
+            ("https://app.example.com/welcome?x=1;y=2", "https://app.example.com"),
+            ("https://pr-7.preview.example.com/a", "https://pr-7.preview.example.com"),
+            ("myapp://callback", "myapp:"),
+            ("https://evil.example", "https://app.example.com"),
+            ("https://evil.example; script-src *", "https://app.example.com"),
+            ("https://x;script-src.preview.example.com/", "https://app.example.com"),
+        ],
+    )
+    def test_a_form_may_lead_to_the_checked_target_and_nowhere_else(self, make_app, outbox, redirect_to, target):
+        client = make_app(**APP).test_client()
+        client.post("/signup", json=DAVE)
+        query = {"redirect_to": redirect_to} if redirect_to else {}
+        response = client.get(path("signup", outbox.last().token, **query), headers=BROWSER)
+        assert response.headers.getlist("Content-Security-Policy") == [CSP.format(f" {target}")]
+
+    def test_the_other_pages_have_no_form(self, client):
+        assert client.get(path("signup", "x" * 43), headers=BROWSER).headers["Content-Security-Policy"] == CSP.format("")
+
+    def test_the_welcome_page_may_run_its_script(self, client):
+        expected = CSP.format("").replace("style-src 'self'; ", "style-src 'self'; script-src 'self'; ")
+        assert client.get("/").headers["Content-Security-Policy"] == expected
+
+    def test_no_page_is_kept_or_tells_where_it_was(self, client, link):
+        for where in ("/", link, path("signup", "x" * 43)):
+            headers = client.get(where, headers=BROWSER).headers
+            assert (headers["Cache-Control"], headers["Referrer-Policy"], headers["X-Content-Type-Options"]) == ("no-store", "no-referrer", "nosniff")
+            assert headers["Content-Type"] == "text/html; charset=utf-8"
+
+    def test_what_pages_load_is_in_files(self, client, link):
+        for where in ("/", link, path("signup", "x" * 43)):
+            page = look(client, where)
+            assert not any(name.startswith(("on", "style")) for _, attributes in page.tags for name in attributes)
+            assert page.all("style") == []
+            assert all("src" in script for script in page.all("script"))
+            assert "".join(page.texts.get("script", [])) == ""
+            assert not any(url.startswith(("http:", "https:", "//")) for url in page.loads())
+
+
+class TestEscaping:
+    def test_an_address_is_text(self, client, outbox):
+        client.post("/signup", json=DAVE | {"email": "o'hara&amp=1@example.com"})
+        page = look(client, path("signup", outbox.last().token))
+        assert "o&#39;hara&amp;amp=1@example.com" in page.html
+        assert "confirm o'hara&amp=1@example.com and" in page.text
+
+    def test_what_a_user_has_written_is_nowhere(self, client, outbox):
+        client.post("/signup", json=DAVE | {"data": {"name": "<script>alert(1)</script>"}})
+        assert "alert" not in look(client, path("signup", outbox.last().token)).html
+
+    @pytest.mark.parametrize("name", ["redirect_to", "type", "token", "x"])
+    def test_a_query_breaks_out_of_nothing(self, client, link, name):
+        query = parse_qs(urlsplit(link).query) | {name: "\"'><script>alert(1)</script>"}
+        assert "alert" not in look(client, "/verify?" + urlencode(query, doseq=True)).html
+
+    def test_the_token_is_in_its_field_and_nowhere_else(self, client, link):
+        page = look(client, link)
+        assert page.html.count(str(page.fields["token"])) == 1
+
+
+class TestPaths:
+    """Pages find their files and the form its way: under the prefix, and behind a base URL with a path."""
+
+    @pytest.mark.parametrize("where", ["/", "/verify", "/auth/v1", "/auth/v1/", "/auth/v1/verify"])
+    def test_all_that_a_page_refers_to_is_there(self, client, link, where):
+        page = look(client, where + link.removeprefix("/verify") if "verify" in where else where)
+        assert page.status == 200
+        for url in page.loads():
+            assert client.get(urljoin(where, url), headers=BROWSER).status_code in (200, 400)
+        if "verify" in where:
+            assert urljoin(where, str(page.all("form")[0]["action"])) == where
+
+    @pytest.mark.parametrize("base_url", ["https://example.com/id", "https://example.com/id/"])
+    @pytest.mark.parametrize(("inside", "outside"), [("/", "/id"), ("/", "/id/"), ("/verify", "/id/verify")])
+    def test_behind_a_proxy_that_takes_a_path_off(self, make_app, outbox, base_url, inside, outside):
+        client = make_app(AUTH_BASE_URL=base_url, AUTH_SMTP_URL="console").test_client()
+        client.post("/signup", json=DAVE)
+        page = look(client, inside + path("signup", outbox.last().token).removeprefix("/verify"))
+        urls = [urljoin(f"https://example.com{outside}", url) for url in page.loads()]
+        assert urls
+        assert all(url.startswith("https://example.com/id/") for url in urls)
+        assert all(client.get(url.removeprefix("https://example.com/id"), headers=BROWSER).status_code in (200, 400) for url in urls)
+
+
+class TestStaticFiles:
+    @pytest.mark.parametrize(("name", "mimetype"), [("page.css", "text/css"), ("welcome.js", "text/javascript")])
+    @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
+    def test_they_are_what_they_are(self, client, prefix, name, mimetype):
+        response = client.get(f"{prefix}/static/{name}")
+        assert (response.status_code, response.mimetype) == (200, mimetype)
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Referrer-Policy"] == "no-referrer"
+        assert response.headers["X-Request-Id"]
+
+    def test_they_are_kept_and_asked_for_again_only_when_changed(self, client):
+        response = client.get("/static/page.css")
+        assert response.headers["Cache-Control"] == "no-cache"
+        again = client.get("/static/page.css", headers={"If-None-Match": response.headers["ETag"]})
+        assert (again.status_code, again.data) == (304, b"")
+        assert again.headers["X-Content-Type-Options"] == "nosniff"
+
+    def test_they_count_against_no_limit(self, make_app):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour").test_client()
+        for _ in range(3):
+            response = client.get("/static/page.css")
+            assert response.status_code == 200
+            assert "X-RateLimit-Limit" not in response.headers
+
+
+def placeholders(texts: dict[str, dict[str, str]]) -> dict[tuple[str, str], set[str]]:
+    """Return each string's name with what it needs."""
+    environment = jinja2.Environment(autoescape=True)
+    return {(table, name): find_undeclared_variables(environment.parse(text)) for table, strings in texts.items() for name, text in strings.items()}

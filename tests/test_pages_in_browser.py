@@ -1,0 +1,221 @@
+"""The pages in a real browser, from the message to the end: what CSP, forms, redirects and the script come to there.
+
+Needs Chromium (Debian and Ubuntu: `apt-get install chromium`), and is skipped where there is none.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests import browser
+from tests.browser import Browser, BrowserError
+from tests.cast import PASSWORD
+from tests.links import path
+from tests.processes import Service, free_port, wait_until
+from tests.server import ServerClient
+
+PROGRAM = browser.find()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="NOT TESTED: the pages in a browser. It needs Chromium: apt-get install chromium")
+DAVE = {"email": "dave@example.com", "password": PASSWORD}
+LONG_ADDRESS = "alexandra.konstantinopoulou-vandenberghe+newsletter@mail.department.example-university.org"
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory) -> Iterator[Browser]:
+    assert PROGRAM
+    opened = Browser(PROGRAM, tmp_path_factory.mktemp("chromium"))
+    try:
+        opened.__enter__()
+    except BrowserError as error:
+        pytest.skip(f"NOT TESTED: the pages in a browser. {PROGRAM} does not start: {error}")
+    yield opened
+    opened.__exit__()
+
+
+@pytest.fixture(scope="module")
+def serving(environment, state_dir: Path) -> Iterator[ServerClient]:
+    """The service at an address that the browser can open, with another origin on its list."""
+    port = free_port()
+    changes = {"PORT": str(port), "AUTH_BASE_URL": f"http://127.0.0.1:{port}", "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**", "AUTH_WORKERS": "1"}
+    with Service(state_dir, **{name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | changes) as service:
+        client = ServerClient(service.port)
+        yield client
+        client.close()
+
+
+@pytest.fixture
+def site(serving, database, app) -> ServerClient:
+    return serving
+
+
+@pytest.fixture
+def here(site) -> str:
+    """The origin of the service."""
+    return f"http://127.0.0.1:{site.port}"
+
+
+@pytest.fixture
+def page(tab, here) -> Iterator[Browser]:
+    """A browser that speaks English; nothing that a page does may make it complain, but for a status that is no success."""
+    tab.open("about:blank")
+    tab.speak("en")
+    tab.resize(360, 740)
+    tab.complaints()
+    yield tab
+    tab.without_script(False)
+    assert [complaint for complaint in tab.complaints() if "status of 403" not in complaint] == []
+
+
+@pytest.fixture
+def link(site, outbox, here) -> str:
+    site.post("/signup", json=DAVE)
+    return here + path("signup", outbox.last().token)
+
+
+def test_a_sign_up_is_confirmed(page, here, link, database):
+    page.open(link)
+    assert database.value("SELECT email_confirmed_at FROM users") is None
+    page.click("Continue")
+    page.wait_for("You are signed in.")
+    assert page.url == f"{here}/"
+    assert database.value("SELECT email_confirmed_at FROM users") is not None
+    assert page.run("document.title") == "You are signed in."
+    # Nor is there a way back to the tokens.
+    page.run("history.back()")
+    page.wait(lambda: "/verify" in page.url)
+    page.run("history.forward()")
+    page.wait(lambda: page.url == f"{here}/")
+
+
+def test_it_is_confirmed_under_the_prefix_too(page, here, link):
+    page.open(link.replace("/verify", "/auth/v1/verify"))
+    page.click("Continue")
+    page.wait_for("You are signed in.")
+
+
+def test_a_link_is_good_for_one_time(page, link):
+    page.open(link)
+    page.click("Continue")
+    page.wait_for("You are signed in.")
+    page.open(link)
+    assert "This link no longer works" in page.text
+
+
+def test_a_link_that_is_spent_while_its_page_is_open_says_so(page, here, link, database):
+    page.open(link)
+    database.run("UPDATE one_time_tokens SET spent_at = now()")
+    page.click("Continue")
+    page.wait_for("This link no longer works.")
+    assert page.url == f"{here}/"
+
+
+def test_this_was_not_me(page, link, database):
+    page.open(link)
+    page.click("This was not me")
+    page.wait_for("Nobody can use it any more.")
+    assert database.count("users") == 0
+
+
+def test_it_works_by_keyboard(page, link):
+    page.open(link)
+    page.press("Tab")
+    assert page.run("document.activeElement.innerText") == "Continue"
+    assert page.run("getComputedStyle(document.activeElement).outlineWidth") == "3px"
+    page.press("Enter")
+    page.wait_for("You are signed in.")
+
+
+def test_it_works_without_script(page, here, link, database):
+    page.without_script()
+    page.open(link)
+    page.click("Continue")
+    page.wait_for("Without JavaScript")
+    assert page.url.startswith(f"{here}/#access_token=")
+    assert database.value("SELECT email_confirmed_at FROM users") is not None
+
+
+def test_a_second_click_does_no_harm_however_slow_the_answer(page, link, database):
+    # The browser would forget the first request, which has spent the link, and show what comes of the second.
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    page.open(link)
+    button = page.place_of("Continue")
+    with database.locked("users", database.value("SELECT id FROM users")):
+        page.hit(button)
+        wait_until(lambda: database.value(waiting))
+        page.hit(button)
+    page.wait_for("You are signed in.")
+
+
+def test_it_leads_on_to_another_allowed_origin(page, site, link):
+    there = f"http://localhost:{site.port}/"
+    page.open(f"{link}&redirect_to={there}")
+    page.click("Continue")
+    page.wait_for("You are signed in.")
+    assert page.url == there
+
+
+def test_the_browser_would_stop_it_from_leading_anywhere_else(page, site, link):
+    page.open(link)
+    page.run(f"document.querySelector('[name=redirect_to]').value = 'http://localhost:{site.port}/'")
+    page.click("Continue")
+    (complaint,) = page.wait(page.complaints)
+    assert "violates" in complaint
+    assert "form-action" in complaint
+    assert urlsplit(page.url).hostname == "127.0.0.1"
+
+
+def test_an_address_is_changed_and_restored(page, site, here, alice, outbox, database):
+    alice.sign_in(client=site).put("/user", json={"email": "new@example.com"})
+    page.open(here + path("email_change", outbox.last("new@example.com").token))
+    assert "new@example.com will become the email address of the user a…@example.com" in page.text
+    page.click("Continue")
+    page.wait_for("Your new email address is confirmed.")
+    assert page.url == f"{here}/"
+    page.open("about:blank")
+    page.open(here + path("email_restore", outbox.last("alice@example.com").token))
+    page.click("Continue")
+    page.wait_for("Your email address is restored.")
+    assert database.value("SELECT email FROM users") == "alice@example.com"
+
+
+@pytest.mark.parametrize(
+    ("fragment", "said"),
+    [
+        ("access_token=x&type=signup", "You are signed in."),
+        ("error=access_denied&error_code=otp_expired", "This link no longer works."),
+        ("error=access_denied&error_code=user_banned", "sign in: this user is banned."),
+        ("error=access_denied&error_code=email_exists", "Somebody else has this email address by now."),
+        ("error=server_error", "That did not work."),
+        ("error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100", "That did not work."),
+        ("error=x&error_code=%22%5D%3Cimg src=x onerror=alert(1)%3E", "That did not work."),
+        ("message=Call+555&type=email_change", "Your new email address is confirmed."),
+        ("message=Call+555&type=nonsense", "This is an authentication service. It is running."),
+        ("anything", "This is an authentication service. It is running."),
+    ],
+)
+def test_what_became_of_a_link_is_told_in_words_of_ours(page, here, fragment, said):
+    page.open(f"{here}/#{fragment}")
+    page.wait(lambda: page.url == f"{here}/")
+    page.wait_for(said)
+    assert "555" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("language", "width", "zoom", "dark"),
+    [("de", 320, 1, False), ("en", 320, 1, True), ("es", 320, 1, False), ("fr", 320, 1, True), ("zh", 320, 1, False), ("de", 1280, 4, True)],
+)
+def test_everything_can_be_read_and_hit(page, site, here, outbox, language, width, zoom, dark):
+    site.post("/signup", json=DAVE | {"email": LONG_ADDRESS})
+    page.speak(language)
+    page.resize(width, 720, zoom=zoom, dark=dark)
+    for where in (path("signup", outbox.last().token), path("signup", "x" * 43), "/", "/#error=access_denied&error_code=otp_expired"):
+        page.open("about:blank")
+        page.open(here + where)
+        assert page.run("document.documentElement.lang") == language
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), where
+        assert page.run("[...document.querySelectorAll('button')].every((button) => button.getBoundingClientRect().height >= 44)")
+        assert page.run("[...document.querySelectorAll('main, main *')].every((part) => part.scrollWidth <= part.clientWidth || !part.clientWidth)"), where
+        colour = page.run("getComputedStyle(document.body).backgroundColor")
+        assert (colour == "rgb(27, 31, 37)") == dark

@@ -1,0 +1,318 @@
+"""Links that were asked for with a code_challenge: they bring a code to the application, to be traded for tokens (RFC 7636)."""
+
+import pytest
+
+from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
+from tests.cast import PASSWORD, session_of
+from tests.links import (
+    BROWSER,
+    CHALLENGE,
+    EXPIRED,
+    ON_ITS_WAY,
+    PHONE,
+    VERIFIER,
+    WITH_CHALLENGE,
+    assert_dead,
+    assert_signed_in,
+    follow,
+    fragment,
+    hand_in,
+    later,
+    path,
+    press,
+    query,
+    tokens_for,
+    type_in,
+)
+from tests.server import at_once
+
+OTHER_VERIFIER = "another-code-verifier-0123456789-abcdefghijklmn"
+APP = "https://app.example.com/in"
+GONE = (400, "flow_state_not_found")
+
+
+@pytest.fixture
+def message(client, alice, outbox):
+    """A message to Alice, whose link brings an authorization code."""
+    assert_ok(client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE), ON_ITS_WAY)
+    return outbox.last()
+
+
+@pytest.fixture
+def code(client, message):
+    """The authorization code that Alice's link has brought."""
+    return query(follow(client, "magiclink", message.token))["code"]
+
+
+def exchange(client, code, verifier=VERIFIER):
+    return client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": verifier})
+
+
+class TestTheRedirect:
+    def test_it_carries_a_code_and_no_tokens(self, client, message, database):
+        parameters = query(follow(client, "magiclink", message.token))
+        assert list(parameters) == ["code"]
+        assert len(parameters["code"]) == 43
+        assert (database.count("sessions"), database.count("authorization_codes")) == (0, 1)
+
+    def test_so_does_the_pages(self, client, message, database):
+        assert list(query(press(client, "magiclink", message.token))) == ["code"]
+        assert database.count("sessions") == 0
+
+    def test_the_code_is_stored_as_a_hash(self, code, database):
+        assert code not in str(database.everything())
+
+    def test_a_browser_that_looks_and_head_spend_nothing(self, client, message, database):
+        before = database.everything("one_time_tokens", "authorization_codes", "sessions", "users")
+        assert client.get(path("magiclink", message.token), headers=BROWSER).status_code == 200
+        client.head(path("magiclink", message.token))
+        assert database.everything("one_time_tokens", "authorization_codes", "sessions", "users") == before
+
+    @pytest.mark.parametrize(
+        ("target", "led_to"), [(APP, f"{APP}?code="), (f"{APP}?x=1&y=2", f"{APP}?x=1&y=2&code="), ("https://app.example.com", "https://app.example.com?code=")]
+    )
+    def test_it_keeps_the_targets_own_query(self, make_app, alice, outbox, target, led_to):
+        client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
+        client.post("/magiclink", json={"email": alice.email, "redirect_to": target} | WITH_CHALLENGE)
+        location = follow(client, "magiclink", outbox.last().token).location
+        assert location.startswith(led_to)
+        assert "#" not in location
+        assert exchange(client, location.removeprefix(led_to)).status_code == 200
+
+    def test_the_link_works_once(self, client, message, code):
+        assert_dead(client, "magiclink", message.token)
+
+    def test_a_link_that_fails_says_so_in_the_fragment(self, client, message, database):
+        later(database, secs=3600)
+        assert fragment(follow(client, "magiclink", message.token)) == EXPIRED
+        assert database.count("authorization_codes") == 0
+
+    def test_two_links_bring_two_codes(self, client, alice, outbox):
+        codes = []
+        for _ in range(2):
+            client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE)
+            codes.append(query(follow(client, "magiclink", outbox.last().token))["code"])
+        assert codes[0] != codes[1]
+        assert exchange(client, codes[1]).status_code == 200
+
+
+class TestTheExchange:
+    def test_it_answers_the_token_response(self, client, code, alice):
+        session = assert_signed_in(client, exchange(client, code), user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP))
+        assert session.claims["amr"] == [{"method": "otp", "timestamp": session.claims["iat"]}]
+        assert session.refresh().status_code == 200
+
+    def test_a_wrong_verifier_is_400_and_does_not_spend_the_code(self, client, code, database):
+        assert_error(exchange(client, code, OTHER_VERIFIER), 400, "bad_code_verifier")
+        assert_error(exchange(client, code, VERIFIER.upper()), 400, "bad_code_verifier")
+        assert_error(exchange(client, code, VERIFIER + "x"), 400, "bad_code_verifier")
+        assert_error(exchange(client, code, CHALLENGE), 400, "bad_code_verifier")
+        assert database.count("sessions") == 0
+        assert exchange(client, code).status_code == 200
+
+    def test_a_missing_verifier_is_400(self, client, code, database):
+        for body in ({"auth_code": code}, {"auth_code": code, "code_verifier": None}):
+            response = client.post("/token?grant_type=pkce", json=body)
+            assert_error(response, 400, "validation_failed", details="code_verifier: is required")
+        assert database.count("sessions") == 0
+
+    @pytest.mark.parametrize("verifier", ["", "short", "x" * 42, "x" * 129, "x" * 42 + " ", "x" * 42 + "é", "x" * 42 + "\n", "x" * 42 + "="])
+    def test_a_malformed_verifier_is_400(self, client, code, verifier):
+        assert_error(exchange(client, code, verifier), 400, "validation_failed", details=A_SENTENCE)
+
+    @pytest.mark.parametrize("verifier", [1, ["x" * 43], {}])
+    def test_a_verifier_that_is_no_string_is_400(self, client, code, verifier):
+        assert_error(exchange(client, code, verifier), 400, "validation_failed", details="code_verifier: must be a string")
+
+    @pytest.mark.parametrize("code", ["x" * 43, "", "x", "x" * 500, "é" * 43])
+    def test_an_unknown_code_is_400(self, client, code):
+        assert_error(exchange(client, code), *GONE)
+
+    def test_a_missing_code_is_400(self, client):
+        response = client.post("/token?grant_type=pkce", json={"code_verifier": VERIFIER})
+        assert_error(response, 400, "validation_failed", details="auth_code: is required")
+
+    def test_a_form_is_415(self, client, code, database):
+        response = client.post("/token?grant_type=pkce", data={"auth_code": code, "code_verifier": VERIFIER})
+        assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)
+        assert database.count("sessions") == 0
+
+    def test_it_lives_five_minutes(self, client, code, database):
+        later(database, secs=290)
+        assert exchange(client, code).status_code == 200
+
+    def test_and_no_longer(self, client, code, database):
+        later(database, secs=300)
+        assert_error(exchange(client, code), *GONE)
+        assert_error(exchange(client, code, OTHER_VERIFIER), *GONE)
+        assert database.count("sessions") == 0
+
+    def test_a_second_use_ends_the_session_that_the_first_made(self, client, code, alice, database):
+        other = alice.sign_in()
+        session = session_of(client, exchange(client, code))
+        assert_error(exchange(client, code), *GONE)
+        assert_error(session.get("/user"), 401, "session_not_found")
+        assert_error(session.refresh(), 400, "refresh_token_not_found")
+        assert other.get("/user").status_code == 200
+        assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=session.id) == "authorization_code_reused"
+        assert_error(exchange(client, code), *GONE)
+        assert database.count("sessions", "ended_at IS NULL") == 1
+
+    def test_a_second_use_without_the_verifier_ends_nothing(self, client, code):
+        """Whoever has only seen the code in a browser's history must not be able to sign its user out."""
+        session = session_of(client, exchange(client, code))
+        assert_error(exchange(client, code, OTHER_VERIFIER), 400, "bad_code_verifier")
+        assert session.get("/user").status_code == 200
+
+    def test_at_once_at_most_one_use_succeeds_and_the_others_end_it(self, server, client, code, database):
+        answers = at_once(20, lambda _: exchange(server, code))
+        assert [answer.status_code for answer in answers].count(200) == 1
+        assert {answer.json["error_code"] for answer in answers if answer.status_code != 200} == {"flow_state_not_found"}
+        assert (database.count("sessions"), database.count("sessions", "ended_at IS NULL")) == (1, 0)
+
+    def test_it_is_for_grant_type_pkce_alone(self, client, code, alice):
+        assert_error(client.post("/token?grant_type=refresh_token", json={"refresh_token": code}), 400, "refresh_token_not_found")
+        assert_error(client.post("/token?grant_type=authorization_code", json={"code": code}), 400, "unsupported_grant_type", details=A_SENTENCE)
+        assert_error(hand_in(client, "magiclink", code), 403, "otp_expired")
+        assert_error(type_in(client, "magiclink", alice.email, code), 403, "otp_expired")
+        assert client.get("/user", headers={"Authorization": f"Bearer {code}"}).status_code == 401
+        assert exchange(client, code).status_code == 200
+
+    def test_another_flows_verifier_does_not_fit(self, client, code, bob, outbox):
+        """Mallory can't have her own code traded by a victim's application, nor a victim's by hers."""
+        challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+        verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+        client.post("/magiclink", json={"email": bob.email, "code_challenge": challenge})
+        bobs = query(follow(client, "magiclink", outbox.last().token))["code"]
+        assert_error(exchange(client, code, verifier), 400, "bad_code_verifier")
+        assert_error(exchange(client, bobs, VERIFIER), 400, "bad_code_verifier")
+        assert exchange(client, bobs, verifier).json["user"]["id"] == bob.id
+
+    def test_the_oldest_session_ends_where_it_makes_one_too_many(self, make_app, alice, outbox):
+        client = make_app(AUTH_SESSIONS_PER_USER="1").test_client()
+        session = alice.sign_in(client=client)
+        client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE)
+        latest = session_of(client, exchange(client, query(follow(client, "magiclink", outbox.last().token))["code"]))
+        assert_error(session.get("/user"), 401, "session_not_found")
+        assert latest.get("/user").status_code == 200
+
+    def test_it_is_served_under_the_prefix_too(self, client, code):
+        response = client.post("/auth/v1/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
+        assert (response.status_code, response.json) == (200, token_response(response.json["user"]))
+
+
+class TestBetweenLinkAndExchange:
+    """For five minutes a code is as good as a session: what ends sessions must end it."""
+
+    def test_a_ban(self, client, code, database):
+        database.run("UPDATE users SET banned_until = 'infinity'")
+        assert_error(exchange(client, code), 403, "user_banned")
+        assert database.count("sessions") == 0
+
+    def test_a_ban_that_was_lifted(self, client, code, alice, service_role, database):
+        client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
+        client.put(f"/admin/users/{alice.id}", json={"ban_duration": None}, headers=service_role)
+        assert_error(exchange(client, code), *GONE)
+        assert database.count("sessions") == 0
+
+    def test_a_deletion(self, client, code, alice, service_role):
+        client.delete(f"/admin/users/{alice.id}", headers=service_role)
+        assert_error(exchange(client, code), *GONE)
+
+    def test_a_change_of_password_by_the_user(self, client, code, alice, database):
+        session = alice.sign_in()
+        assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
+        assert_error(exchange(client, code), *GONE)
+        assert database.count("sessions", "ended_at IS NULL") == 1
+
+    def test_a_change_of_password_by_an_administrator(self, client, code, alice, service_role, database):
+        client.put(f"/admin/users/{alice.id}", json={"password": "Another-Horse-1"}, headers=service_role)
+        assert_error(exchange(client, code), *GONE)
+        assert database.count("sessions") == 0
+
+    def test_a_change_of_email(self, client, code, alice, outbox, database):
+        session = alice.sign_in()
+        session.put("/user", json={"email": "new@example.com"})
+        follow(client, "email_change", outbox.last("new@example.com").token)
+        assert_error(exchange(client, code), *GONE)
+        assert database.count("sessions", "ended_at IS NULL") == 1
+
+
+class TestWhereAChallengeIsTaken:
+    @pytest.mark.parametrize(
+        ("request_for", "body", "type"),
+        [
+            ("/signup", {"email": "dave@example.com", "password": PASSWORD}, "signup"),
+            ("/magiclink", {"email": "alice@example.com"}, "magiclink"),
+            ("/otp", {"email": "alice@example.com"}, "magiclink"),
+            ("/recover", {"email": "alice@example.com"}, "recovery"),
+        ],
+    )
+    def test_the_link_brings_a_code(self, client, alice, outbox, request_for, body, type):
+        assert client.post(request_for, json=body | WITH_CHALLENGE).status_code in (200, 201)
+        message = outbox.last()
+        code = query(follow(client, type, message.token))["code"]
+        assert_error(exchange(client, code, OTHER_VERIFIER), 400, "bad_code_verifier")
+        assert exchange(client, code).json["user"]["email"] == body["email"]
+
+    def test_resend_takes_one_of_its_own(self, client, outbox):
+        client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+        client.post("/resend", json={"type": "signup", "email": "dave@example.com"} | WITH_CHALLENGE)
+        first, second = outbox.sent()
+        code = query(follow(client, "signup", second.token))["code"]
+        assert exchange(client, code).json["user"]["email"] == "dave@example.com"
+
+    def test_a_link_that_was_asked_for_without_one_carries_tokens(self, client, alice, outbox):
+        for challenge in (WITH_CHALLENGE, {}):
+            client.post("/magiclink", json={"email": alice.email} | challenge)
+        _, without = outbox.sent()
+        assert fragment(follow(client, "magiclink", without.token)) == tokens_for("magiclink")
+
+    def test_a_first_proof_drops_the_password_whichever_way_the_link_leads(self, make_app, outbox):
+        client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
+        client.post("/signup", json={"email": "dave@example.com", "password": "Mallorys-Horse-1"})
+        client.post("/magiclink", json={"email": "dave@example.com"} | WITH_CHALLENGE)
+        query(follow(client, "magiclink", outbox.last(kind="magiclink").token))
+        response = client.post("/token?grant_type=password", json={"email": "dave@example.com", "password": "Mallorys-Horse-1"})
+        assert_error(response, 401, "invalid_credentials")
+
+    @pytest.mark.parametrize("method", ["s256", "S256", None])
+    def test_the_method_in_any_case_and_by_default(self, client, alice, outbox, method):
+        body = {"email": alice.email, "code_challenge": CHALLENGE} | ({"code_challenge_method": method} if method else {})
+        assert_ok(client.post("/magiclink", json=body), ON_ITS_WAY)
+        assert exchange(client, query(follow(client, "magiclink", outbox.last().token))["code"]).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("challenge", "details"),
+        [
+            ({"code_challenge": CHALLENGE, "code_challenge_method": "plain"}, "code_challenge_method: must be s256"),
+            ({"code_challenge": CHALLENGE, "code_challenge_method": "PLAIN"}, "code_challenge_method: must be s256"),
+            ({"code_challenge": CHALLENGE, "code_challenge_method": ""}, "code_challenge_method: must be s256"),
+            ({"code_challenge": CHALLENGE, "code_challenge_method": "s512"}, "code_challenge_method: must be s256"),
+            ({"code_challenge": CHALLENGE, "code_challenge_method": 256}, "code_challenge_method: must be a string"),
+            ({"code_challenge_method": "s256"}, "code_challenge: must be given with code_challenge_method"),
+            ({"code_challenge_method": "plain"}, A_SENTENCE),
+            ({"code_challenge": ""}, A_SENTENCE),
+            ({"code_challenge": CHALLENGE[:-1]}, A_SENTENCE),
+            ({"code_challenge": CHALLENGE + "="}, A_SENTENCE),
+            ({"code_challenge": CHALLENGE[:-1] + "+"}, A_SENTENCE),
+            ({"code_challenge": CHALLENGE[:-1] + "\n"}, A_SENTENCE),
+            ({"code_challenge": [CHALLENGE]}, "code_challenge: must be a string"),
+        ],
+        ids=str,
+    )
+    def test_a_challenge_that_is_not_valid_is_400_everywhere(self, client, alice, database, challenge, details):
+        session = alice.sign_in()
+        before = database.everything("users", "outbox", "one_time_tokens")
+        for request_for, body in (
+            ("/signup", {"email": "dave@example.com", "password": PASSWORD}),
+            ("/signup", {"phone": PHONE, "password": PASSWORD}),
+            ("/magiclink", {"email": alice.email}),
+            ("/otp", {"email": alice.email}),
+            ("/otp", {"phone": PHONE}),
+            ("/recover", {"email": alice.email}),
+            ("/resend", {"type": "signup", "email": alice.email}),
+        ):
+            assert_error(client.post(request_for, json=body | challenge), 400, "validation_failed", details=details)
+        assert_error(session.put("/user", json={"email": "new@example.com"} | challenge), 400, "validation_failed", details=details)
+        assert database.everything("users", "outbox", "one_time_tokens") == before

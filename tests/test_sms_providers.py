@@ -1,0 +1,209 @@
+"""SMS: by Twilio's API, and by an endpoint of the deployment's own."""
+
+import base64
+import json
+import time
+from urllib.parse import parse_qs
+
+import pytest
+from standardwebhooks import Webhook
+
+from auth.delivery.senders import Refused, TryLater
+from auth.delivery.sms import TwilioSender, WebhookSender
+from auth.delivery.worker import Deliverer
+from tests.http_target import HttpTarget
+from tests.outbox import CODE, Outbox, message
+from tests.processes import free_port
+from tests.smtp_server import Certificate
+
+DAVE = "+4915112345678"
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+TEXT = f"{CODE} is your code to sign in to app.example.com. Never share it.\n\n@app.example.com #{CODE}"
+
+
+@pytest.fixture
+def target():
+    with HttpTarget() as target:
+        yield target
+
+
+@pytest.fixture
+def sms():
+    return message("sms", subject="", text=TEXT + "\n", html=None)
+
+
+def twilio(target, **options):
+    return TwilioSender(target.url, "AC123", "the-token", options.pop("sender", "+15555550100"), **options)
+
+
+def webhook(target, path="/sms", **options):
+    return WebhookSender(target.url + path, SECRET, **options)
+
+
+each_provider = pytest.mark.parametrize("provider", [twilio, webhook])
+
+
+class TestTwilio:
+    def test_it_is_asked_as_its_api_wants(self, target, sms):
+        target.status, target.body = 201, b'{"sid": "SM42", "status": "queued", "body": "123456 is your code"}'
+        assert twilio(target).send(DAVE, sms) == "201 SM42 queued"
+        (posted,) = target.requests
+        assert posted.path == "/2010-04-01/Accounts/AC123/Messages.json"
+        assert posted.headers["authorization"] == "Basic " + base64.b64encode(b"AC123:the-token").decode()
+        assert posted.headers["content-type"] == "application/x-www-form-urlencoded"
+        assert parse_qs(posted.body.decode()) == {"To": [DAVE], "From": ["+15555550100"], "Body": [TEXT]}
+
+    def test_a_messaging_service_may_pick_the_number(self, target, sms):
+        twilio(target, sender="MG0123456789").send(DAVE, sms)
+        assert parse_qs(target.requests[0].body.decode())["MessagingServiceSid"] == ["MG0123456789"]
+
+    def test_a_refused_number_is_final(self, target, sms):
+        target.status, target.body = 400, b'{"code": 21211, "message": "Invalid \'To\' Phone Number", "status": 400}'
+        with pytest.raises(Refused, match="^400 Bad Request 21211 Invalid 'To' Phone Number$"):
+            twilio(target).send(DAVE, sms)
+
+    @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+    def test_what_is_about_us_or_it_is_not(self, target, sms, status):
+        target.status, target.body = status, b'{"code": 20003, "message": "Authenticate"}'
+        with pytest.raises(TryLater, match=f"^{status} .*20003 Authenticate$") as error:
+            twilio(target).send(DAVE, sms)
+        assert error.value.is_down
+
+    @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"sid": null}', b"\xff", b"[" * 10_000])
+    def test_any_2xx_is_success(self, target, sms, body):
+        target.status, target.body = 201, body
+        assert twilio(target).send(DAVE, sms).startswith("201")
+
+    def test_what_it_repeats_of_the_message_is_not_kept(self, target, sms):
+        target.status, target.body = 400, b'{"code": 1, "message": "Can\'t send 123456"}'
+        with pytest.raises(Refused) as error:
+            twilio(target).send(DAVE, sms)
+        assert CODE not in str(error.value)
+
+
+class TestAnEndpointOfTheDeployment:
+    def test_it_is_given_recipient_and_text(self, target, sms):
+        target.status = 204
+        assert webhook(target, "/sms?tenant=1").send(DAVE, sms) == "204 No Content"
+        (posted,) = target.requests
+        assert posted.path == "/sms?tenant=1"
+        assert posted.headers["content-type"] == "application/json"
+        assert json.loads(posted.body) == {"to": DAVE, "message": TEXT}
+
+    def test_it_can_verify_who_posts(self, target, sms):
+        webhook(target).send(DAVE, sms)
+        (posted,) = target.requests
+        Webhook(SECRET).verify(posted.body, posted.headers)
+        with pytest.raises(Exception, match="No matching signature"):
+            Webhook(SECRET).verify(posted.body.replace(b"123456", b"654321"), posted.headers)
+
+    def test_the_id_is_the_same_when_it_is_tried_again(self, target, sms):
+        for _ in range(2):
+            webhook(target).send(DAVE, sms)
+        assert [posted.headers["webhook-id"] for posted in target.requests] == [sms.id, sms.id]
+
+    def test_text_in_any_language_arrives(self, target):
+        webhook(target).send(DAVE, message("sms", text="您的验证码 123456\n"))
+        assert json.loads(target.requests[0].body)["message"] == "您的验证码 123456"
+
+
+@each_provider
+class TestAnswers:
+    @pytest.mark.parametrize("status", [301, 302, 307, 308])
+    def test_a_redirect_is_not_followed_and_no_success(self, target, sms, provider, status):
+        with HttpTarget() as other:
+            target.status, target.headers = status, {"Location": f"{other.url}/sms"}
+            with pytest.raises(TryLater, match=str(status)):
+                provider(target).send(DAVE, sms)
+            assert other.requests == []
+        assert len(target.requests) == 1
+
+    @pytest.mark.parametrize(("header", "seconds"), [("120", 120), ("0", 0), ("99999999", 3600), ("soon", None), ("-5", None), (None, None)])
+    def test_retry_after_is_understood(self, target, sms, provider, header, seconds):
+        target.status, target.headers = 429, {"Retry-After": header} if header else {}
+        with pytest.raises(TryLater) as error:
+            provider(target).send(DAVE, sms)
+        assert error.value.seconds == seconds
+
+    def test_retry_after_may_be_a_date(self, target, sms, provider):
+        target.status, target.headers = 503, {"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}
+        with pytest.raises(TryLater) as error:
+            provider(target).send(DAVE, sms)
+        assert error.value.seconds == 3600
+
+    def test_an_endless_answer_is_not_read(self, target, sms, provider):
+        target.body = b"x" * 50_000_000
+        began = time.monotonic()
+        provider(target).send(DAVE, sms)
+        assert time.monotonic() - began < 3
+
+    @pytest.mark.parametrize("behaviour", ["hang", "drip", "close"])
+    def test_a_broken_server_holds_nobody(self, target, sms, provider, behaviour):
+        target.behaviour = behaviour
+        began = time.monotonic()
+        with pytest.raises(TryLater) as error:
+            provider(target, timeout=0.5).send(DAVE, sms)
+        assert time.monotonic() - began < 2
+        assert error.value.is_down
+        reasons = {"no answer: the connection was closed"} if behaviour == "close" else {"no answer: no answer in time", "no answer: not done within 0.5 s"}
+        assert str(error.value) in reasons
+
+    def test_a_success_counts_though_its_body_never_ends(self, target, sms, provider):
+        target.behaviour = "drip body"
+        began = time.monotonic()
+        assert provider(target, timeout=0.5).send(DAVE, sms).startswith("200")
+        assert time.monotonic() - began < 2
+
+    def test_nobody_there_is_told(self, target, sms, provider):
+        target.url = f"http://127.0.0.1:{free_port()}"
+        with pytest.raises(TryLater, match="^no answer: connection refused$"):
+            provider(target).send(DAVE, sms)
+
+    def test_a_proxy_of_the_environment_is_not_asked(self, target, sms, provider, monkeypatch):
+        with HttpTarget() as proxy:
+            for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+                monkeypatch.setenv(name, proxy.url)
+            provider(target).send(DAVE, sms)
+            assert proxy.requests == []
+        assert len(target.requests) == 1
+
+    def test_credentials_of_the_environment_are_not_sent(self, target, sms, provider, monkeypatch, tmp_path):
+        (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+        provider(target).send(DAVE, sms)
+        assert base64.b64encode(b"somebody:else").decode() not in target.requests[0].headers.get("authorization", "")
+
+    def test_tls_is_verified(self, sms, provider, tmp_path, monkeypatch):
+        certificate = Certificate(tmp_path)
+        with HttpTarget(tls=certificate) as target:
+            with pytest.raises(TryLater, match="^no answer: TLS: self-signed certificate$"):
+                provider(target).send(DAVE, sms)
+            assert target.requests == []
+            with certificate.trusted(monkeypatch):
+                provider(target).send(DAVE, sms)
+            assert len(target.requests) == 1
+
+
+class TestByTheSettings:
+    def test_twilio_sends_what_waits(self, make_app, database, target):
+        target.status, target.body = 201, b'{"sid": "SM42", "status": "queued"}'
+        settings = {"SID": "AC123", "TOKEN": "the-token"}
+        app = make_app(
+            AUTH_SMS_PROVIDER="twilio", AUTH_TWILIO_ACCOUNT_SID=settings["SID"], AUTH_TWILIO_AUTH_TOKEN=settings["TOKEN"],
+            AUTH_TWILIO_FROM="+15555550100", AUTH_TWILIO_API_URL=target.url, AUTH_SITE_URL="https://app.example.com",
+        )  # fmt: skip
+        parts = app.extensions["latchkey"]
+        id = Outbox(database, parts).sms()
+        assert Deliverer(parts.settings, parts.db, parts.sealer).deliver_due() == 1
+        assert parse_qs(target.requests[0].body.decode())["Body"][0].endswith(f"@app.example.com #{CODE}")
+        assert database.one("SELECT outcome, response FROM outbox WHERE id = %(id)s", id=id) == ("sent", "201 SM42 queued")
+
+    def test_a_busy_endpoint_is_left_alone_as_long_as_it_asks(self, make_app, database, target):
+        target.status, target.headers = 503, {"Retry-After": "200"}
+        app = make_app(AUTH_SMS_PROVIDER="webhook", AUTH_SMS_WEBHOOK_URL=target.url, AUTH_SMS_WEBHOOK_SECRET=SECRET)
+        parts = app.extensions["latchkey"]
+        outbox = Outbox(database, parts)
+        id = outbox.sms()
+        parts.deliverer.deliver_due()
+        assert 198 < outbox.waits_for(id) <= 200
+        assert outbox.row(id).last_error == "503 Service Unavailable"
