@@ -27,7 +27,7 @@ def create_app(config: Settings | None = None) -> Flask:
     app = Flask("auth")
     app.url_map.merge_slashes = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    app.config["MAX_CONTENT_LENGTH"] = wire.MAX_BODY
+    app.config["MAX_CONTENT_LENGTH"] = wire.MAX_BODY + 1
     app.extensions[EXTENSION] = _make_parts(config)
     errors.register(app)
     wire.register(app, config)

@@ -331,6 +331,31 @@ AS $$
   END
 $$;
 
+-- caller_state as it is now, for a statement that has waited for the user's row: what ended the session meanwhile is seen.
+CREATE OR REPLACE FUNCTION caller_state_now(caller_id uuid, caller_session_id uuid, expires_at bigint, lifetime integer, timebox integer) RETURNS text
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT caller_state(account, session, expires_at, lifetime, timebox)
+    FROM users AS account
+    LEFT JOIN sessions AS session ON session.id = caller_session_id AND session.user_id = account.id
+   WHERE account.id = caller_id
+$$;
+
+-- Whether a session began so many seconds ago (null: no matter) that something sensitive needs more than its token.
+CREATE OR REPLACE FUNCTION session_is_old(session_id uuid, age integer) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce((SELECT created_at <= now() - make_interval(secs => age) FROM sessions WHERE id = session_id), false)
+$$;
+
+-- Whether this is a sign-up that nobody has confirmed or used: it may be replaced by another one of the same address.
+CREATE OR REPLACE FUNCTION is_unused_sign_up(account users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT account.made_by = 'signup' AND account.email_confirmed_at IS NULL AND account.phone_confirmed_at IS NULL
+     AND account.last_sign_in_at IS NULL AND (account.banned_until > now()) IS NOT TRUE
+$$;
+
 -- Ends a user's live sessions but `kept` (may be null), and says how many.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS bigint
   LANGUAGE sql VOLATILE
@@ -345,14 +370,18 @@ AS $$
 $$;
 
 -- Ends the oldest sessions of a user who is about to get one more than `most`, and says how many.
-CREATE OR REPLACE FUNCTION end_excess_sessions(owner uuid, most integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION end_excess_sessions(owner uuid, most integer, lifetime integer, timebox integer) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
   WITH ended AS (
     UPDATE sessions
        SET ended_at = now(), end_reason = 'too_many_sessions'
      WHERE ended_at IS NULL
-       AND id IN (SELECT id FROM sessions WHERE user_id = owner AND ended_at IS NULL ORDER BY created_at DESC OFFSET most - 1)
+       AND id IN (SELECT session.id
+                    FROM sessions AS session
+                   WHERE session.user_id = owner AND session.ended_at IS NULL AND NOT session_expired(session, lifetime, timebox)
+                   ORDER BY session.created_at DESC
+                  OFFSET most - 1)
     RETURNING id
   )
   SELECT count(*) FROM ended

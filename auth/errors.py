@@ -92,12 +92,18 @@ def _http_error(error: HTTPException) -> Response | HTTPException:
 def _database_error(error: psycopg2.Error) -> Response:
     if isinstance(error, UniqueViolation | CheckViolation) and error.diag.constraint_name in _CONSTRAINTS:
         status, error_code, msg = _CONSTRAINTS[error.diag.constraint_name]
-        details = f"{error.diag.constraint_name.removesuffix('_size')}: must be at most 8 KiB as JSON" if status == 400 else None
+        details = f"{_sent_name(error.diag.constraint_name.removesuffix('_size'))}: must be at most 8 KiB as JSON" if status == 400 else None
         return envelope(ApiError(status, error_code, msg, details))
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
         log.error("database_unavailable", reason=str(error).strip())
         return envelope(unavailable())
     return _unexpected(error)
+
+
+def _sent_name(column: str) -> str:
+    """Return the member by which a body has sent a column."""
+    body = g.get("json_body", {})
+    return column if column in body else "data" if column == "user_metadata" else "options"
 
 
 def _broken_body(_error: ParseException) -> Response:

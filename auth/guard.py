@@ -53,6 +53,7 @@ def admin(view: View) -> View:
         if _has_service_role_key():
             g.caller = None
         else:
+            _refuse_wrong_key()
             g.caller = _verified(_bearer_token())
             if not admit(latchkey.db.one("select_caller", **caller())).is_admin:
                 raise ApiError(403, "not_admin", "Only administrators may do this")
@@ -67,6 +68,7 @@ def service_role(view: View) -> View:
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         if not _has_service_role_key():
+            _refuse_wrong_key()
             # Whose access token is good is told that it does not suffice.
             g.caller = _verified(_bearer_token())
             admit(latchkey.db.one("select_caller", **caller()))
@@ -120,8 +122,6 @@ def admit(row: Any) -> Any:
 
 def _bearer_token() -> str:
     authorization = _single_header("Authorization")
-    if not authorization and _single_header("apikey"):
-        raise ApiError(401, "bad_jwt", "The service role key is invalid")
     if not authorization:
         raise ApiError(401, "no_authorization", "This request needs a bearer token", "Authorization: must be Bearer <token>")
     match = _BEARER.fullmatch(authorization)
@@ -143,6 +143,11 @@ def _verified(token: str) -> Caller:
         return latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
         raise ApiError(401, "bad_jwt", "The access token is invalid") from None
+
+
+def _refuse_wrong_key() -> None:
+    if _single_header("apikey") and not _single_header("Authorization"):
+        raise ApiError(401, "bad_jwt", "The service role key is invalid")
 
 
 def _has_service_role_key() -> bool:

@@ -23,9 +23,14 @@ def postgres_url(value: str) -> None:
 
 def http_url(value: str) -> None:
     """Check one of our public addresses."""
-    parts = urlsplit(value)
+    problem = ValidationError("Must be an http or https URL without user, query and fragment.")
+    try:
+        parts = urlsplit(value)
+        _port = parts.port
+    except ValueError:
+        raise problem from None
     if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username):
-        raise ValidationError("Must be an http or https URL without user, query and fragment.")
+        raise problem
 
 
 def jwk_set(value: str) -> None:

@@ -70,6 +70,7 @@ def accepts_forms(view: View) -> View:
 def read_body(schema: Schema) -> dict[str, Any]:
     """Return the body as the schema has checked it. Raises `ApiError` 400."""
     if request.mimetype == FORM:
+        _whole_body()
         return _checked(schema, _single_values(schema, request.form))
     return _checked(schema, json_body())
 
@@ -78,7 +79,7 @@ def json_body() -> dict[str, Any]:
     """Return the JSON body unchecked: what decides which limit counts is read before the view. Raises `ApiError` 400."""
     if "json_body" not in g:
         try:
-            g.json_body = json_bodies.decode(request.get_data())
+            g.json_body = json_bodies.decode(_whole_body())
         except json_bodies.InvalidJson as error:
             raise ApiError(400, "bad_json", "The body could not be read", str(error)) from None
     return g.json_body
@@ -105,13 +106,25 @@ def json_response(text: str, status: int = 200) -> Response:
     return Response(text, status, mimetype="application/json")
 
 
+def _whole_body() -> bytes:
+    """Return the body. Raises `ApiError` 413: one that does not say its length is cut off by Werkzeug, a byte after what is allowed."""
+    body = request.get_data()
+    if len(body) > MAX_BODY:
+        raise _too_large()
+    return body
+
+
+def _too_large() -> ApiError:
+    return ApiError(413, "request_entity_too_large", "The body is larger than 1 MiB")
+
+
 def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str]:
     for name in schema.fields:
         if len(values.getlist(name)) > 1:
             raise ApiError(400, "validation_failed", "A parameter is repeated", f"{name}: must be given once")
-        # Postgres can't store the one; the other is what Werkzeug makes of bytes that are not UTF-8.
-        if "\0" in values.get(name, "") or "\ufffd" in values.get(name, ""):
-            raise ApiError(400, "validation_failed", "A parameter is malformed", f"{name}: must be UTF-8 without NUL characters")
+        # Postgres can't store it.
+        if "\0" in values.get(name, ""):
+            raise ApiError(400, "validation_failed", "A parameter is malformed", f"{name}: must not hold NUL characters")
     return values.to_dict()
 
 
@@ -142,7 +155,7 @@ def _begin() -> None:
     if has_body and request.method not in ("GET", "HEAD", "OPTIONS"):
         # Compared here: Werkzeug's own limit bites only when a body is read.
         if (request.content_length or 0) > MAX_BODY:
-            raise ApiError(413, "request_entity_too_large", "The body is larger than 1 MiB")
+            raise _too_large()
         view = current_app.view_functions.get(request.endpoint or "")
         if request.mimetype != "application/json" and not (request.mimetype == FORM and getattr(view, "accepts_forms", False)):
             raise ApiError(415, "unsupported_media_type", "The body must be JSON", "Content-Type: must be application/json")

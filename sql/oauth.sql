@@ -33,15 +33,16 @@ RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_i
 --                     reauthentication_age integer, reauthenticated boolean, id uuid, state_hash bytea, provider text, secrets bytea,
 --                     redirect_to text, code_challenge text, lifetime integer)
 -- Begins a flow that will add an identity to the caller.
-WITH caller AS (
+WITH account AS (
+  SELECT account.id FROM users AS account WHERE account.id = :caller_id FOR UPDATE
+), caller AS (
   SELECT account.id,
-         CASE WHEN caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) = 'live'
-                   AND NOT :reauthenticated AND session.created_at <= now() - make_interval(secs => :reauthentication_age)
-              THEN 'reauthentication_needed'
-              ELSE caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) END AS state
-    FROM users AS account
-    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
-   WHERE account.id = :caller_id
+         CASE WHEN state.now = 'live' AND NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age)
+              THEN 'reauthentication_needed' ELSE state.now END AS state
+    FROM account
+   CROSS JOIN LATERAL (
+           SELECT caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS now
+         ) AS state
 ), flow AS (
   INSERT INTO oauth_flows (id, state_hash, provider, secrets, redirect_to, code_challenge, user_id, session_id, expires_at)
   SELECT :id, :state_hash, :provider, :secrets, :redirect_to, :code_challenge, caller.id, :caller_session_id, now() + make_interval(secs => :lifetime)
@@ -52,7 +53,7 @@ SELECT caller.state FROM caller;
 
 -- name: sign_in_by_identity(provider text, subject text, identity_data jsonb, email text, email_verified boolean, is_trusted boolean,
 --                           signup_allowed boolean, code_challenge text, authorization_code text, authorization_code_lifetime integer,
---                           id_token_hash bytea, id_token_expires_at bigint, sessions_per_user integer, ip inet, network text, user_agent text,
+--                           id_token_hash bytea, id_token_expires_at bigint, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text,
 --                           audience text)
 -- Signs in whom a provider has identified: the user who has the identity; else, where a trusted provider says that the address
 -- is verified, the user who has the address; else a new one. Where that proves the address for the first time, what was set
@@ -169,7 +170,7 @@ WITH first_use AS (
 ), network AS (
   INSERT INTO known_networks (user_id, network) SELECT (target.account).id, :network FROM target ON CONFLICT DO NOTHING
 ), excess AS (
-  SELECT end_excess_sessions((target.account).id, :sessions_per_user) AS many FROM target
+  SELECT end_excess_sessions((target.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many FROM target
 ), code AS (
   INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, expires_at)
   SELECT (target.account).id, sha256(convert_to(:authorization_code, 'UTF8')), :code_challenge, 'oauth',
@@ -194,16 +195,16 @@ SELECT verdict.state,
   LEFT JOIN code ON true
   LEFT JOIN session ON true;
 
--- name: link_identity(user_id uuid, session_id uuid, provider text, subject text, identity_data jsonb, message_id uuid, message_variables jsonb)
+-- name: link_identity(user_id uuid, session_id uuid, refresh_token_lifetime integer, session_timebox integer,
+--                     provider text, subject text, identity_data jsonb, message_id uuid, message_variables jsonb)
 -- Adds an identity to the user who began the flow, while the session that began it lives. An identity that somebody has breaks
 -- its constraint. No row when the session has ended.
-WITH owner AS (
-  UPDATE users AS account
-     SET updated_at = now()
-    FROM sessions AS session
-   WHERE account.id = :user_id AND session.id = :session_id AND session.user_id = account.id AND session.ended_at IS NULL
-     AND (account.banned_until > now()) IS NOT TRUE
-  RETURNING account.id, account.email, account.user_metadata ->> 'locale' AS locale
+WITH account AS (
+  SELECT account.id, account.email, account.user_metadata ->> 'locale' AS locale FROM users AS account WHERE account.id = :user_id FOR UPDATE
+), owner AS (
+  SELECT account.*
+    FROM account
+   WHERE caller_state_now(account.id, :session_id, NULL, :refresh_token_lifetime, :session_timebox) = 'live'
 ), identity AS (
   INSERT INTO identities (user_id, provider, subject, identity_data)
   SELECT owner.id, :provider, :subject, :identity_data FROM owner
@@ -220,17 +221,17 @@ SELECT owner.id AS user_id FROM owner;
 --                       session_timebox integer, reauthentication_age integer, reauthenticated boolean, identity_id uuid, message_id uuid,
 --                       message_variables jsonb)
 -- Removes one of the caller's identities, never the last, and never that of an address that the user has.
-WITH caller AS (
-  SELECT account.id, account.email, account.user_metadata ->> 'locale' AS locale,
-         CASE WHEN caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) = 'live'
-                   AND NOT :reauthenticated AND session.created_at <= now() - make_interval(secs => :reauthentication_age)
-              THEN 'reauthentication_needed'
-              ELSE caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) END AS state
-    FROM users AS account
-    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
-   WHERE account.id = :caller_id
-     -- Two at once must not each leave the other's.
-     FOR UPDATE OF account
+WITH account AS (
+  -- Two at once must not each leave the other's.
+  SELECT account.id, account.email, account.user_metadata ->> 'locale' AS locale FROM users AS account WHERE account.id = :caller_id FOR UPDATE
+), caller AS (
+  SELECT account.id, account.email, account.locale,
+         CASE WHEN state.now = 'live' AND NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age)
+              THEN 'reauthentication_needed' ELSE state.now END AS state
+    FROM account
+   CROSS JOIN LATERAL (
+           SELECT caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS now
+         ) AS state
 ), chosen AS (
   SELECT identity.id, identity.provider,
          identity.provider IN ('email', 'phone') OR other_identities(identity.user_id, identity.id) = 0 AS is_last

@@ -111,11 +111,11 @@ SELECT token.purpose, token.target, token.redirect_to, account.email, token.user
              WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.created_at > token.created_at);
 
 -- name: verify_address(token_hash bytea, target text, code_mac bytea, purposes text[], redirects boolean, authorization_code text,
---                      authorization_code_lifetime integer, sessions_per_user integer, ip inet, network text, user_agent text, audience text)
+--                      authorization_code_lifetime integer, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text, audience text)
 -- Spends a link or a code that was sent to a user's own address: confirms the address, voids what else was sent, and signs in:
 -- by a session or, where the link `redirects` and was asked for with a code_challenge, by an authorization code.
--- When an address is proved for the first time, and not by the sign-up's own message, what was there before without proof goes:
--- password, sessions, other identities, the other address, pending changes. Somebody else may have set them.
+-- When an address is proved for the first time, what was there before without proof goes: sessions, other identities, the phone,
+-- pending changes, and the password, unless the sign-up's own message proves it. Somebody else may have set them.
 WITH spent AS (
   SELECT * FROM spend_link(:token_hash, :purposes)
    UNION ALL
@@ -136,22 +136,22 @@ WITH spent AS (
      SET email_confirmed_at = CASE WHEN before.by_email THEN coalesce(account.email_confirmed_at, now()) ELSE account.email_confirmed_at END,
          email_proved = account.email_proved OR before.by_email,
          phone_confirmed_at = CASE WHEN NOT before.by_email THEN coalesce(account.phone_confirmed_at, now())
-                                   WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL ELSE account.phone_confirmed_at END,
+                                   WHEN before.is_first_proof THEN NULL ELSE account.phone_confirmed_at END,
          phone_proved = CASE WHEN NOT before.by_email THEN true
-                             WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN false ELSE account.phone_proved END,
-         phone = CASE WHEN before.by_email AND before.is_first_proof AND NOT before.is_own_sign_up THEN NULL ELSE account.phone END,
+                             WHEN before.is_first_proof THEN false ELSE account.phone_proved END,
+         phone = CASE WHEN before.by_email AND before.is_first_proof THEN NULL ELSE account.phone END,
          password_hash = CASE WHEN before.new_password_hash IS NOT NULL THEN before.new_password_hash
                               WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL
                               ELSE account.password_hash END,
-         new_email = CASE WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL ELSE account.new_email END,
-         new_phone = CASE WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL ELSE account.new_phone END,
+         new_email = CASE WHEN before.is_first_proof THEN NULL ELSE account.new_email END,
+         new_phone = CASE WHEN before.is_first_proof THEN NULL ELSE account.new_phone END,
          last_sign_in_at = now(),
          updated_at = CASE WHEN before.is_first_proof OR before.new_password_hash IS NOT NULL THEN now() ELSE account.updated_at END
     FROM before
    WHERE account.id = before.id AND NOT before.is_banned
-  RETURNING account, before.code_challenge, before.is_first_proof AND NOT before.is_own_sign_up AS drops, before.by_email,
+  RETURNING account, before.code_challenge, before.is_first_proof AS drops, before.by_email,
             CASE WHEN before.new_password_hash IS NOT NULL THEN end_sessions(account.id, NULL, 'password_changed')
-                 WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN end_sessions(account.id, NULL, 'address_proved') END AS ended,
+                 WHEN before.is_first_proof THEN end_sessions(account.id, NULL, 'address_proved') END AS ended,
             void_one_time_tokens(account.id) AS voided
 ), dropped AS (
   DELETE FROM identities AS identity
@@ -174,7 +174,7 @@ WITH spent AS (
 ), network AS (
   INSERT INTO known_networks (user_id, network) SELECT (verified.account).id, :network FROM verified ON CONFLICT DO NOTHING
 ), excess AS (
-  SELECT end_excess_sessions((verified.account).id, :sessions_per_user) AS many FROM verified
+  SELECT end_excess_sessions((verified.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many FROM verified
 ), code AS (
   INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, expires_at)
   SELECT (verified.account).id, sha256(convert_to(:authorization_code, 'UTF8')), verified.code_challenge, 'otp', now() + make_interval(secs => :authorization_code_lifetime)
@@ -324,10 +324,9 @@ SELECT 'live' AS state, NULL AS redirect_to, id AS user_id, email FROM restored;
 DELETE FROM users AS account
  USING one_time_tokens AS token
  WHERE token.token_hash = :token_hash AND token.purpose = 'signup' AND token.spent_at IS NULL AND token.expires_at > now()
-   AND account.id = token.user_id AND account.made_by = 'signup'
-   AND account.email_confirmed_at IS NULL AND account.phone_confirmed_at IS NULL AND account.last_sign_in_at IS NULL;
+   AND account.id = token.user_id AND is_unused_sign_up(account);
 
--- name: exchange_authorization_code(code_hash bytea, code_challenge text, sessions_per_user integer, ip inet, network text, user_agent text,
+-- name: exchange_authorization_code(code_hash bytea, code_challenge text, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text,
 --                                   audience text)
 -- Trades an authorization code for a session, once, for whoever knows the verifier of its challenge. Used again, it ends the
 -- session that it made (RFC 6749, section 4.1.2). No row for an unknown or expired code.
@@ -355,7 +354,7 @@ WITH owner AS (
 ), network AS (
   INSERT INTO known_networks (user_id, network) SELECT (signed_in.account).id, :network FROM signed_in ON CONFLICT DO NOTHING
 ), excess AS (
-  SELECT end_excess_sessions((signed_in.account).id, :sessions_per_user) AS many FROM signed_in
+  SELECT end_excess_sessions((signed_in.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many FROM signed_in
 ), session AS (
   INSERT INTO sessions (id, user_id, method, ip, user_agent)
   SELECT used.session_id, used.user_id, used.method, :ip, :user_agent FROM used, signed_in, excess

@@ -1,5 +1,5 @@
 -- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, email text, phone text, is_stranger boolean,
---               admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer,
+--               admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer,
 --               method text, ip inet, network text, user_agent text, audience text)
 -- Makes a session for a user whose password was checked: only if it still is the password, the user is not banned, the address
 -- that it was sent with (email, else phone) is confirmed where it must be, and the user is an administrator where only those
@@ -30,7 +30,7 @@ WITH candidate AS (
   SELECT (signed_in.account).id, :network FROM signed_in
   ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now() WHERE known.seen_at < now() - interval '1 day'
 ), excess AS (
-  SELECT end_excess_sessions((signed_in.account).id, :sessions_per_user) AS many FROM signed_in
+  SELECT end_excess_sessions((signed_in.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many FROM signed_in
 ), used AS (
   UPDATE identities AS identity
      SET last_sign_in_at = now()

@@ -29,11 +29,10 @@ WITH quota AS (
            'updated_at', now()
          )) AS account
 ), replaced AS (
-  DELETE FROM users
+  DELETE FROM users AS account
    USING quota
-   WHERE (email = :email OR phone = :phone) AND :hidden AND quota.allowed
-     AND made_by = 'signup' AND email_confirmed_at IS NULL AND phone_confirmed_at IS NULL AND last_sign_in_at IS NULL
-  RETURNING id
+   WHERE (account.email = :email OR account.phone = :phone) AND :hidden AND quota.allowed AND is_unused_sign_up(account)
+  RETURNING account.id
 ), created AS (
   -- The count makes the deletion come first.
   INSERT INTO users
@@ -63,8 +62,8 @@ WITH quota AS (
 ), network AS (
   INSERT INTO known_networks (user_id, network) SELECT created.id, :network FROM created WHERE :autoconfirm
 ), told AS (
-  -- A taken address is told that someone tried, unless what this statement saw was a sign-up to be replaced: then another
-  -- one has just done so.
+  -- A taken address is told that someone tried, unless what this statement saw was a sign-up to be replaced: then either this
+  -- one or another has just done so.
   SELECT coalesce(created.id, taken.id) AS user_id,
          CASE WHEN NOT quota.allowed THEN 'none'
               WHEN created.id IS NOT NULL AND NOT :autoconfirm THEN CASE WHEN :email IS NOT NULL THEN 'signup' ELSE 'sms' END
@@ -74,7 +73,11 @@ WITH quota AS (
     FROM quota
    CROSS JOIN draft
     LEFT JOIN created ON true
-    LEFT JOIN (SELECT id, user_metadata FROM users WHERE (email = :email OR phone = :phone) AND id NOT IN (SELECT id FROM replaced)) AS taken ON true
+    LEFT JOIN LATERAL (
+           SELECT account.id, account.user_metadata
+             FROM users AS account
+            WHERE (account.email = :email OR account.phone = :phone) AND NOT (:hidden AND is_unused_sign_up(account))
+         ) AS taken ON true
    LIMIT 1
 ), token AS (
   INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, user_agent, expires_at)
@@ -146,15 +149,15 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
 -- Changes the caller's metadata and password, and makes a new email or phone pending: what proves it is sent there. A password
 -- is changed only from the one that was checked; all other sessions end and all links are void then, and the user is told.
 -- Anything that does not allow the whole change is answered as a state, and nothing is changed.
-WITH caller AS (
+WITH account AS (
+  SELECT account.id, account.email, account.phone FROM users AS account WHERE account.id = :caller_id FOR UPDATE
+), caller AS (
   SELECT account.id,
-         caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+         caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
          coalesce(:email <> coalesce(account.email, ''), false) AS changes_email,
          coalesce(:phone <> coalesce(account.phone, ''), false) AS changes_phone,
-         NOT :reauthenticated AND session.created_at <= now() - make_interval(secs => :reauthentication_age) AS is_old
-    FROM users AS account
-    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
-   WHERE account.id = :caller_id
+         NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age) AS is_old
+    FROM account
 ), allowed AS (
   SELECT caller.*,
          CASE
@@ -233,18 +236,16 @@ SELECT CASE WHEN verdict.answer = 'live' AND (changed.account).id IS NULL THEN '
 -- name: delete_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
 --                   session_timebox integer, reauthentication_age integer, reauthenticated boolean)
 -- Deletes the caller with all that belongs to it, unless its session has to reauthenticate first.
-WITH caller AS (
+WITH account AS (
+  SELECT account.id FROM users AS account WHERE account.id = :caller_id FOR UPDATE
+), caller AS (
   SELECT account.id,
-         CASE
-           WHEN caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) = 'live'
-                AND NOT :reauthenticated AND session.created_at <= now() - make_interval(secs => :reauthentication_age)
-             THEN 'reauthentication_needed'
-           ELSE caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox)
-         END AS state
-    FROM users AS account
-    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
-   WHERE account.id = :caller_id
+         caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+         NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age) AS is_old
+    FROM account
 ), deleted AS (
-  DELETE FROM users AS account USING caller WHERE account.id = caller.id AND caller.state = 'live'
+  DELETE FROM users AS account USING caller WHERE account.id = caller.id AND caller.state = 'live' AND NOT caller.is_old
 )
-SELECT caller.state, iso_8601(now()) AS moment FROM caller;
+SELECT CASE WHEN caller.state = 'live' AND caller.is_old THEN 'reauthentication_needed' ELSE caller.state END AS state,
+       iso_8601(now()) AS moment
+  FROM caller;

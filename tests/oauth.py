@@ -3,12 +3,9 @@
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from flask.testing import FlaskClient
-
 from auth.context import EXTENSION
 from tests.answers import A_SENTENCE, A_TIMESTAMP, identity, token_response, user
 from tests.cast import Session
-from tests.contract import PREFIX, check, description
 from tests.fake_provider import Apple, Azure, FakeProvider, GitHub, Twitter
 from tests.user_agent import Page, UserAgent
 
@@ -16,17 +13,6 @@ SITE = "http://localhost:8000"
 # An application of another site than the service; what is listed for it is all but its root.
 APPLICATION = "https://app.example.com/signed-in"
 ALLOW_LIST = {"AUTH_REDIRECT_ALLOW_LIST": "https://app.example.com/**"}
-
-
-class Client(FlaskClient):
-    """Flask's test client, holding each response to the contract as soon as that describes its path."""
-
-    def open(self, *args: Any, **kwargs: Any) -> Any:
-        response = super().open(*args, buffered=True, **kwargs)
-        path = response.request.path.removeprefix(PREFIX) or "/"
-        if path in description()["paths"] or not path.startswith(("/authorize", "/callback", "/link-identity", "/user/identities")):
-            check(response.request, response)
-        return response
 
 
 class Fakes:
@@ -49,7 +35,6 @@ class Service:
     """The service in this process, as people and applications meet it."""
 
     def __init__(self, app: Any, origin: str = SITE) -> None:
-        app.test_client_class = Client
         self.app = app
         self.origin = origin
         self.client: Any = app.test_client()

@@ -10,6 +10,7 @@ import pytest
 from app import create_app
 from auth import settings
 from auth.context import EXTENSION
+from tests.contract import CheckedClient
 from tests.fake_provider import FakeProvider, GitHub, Twitter
 from tests.oauth import ALLOW_LIST, SITE, Fakes, Service
 
@@ -62,6 +63,7 @@ def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Ite
         for name, value in {**environment, **running_fakes.settings(), **ALLOW_LIST}.items():
             patch.setenv(name, value)
         app = create_app(settings.load(os.devnull))
+    app.test_client_class = CheckedClient
     yield app
     app.extensions[EXTENSION].db.close()
 

@@ -38,7 +38,8 @@ class Outbox:
         self._database.run(
             "INSERT INTO outbox (id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at) VALUES"
             " (%(id)s, %(channel)s, %(kind)s, %(recipient)s, %(variables)s, %(secret)s, %(token_id)s, now() + make_interval(secs => %(lifetime)s))",
-            id=id, channel=channel, kind=kind, recipient=recipient, variables=json.dumps(variables), secret=secret, token_id=one_time_token_id, lifetime=lifetime,
+            id=id, channel=channel, kind=kind, recipient=recipient, variables=json.dumps(variables), secret=secret,
+            token_id=one_time_token_id, lifetime=lifetime,
         )  # fmt: skip
         return id
 

@@ -43,7 +43,7 @@ class MailServer:
 
     def __enter__(self) -> Self:
         self._controller.start()
-        self.port = self._controller.server.sockets[0].getsockname()[1]
+        self.port = self._controller.port
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -51,6 +51,12 @@ class MailServer:
 
     def url(self, scheme: str = "smtp", host: str = "127.0.0.1", credentials: str = "", options: str = "") -> str:
         return f"{scheme}://{credentials}{host}:{self.port}{options}"
+
+    def text(self) -> str:
+        """Return the plain text of the newest mail."""
+        part = self.mails[-1].get_body(("plain",))
+        assert part
+        return part.get_content()
 
     @property
     def subjects(self) -> list[str]:
@@ -94,15 +100,16 @@ class _Controller(Controller):
 
     def _trigger_server(self) -> None:
         # The base class connects to the port that it was given; ours is chosen by the system.
-        self.port = self.server.sockets[0].getsockname()[1] if self.server else self.port
+        listening: Any = self.server
+        self.port = listening.sockets[0].getsockname()[1]
         super()._trigger_server()
 
 
 class BadMailServer:
     """Does something bad at a stage: GREETING, EHLO, MAIL, RCPT, DATA, or END, after the mail was sent.
 
-    `close` ends the connection, `hang` says nothing any more, `drip` says a byte now and then, without an end; `wait` goes on when
-    it is released.
+    `close` ends the connection, `hang` says nothing any more, `drip` says a byte now and then, without an end (`drip tls`: as if it
+    were TLS); `wait` goes on when it is released.
     """
 
     STAGES = ("GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END")
@@ -185,8 +192,10 @@ class BadMailServer:
     def _misbehave(self, connection: socket.socket) -> None:
         if self._behaviour == "close":
             return
+        if self._behaviour == "drip tls":
+            connection.sendall(b"\x16\x03\x03\x40\x00")  # a handshake record of 16 KiB
         while not self._over.wait(0.05) and self._stage != "NEVER":
-            if self._behaviour == "drip":
+            if self._behaviour.startswith("drip"):
                 connection.sendall(b"2")
 
 

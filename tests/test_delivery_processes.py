@@ -167,8 +167,8 @@ class TestTheService:
     @pytest.fixture
     def service(self, environment, tmp_path, database):
         def start(**changes: str) -> Service:
-            settings = {"DATABASE_URL": environment["DATABASE_URL"], "AUTH_BCRYPT_COST": "4", "AUTH_RATE_LIMITS_ENABLED": "false", "AUTH_LOG_FORMAT": "json"}
-            return Service(tmp_path / "var", **settings, **changes)
+            changes |= {"DATABASE_URL": environment["DATABASE_URL"], "AUTH_BCRYPT_COST": "4", "AUTH_RATE_LIMITS_ENABLED": "false"}
+            return Service(tmp_path / "var", command=None, user=None, **changes)
 
         return start
 

@@ -116,7 +116,8 @@ class TestMessages:
         outbox.write(recipient="oldest@example.com")
         deliver()
         database.run(
-            "INSERT INTO dev_inbox (id, sealed, kept_at) SELECT gen_random_uuid(), '', now() + number * interval '1 second' FROM generate_series(1, 499) AS number"
+            "INSERT INTO dev_inbox (id, sealed, kept_at)"
+            " SELECT gen_random_uuid(), '', now() + number * interval '1 second' FROM generate_series(1, 499) AS number"
         )
         outbox.write(recipient="newest@example.com")
         deliver()
@@ -254,7 +255,7 @@ class TestWhoMaySeeIt:
 
 class TestTheSetting:
     def test_it_is_refused_where_real_people_sign_in(self, make_app):
-        with pytest.raises(SettingsError, match="^AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine"):
+        with pytest.raises(SettingsError, match=r"^AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine"):
             make_app(AUTH_DEV_INBOX="true", AUTH_BASE_URL="https://auth.example.com", AUTH_RATE_LIMITS_ENABLED="true")
 
     def test_a_test_environment_without_a_mail_server_has_its_messages_there(self, make_app, database):

@@ -38,7 +38,7 @@ class Page(HTMLParser):
     def __init__(self, response: Any) -> None:
         super().__init__()
         self.status = response.status_code
-        self.html = response.text
+        self.html = response.get_data(as_text=True)
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.texts: dict[str, list[str]] = {}
         self._open: list[str] = []

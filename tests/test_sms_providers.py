@@ -59,7 +59,7 @@ class TestTwilio:
 
     def test_a_refused_number_is_final(self, target, sms):
         target.status, target.body = 400, b'{"code": 21211, "message": "Invalid \'To\' Phone Number", "status": 400}'
-        with pytest.raises(Refused, match="^400 Bad Request 21211 Invalid 'To' Phone Number$"):
+        with pytest.raises(Refused, match=r"^400 Bad Request 21211 Invalid 'To' Phone Number$"):
             twilio(target).send(DAVE, sms)
 
     @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
@@ -156,7 +156,7 @@ class TestAnswers:
 
     def test_nobody_there_is_told(self, target, sms, provider):
         target.url = f"http://127.0.0.1:{free_port()}"
-        with pytest.raises(TryLater, match="^no answer: connection refused$"):
+        with pytest.raises(TryLater, match=r"^no answer: connection refused$"):
             provider(target).send(DAVE, sms)
 
     def test_a_proxy_of_the_environment_is_not_asked(self, target, sms, provider, monkeypatch):
@@ -176,7 +176,7 @@ class TestAnswers:
     def test_tls_is_verified(self, sms, provider, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)
         with HttpTarget(tls=certificate) as target:
-            with pytest.raises(TryLater, match="^no answer: TLS: self-signed certificate$"):
+            with pytest.raises(TryLater, match=r"^no answer: TLS: self-signed certificate$"):
                 provider(target).send(DAVE, sms)
             assert target.requests == []
             with certificate.trusted(monkeypatch):

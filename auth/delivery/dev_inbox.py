@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from auth.delivery.messages import Message
+from auth.delivery.sealed import open_json
 from auth.keys import CannotOpen, Sealer
 from sql import Database
 
@@ -41,11 +42,6 @@ def html_of(db: Database, sealer: Sealer, id: str) -> str | None:
         return open_json(sealer, row.sealed, _bound_to(row.id))["html"] if row else None
     except CannotOpen:
         return None
-
-
-def open_json(sealer: Sealer, sealed: Any, row_id: str) -> dict[str, Any]:
-    """Return the members of what was sealed as JSON. Raises `CannotOpen`."""
-    return json.loads(sealer.open(bytes(sealed), row_id))
 
 
 def _bound_to(id: str) -> str:

@@ -1,6 +1,7 @@
 """Requests to others: bounded in time and size, never redirected, by no proxy that the environment names."""
 
 import contextlib
+import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,13 +19,16 @@ from urllib3.exceptions import HTTPError
 from auth.delivery.senders import TryLater
 from auth.delivery.sockets import Deadline, tls, why
 
-# Seconds: to connect, and for all of a request.
+# Seconds: to connect to one address, and for all of a request.
 _CONNECT_TIMEOUT = 4
 TIMEOUT = 10
 # Of what is answered, more is never looked at.
 _MOST_BYTES = 16_384
 # A longer pause is no server's to ask for.
 _LONGEST_PAUSE = 3600
+
+# Its warnings quote URLs, which may hold secrets.
+logging.getLogger("urllib3").setLevel(logging.ERROR)
 
 _deadline: ContextVar[Deadline] = ContextVar("deadline")
 
@@ -52,7 +56,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], credentials: tuple[s
         session.mount("https://", _Adapter())
         sent_headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
         try:
-            how: dict[str, Any] = {"timeout": (min(_CONNECT_TIMEOUT, timeout), timeout), "allow_redirects": False, "stream": True}
+            how: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
             with contextlib.closing(session.post(url, data=body, headers=sent_headers, auth=credentials, **how)) as response:
                 if deadline.has_passed:
                     raise TimeoutError  # what has come by then is not all of the head
@@ -78,16 +82,12 @@ class _Adapter(HTTPAdapter):
 
 class _Connection(HTTPConnection):
     def _new_conn(self) -> socket:
-        connection = super()._new_conn()
-        _deadline.get().watch(connection)
-        return connection
+        return _deadline.get().connect(self.host, self.port or 80, _CONNECT_TIMEOUT)
 
 
 class _TlsConnection(HTTPSConnection):
     def _new_conn(self) -> socket:
-        connection = super()._new_conn()
-        _deadline.get().watch(connection)
-        return connection
+        return _deadline.get().connect(self.host, self.port or 443, _CONNECT_TIMEOUT)
 
 
 class _Pool(HTTPConnectionPool):

@@ -151,8 +151,7 @@ class _Connection(smtplib.SMTP):
         self.close()
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        connection = socket.create_connection((host, port), timeout)
-        self._deadline.watch(connection)
+        connection = self._deadline.connect(host, port, timeout)
         return tls().wrap_socket(connection, server_hostname=host) if self._server.implicit_tls else connection
 
     def _prepare(self) -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 import ssl
 import threading
+import time
 from typing import Self
 
 import certifi
@@ -20,12 +21,14 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.has_passed = False
+        self._end_at = time.monotonic() + seconds
         self._lock = threading.Lock()
         self._watched: list[socket.socket] = []
         self._timer = threading.Timer(seconds, self._pass)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
+        self._end_at = time.monotonic() + self.seconds
         self._timer.start()
         return self
 
@@ -35,6 +38,30 @@ class Deadline:
             for watched in self._watched:
                 watched.close()
             self._watched.clear()
+
+    def connect(self, host: str, port: int, timeout: float) -> socket.socket:
+        """Connect to the first of a host's addresses that answers; `timeout` is for each. Raises `OSError`.
+
+        A host may have ten addresses, and all may be silent.
+        """
+        failure: OSError = TimeoutError()
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
+            left = self._end_at - time.monotonic()
+            if left <= 0:
+                break
+            connection = socket.socket(family, kind, protocol)
+            try:
+                connection.settimeout(min(timeout, left))
+                connection.connect(address)
+            except OSError as error:
+                connection.close()
+                failure = error
+                continue
+            connection.settimeout(timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.watch(connection)
+            return connection
+        raise failure
 
     def watch(self, connection: socket.socket) -> None:
         """Watch a connection. By a descriptor of our own: TLS takes the connection's into another object."""

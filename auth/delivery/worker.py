@@ -20,6 +20,7 @@ import structlog
 
 from auth.delivery import channels, dev_inbox
 from auth.delivery.messages import CannotRender, Templates
+from auth.delivery.sealed import open_json
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.delivery.signals import Signal, SlowTargets, Trouble
 from auth.keys import CannotOpen, Sealer
@@ -172,7 +173,7 @@ class Deliverer:
 
     def _send(self, waiting: Any) -> str | None:
         countries = self._settings.sms_countries
-        secrets = dev_inbox.open_json(self._sealer, waiting.secret, waiting.id) if waiting.secret else {}
+        secrets = open_json(self._sealer, waiting.secret, waiting.id) if waiting.secret else {}
         if waiting.channel == "sms" and countries and not waiting.recipient.startswith(countries):
             raise Refused("AUTH_SMS_COUNTRIES does not allow this number")
         message = self._templates.render(waiting, secrets)

@@ -12,7 +12,7 @@ from auth.context import latchkey
 from auth.errors import ApiError
 from auth.json_bodies import InvalidJson, decode
 from auth.limits import limited
-from auth.oauth_flows import FLOW_LIFETIME, REFUSALS, authorization_url, browser_secret, new_secrets, provider_named, sent_browser_hashes
+from auth.oauth_flows import FLOW_LIFETIME, REFUSALS, authorization_url, browser_secret, new_secrets, provider_named, sent_browser_hashes, to_provider
 from auth.providers.client import ExternalIdentity, ProviderError
 from auth.token_response import redirect_with_error, redirect_with_tokens
 from auth.views.identities import link_identity

@@ -1,0 +1,14 @@
+"""What waits sealed: JSON objects, of which a copy of the database tells nothing."""
+
+import json
+from typing import Any
+
+from auth.keys import CannotOpen, Sealer
+
+
+def open_json(sealer: Sealer, sealed: bytes | memoryview, bound_to: str) -> dict[str, Any]:
+    """Return the members of a sealed object. Raises `CannotOpen`."""
+    try:
+        return json.loads(sealer.open(bytes(sealed), bound_to))
+    except ValueError:
+        raise CannotOpen("it is no JSON") from None

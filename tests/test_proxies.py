@@ -1,0 +1,161 @@
+"""Proxies and the addresses of clients: AUTH_TRUSTED_PROXIES."""
+
+import json
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.answers import A_SENTENCE, assert_error
+from tests.cast import PASSWORD
+from tests.hosts import HOME, OFFICE, at
+
+PROXY = "10.0.0.1"
+
+
+@pytest.fixture
+def seen(make_app, alice, database):
+    """Return where a log-in came from, as the session has it: `seen(1, peer, "192.0.2.1, 10.0.0.2")`."""
+    clients = {}
+
+    def sign_in(proxies, peer, forwarded=None, **headers):
+        if proxies not in clients:
+            clients[proxies] = make_app(AUTH_TRUSTED_PROXIES=str(proxies)).test_client()
+        sent = {name.replace("_", "-"): value for name, value in headers.items()} | ({} if forwarded is None else {"X-Forwarded-For": forwarded})
+        response = clients[proxies].post("/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=sent, **at(peer))
+        assert response.status_code == 200
+        return database.value("SELECT host(ip) FROM sessions ORDER BY created_at DESC LIMIT 1")
+
+    return sign_in
+
+
+class TestWithoutAProxy:
+    @pytest.mark.parametrize("peer", [HOME, "2001:db8::1", "127.0.0.1", PROXY])
+    def test_the_peer_is_the_client(self, seen, peer):
+        assert seen(0, peer) == peer
+        assert seen(0, peer, OFFICE) == peer
+
+    @pytest.mark.parametrize(
+        "header", ["X_Real_IP", "Forwarded", "X_Client_IP", "X_Forwarded", "True_Client_IP", "CF_Connecting_IP", "X_Forwarded_Host", "X_Forwarded_Server"]
+    )
+    def test_no_header_says_otherwise(self, seen, header):
+        assert seen(0, HOME, **{header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}) == HOME
+
+
+class TestBehindProxies:
+    @pytest.mark.parametrize(
+        ("proxies", "forwarded", "expected"),
+        [
+            (1, HOME, HOME),
+            (1, f"{OFFICE}, {HOME}", HOME),
+            (1, f"{OFFICE},{HOME}", HOME),
+            (1, f"unknown, {HOME}", HOME),
+            (2, f"{HOME}, 10.0.0.2", HOME),
+            (2, f"{OFFICE}, {HOME}, 10.0.0.2", HOME),
+            (3, f"{OFFICE}, {HOME}, 10.0.0.3, 10.0.0.2", HOME),
+            (1, "2001:DB8:0::1", "2001:db8::1"),
+            (1, "::ffff:198.51.100.7", HOME),
+            (1, f"{HOME}:54321", HOME),
+            (1, "[2001:db8::1]:443", "2001:db8::1"),
+            (1, "[2001:db8::1]", "2001:db8::1"),
+            (1, "fe80::1%eth0", "fe80::1"),
+            (1, f"  {HOME}  ", HOME),
+        ],
+    )
+    def test_so_many_entries_from_the_right_are_theirs(self, seen, proxies, forwarded, expected):
+        assert seen(proxies, PROXY, forwarded) == expected
+
+    @pytest.mark.parametrize(("proxies", "forwarded"), [(1, None), (1, ""), (2, None)])
+    def test_without_the_header_the_peer_is_the_client(self, seen, proxies, forwarded):
+        assert seen(proxies, PROXY, forwarded) == PROXY
+
+    @pytest.mark.parametrize("garbage", ["unknown", "_hidden", "x", "999.1.1.1", "1.2.3", "0x7f.1", "127.1", "٣.١.١.١", "for=192.0.2.1", "<script>", "a" * 3000, "'; DROP TABLE users; --"])
+    def test_what_is_no_address_is_none(self, seen, garbage):
+        assert seen(1, PROXY, garbage) is None
+
+    @pytest.mark.parametrize("header", ["X_Real_IP", "Forwarded", "X_Client_IP", "CF_Connecting_IP"])
+    def test_other_headers_are_not_believed(self, seen, header):
+        assert seen(1, PROXY, HOME, **{header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}) == HOME
+
+
+class TestAddressesInAnswers:
+    """The public address is AUTH_BASE_URL; no header makes it another."""
+
+    @pytest.mark.parametrize("proxies", ["0", "1"])
+    def test_links_and_issuer_do_not_follow_headers(self, make_app, alice, outbox, proxies):
+        client = make_app(AUTH_TRUSTED_PROXIES=proxies, AUTH_BASE_URL="https://auth.example.com").test_client()
+        evil = {
+            "Host": "evil.example",
+            "X-Forwarded-Host": "evil.example",
+            "X-Forwarded-Server": "evil.example",
+            "X-Forwarded-Proto": "http",
+            "X-Forwarded-Port": "81",
+            "X-Forwarded-Prefix": "/evil",
+            "X-Script-Name": "/evil",
+            "Forwarded": "host=evil.example;proto=http",
+            "X-Original-URL": "/evil",
+        }
+        body = {"email": alice.email, "password": PASSWORD}
+        assert client.post("/token?grant_type=password", json=body, headers=evil).status_code == 200
+        assert client.post("/magiclink", json={"email": alice.email}, headers=evil).status_code == 200
+        for path in ("/.well-known/oauth-authorization-server", "/settings", "/"):
+            assert "evil" not in client.get(path, headers=evil).text
+        response = client.get(f"/verify?type=magiclink&token={outbox.last(alice.email).token}&redirect_to=https://evil.example", headers=evil)
+        assert response.location.startswith("https://auth.example.com#")
+
+    @pytest.mark.parametrize("host", ["", "a b", "evil.example/x", "[::1", "a" * 5000, "user@evil.example", "evil.example:99999", "\u00e9", "*", "..", "x\ty"])
+    def test_a_host_that_is_none_is_no_500(self, app, host):
+        # Not held to openapi.yaml, which does not say of each operation that HTTP itself may be wrong.
+        client = FlaskClient(app, app.response_class)
+        for path, status in (("/health", 200), ("/user", 401), ("/nothing", 404)):
+            response = client.get(path, headers={"Host": host})
+            assert response.status_code in (status, 400)
+            if response.status_code == 400:
+                assert_error(response, 400, "validation_failed", A_SENTENCE)
+
+    @pytest.mark.parametrize("proto", ["", "javascript", "https, http", "HTTPS", "a b", "x" * 3000])
+    def test_a_scheme_that_is_none_is_no_500(self, make_app, proto):
+        client = make_app(AUTH_TRUSTED_PROXIES="1").test_client()
+        assert client.get("/health", headers={"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}).status_code == 200
+
+
+class TestTheWarning:
+    """A proxy that nobody has named would make all clients one: the log says so, once."""
+
+    @pytest.fixture
+    def warnings(self, make_app, capfd):
+        from auth import wire
+
+        def ask(proxies, peer, **headers):
+            wire._warn_of_proxy.cache_clear()
+            client = make_app(AUTH_TRUSTED_PROXIES=proxies).test_client()
+            capfd.readouterr()
+            for _ in range(3):
+                client.get("/health", headers={name.replace("_", "-"): value for name, value in headers.items()}, **at(peer))
+            return [event for event in map(json.loads, capfd.readouterr().err.splitlines()) if event["event"] == "proxy_not_trusted"]
+
+        yield ask
+        wire._warn_of_proxy.cache_clear()
+
+    @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", PROXY, "192.168.1.1", "172.16.0.1", "fd00::1", "::ffff:10.0.0.1"])
+    def test_it_is_given_once_for_a_proxy_of_this_network(self, warnings, peer):
+        (warning,) = warnings("0", peer, X_Forwarded_For=HOME)
+        assert "AUTH_TRUSTED_PROXIES" in warning["reason"]
+        assert HOME not in str(warning)
+
+    def test_it_is_not_given_to_strangers(self, warnings):
+        assert warnings("0", "8.8.8.8", X_Forwarded_For=HOME) == []
+
+    def test_it_is_not_given_without_such_a_header(self, warnings):
+        assert warnings("0", "127.0.0.1") == []
+
+    def test_it_is_not_given_where_a_proxy_is_named(self, warnings):
+        assert warnings("1", "127.0.0.1", X_Forwarded_For=HOME) == []
+
+    def test_the_header_of_the_scheme_is_one_too(self, warnings):
+        assert len(warnings("0", "127.0.0.1", X_Forwarded_Proto="https")) == 1
+
+
+def test_on_a_real_connection_the_header_is_ignored_too(server, alice, database):
+    headers = {"X-Forwarded-For": HOME, "X-Forwarded-Proto": "https", "Forwarded": f"for={HOME}", "X-Real-IP": HOME}
+    assert server.post("/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=headers).status_code == 200
+    assert database.value("SELECT host(ip) FROM sessions") == "127.0.0.1"
