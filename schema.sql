@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS users (
   banned_until          timestamptz,
   admin_since           timestamptz,
   made_by               text NOT NULL,
+  signup_user_agent     text,
   created_at            timestamptz NOT NULL DEFAULT now(),
   updated_at            timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT users_made_by_check CHECK (made_by IN ('signup', 'admin', 'message', 'invite', 'link', 'oauth'))
@@ -109,7 +110,6 @@ CREATE TABLE IF NOT EXISTS one_time_tokens (
   code_challenge   text,
   password_hash    text,
   session_id       uuid,
-  user_agent       text,
   created_at       timestamptz NOT NULL DEFAULT now(),
   expires_at       timestamptz NOT NULL,
   spent_at         timestamptz,

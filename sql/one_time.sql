@@ -1,7 +1,7 @@
 -- name: request_message(purpose text, email text, phone text, create_user boolean, user_metadata user_metadata,
 --                       token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                       code_challenge text, message_id uuid, message_secret bytea, message_variables jsonb, quota_keys text[],
---                       quota_amounts integer[], quota_seconds integer[], user_agent text)
+--                       quota_amounts integer[], quota_seconds integer[])
 -- Sends what signs in or proves an address, because somebody has asked for it who need not be its owner: a link, a code. Makes
 -- the user where that is asked for. Whether anybody has the address shows nowhere, so one message is written in each case; it
 -- is of kind `none`, and nothing else happens, where there is nothing to send or the quota is used up.
@@ -9,6 +9,9 @@ WITH quota AS (
   SELECT count_messages(:quota_keys, :quota_amounts, :quota_seconds) = 0 AS allowed
 ), known AS (
   SELECT account.id, account.user_metadata ->> 'locale' AS locale,
+         -- What confirms a sign-up names that sign-up, not whoever asks for it again.
+         CASE WHEN :purpose = 'signup'
+              THEN jsonb_build_object('user_agent', account.signup_user_agent, 'requested_at', iso_8601(account.created_at)) END AS sign_up,
          (account.banned_until > now()) IS NOT TRUE
            AND CASE :purpose WHEN 'signup' THEN account.email_confirmed_at IS NULL AND account.made_by = 'signup'
                              WHEN 'sms_signup' THEN account.phone_confirmed_at IS NULL AND account.made_by = 'signup'
@@ -36,14 +39,15 @@ WITH quota AS (
 ), told AS (
   SELECT coalesce(known.id, created.id) AS user_id,
          coalesce(known.locale, created.locale) AS locale,
+         coalesce(known.sign_up, '{}') AS sign_up,
          quota.allowed AND coalesce(known.is_due, created.id IS NOT NULL) AS is_due
     FROM quota
     LEFT JOIN known ON true
     LEFT JOIN created ON true
 ), token AS (
-  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, user_agent, expires_at)
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, expires_at)
   SELECT :token_id, told.user_id, :purpose, coalesce(:email, :phone), :token_hash, :code_mac,
-         now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge, :user_agent,
+         now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge,
          now() + make_interval(secs => :link_lifetime)
     FROM told
    WHERE told.is_due
@@ -54,7 +58,7 @@ SELECT :message_id,
        CASE WHEN told.is_due THEN CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'sms' END END,
        CASE WHEN told.is_due THEN replace(:purpose, 'sms_signup', 'sms') ELSE 'none' END,
        CASE WHEN told.is_due THEN coalesce(:email, :phone) END,
-       :message_variables || jsonb_build_object('locale', told.locale),
+       :message_variables || jsonb_build_object('locale', told.locale) || told.sign_up,
        CASE WHEN told.is_due THEN :message_secret END,
        CASE WHEN told.is_due THEN :token_id END,
        now() + make_interval(secs => CASE WHEN :email IS NOT NULL THEN :link_lifetime ELSE :code_lifetime END),
@@ -102,7 +106,8 @@ SELECT spent.id
 
 -- name: select_link(token_hash bytea, purposes text[])
 -- What a link would do, without doing it; no row when it would do nothing any more.
-SELECT token.purpose, token.target, token.redirect_to, account.email, token.user_agent, iso_8601(token.created_at) AS created_at
+SELECT token.purpose, token.target, token.redirect_to, account.email, account.phone, account.signup_user_agent, is_unused_sign_up(account) AS can_be_declined,
+       iso_8601(account.created_at) AS signed_up_at
   FROM one_time_tokens AS token
   JOIN users AS account ON account.id = token.user_id
  WHERE token.token_hash = :token_hash AND token.purpose = ANY (:purposes) AND token.spent_at IS NULL AND token.expires_at > now()

@@ -25,6 +25,7 @@ WITH quota AS (
            'confirmation_sent_at', CASE WHEN NOT :autoconfirm THEN now() END,
            'last_sign_in_at', CASE WHEN :autoconfirm THEN now() END,
            'made_by', 'signup',
+           'signup_user_agent', :user_agent,
            'created_at', now(),
            'updated_at', now()
          )) AS account
@@ -80,9 +81,9 @@ WITH quota AS (
          ) AS taken ON true
    LIMIT 1
 ), token AS (
-  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, user_agent, expires_at)
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, expires_at)
   SELECT :token_id, told.user_id, CASE WHEN :email IS NOT NULL THEN 'signup' ELSE 'sms_signup' END, coalesce(:email, :phone),
-         :token_hash, :code_mac, now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge, :user_agent,
+         :token_hash, :code_mac, now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge,
          now() + make_interval(secs => :link_lifetime)
     FROM told
    WHERE told.kind IN ('signup', 'sms')

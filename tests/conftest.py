@@ -26,7 +26,7 @@ from auth.context import EXTENSION
 from auth.embedded_postgres import EmbeddedPostgres
 from tests.cast import Person, register
 from tests.contract import CheckedClient
-from tests.hosts import limited_server, limited_service, new_state_dir, redis_server, serve  # noqa: F401 (fixtures)
+from tests.hosts import limited_server, limited_service, new_state_dir, redis_server, serve, small_service  # noqa: F401 (fixtures)
 from tests.inbox import Mailbox
 from tests.links import Outbox
 from tests.processes import Service

@@ -108,3 +108,10 @@ def limited_service(serve) -> Iterator[ServerClient]:
 def limited_server(limited_service: ServerClient, database, app) -> ServerClient:
     """gunicorn with two workers and all limits: `LOGIN` 20 in five minutes, the others as they are by default."""
     return limited_service
+
+
+@pytest.fixture(scope="session")
+def small_service(serve) -> Iterator[Service]:
+    """gunicorn with one worker of four threads, which logs all that it ever logs."""
+    with serve(AUTH_WORKERS="1", AUTH_THREADS="4", AUTH_LOG_LEVEL="debug") as (service, _):
+        yield service

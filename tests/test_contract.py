@@ -26,6 +26,8 @@ SCHEMES = {
 }
 # Views that answer two routes. Operations are named as their views, and each has a name of its own.
 SECOND_NAMES = {("post", "/callback"): "callback_by_form", ("post", "/invite"): "invite_by_short_path"}
+# Flask's own route to what is in auth/static.
+STATIC = "static"
 # Their limit is counted by their statement.
 COUNTED_BY_STATEMENT = {"invite", "invite_by_short_path"}
 LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
@@ -68,23 +70,18 @@ OPERATIONS = {
 each_operation = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 
 
-class Route(NamedTuple):
-    """One method of one path, as the application has it. The name is the view's, and so the operation's."""
-
-    method: str
-    path: str
-    name: str
-    view: Any
-
-
-def routes(app) -> Iterator[Route]:
+def routes(app) -> Iterator[tuple[str, str, Any]]:
+    """Yield method, path and view of each route of ours; Flask's own serves what is in auth/static."""
     for rule in app.url_map.iter_rules():
-        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
-        view = app.view_functions[rule.endpoint]
-        # Flask serves auth/static by a view without a name.
-        name = "static" if rule.endpoint == "static" else view.__name__
-        for method in sorted(rule.methods - {"HEAD", "OPTIONS"}):
-            yield Route(method.lower(), path, SECOND_NAMES.get((method.lower(), path), name), view)
+        if rule.endpoint != "static":
+            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+            for method in rule.methods - {"HEAD", "OPTIONS"}:
+                yield method.lower(), path, app.view_functions[rule.endpoint]
+
+
+def views(app) -> dict[str, Any]:
+    """Return the view of each operation, by its operationId."""
+    return {SECOND_NAMES.get((method, path), view.__name__): view for method, path, view in routes(app)}
 
 
 def layers(view: Any) -> list[tuple[str, str]]:
@@ -171,18 +168,19 @@ def test_its_version_is_that_of_the_service():
 
 def test_it_describes_each_route_and_no_other_by_the_name_of_its_view(app):
     described = {(operation.method, operation.path, name) for name, operation in OPERATIONS.items()}
+    expected = {(method, path, SECOND_NAMES.get((method, path), view.__name__)) for method, path, view in routes(app)}
 
-    assert described == {(route.method, route.path, route.name) for route in routes(app)}
+    assert described == expected | {("get", f"{app.static_url_path}/{{filename}}", STATIC)}
 
 
 def test_it_asks_for_the_credentials_that_the_guards_let_in(app):
-    expected = {route.name: SCHEMES[guard_of(route.view)] for route in routes(app)}
+    expected: dict[str, set[str]] = {name: SCHEMES[guard_of(view)] for name, view in views(app).items()}
 
-    assert {name: operation.schemes() for name, operation in OPERATIONS.items()} == expected
+    assert {name: operation.schemes() for name, operation in OPERATIONS.items()} == expected | {STATIC: set()}
 
 
 def test_it_says_429_of_what_is_limited_and_of_nothing_else(app):
-    limited = {route.name for route in routes(app) if is_limited(route.view)}
+    limited = {name for name, view in views(app).items() if is_limited(view)}
 
     assert {name for name, operation in OPERATIONS.items() if 429 in operation.responses()} == limited | COUNTED_BY_STATEMENT
 
@@ -199,7 +197,7 @@ def test_it_says_what_every_operation_of_a_kind_can_answer(operation):
 
 @each_operation
 def test_it_names_the_headers_of_each_response(operation, app):
-    is_counted = any(route.name == operation.description["operationId"] and is_limited(route.view) for route in routes(app))
+    is_counted = is_limited(views(app).get(operation.description["operationId"]))
     for status, response in operation.responses().items():
         expected = {"X-Request-Id"}
         expected |= {"WWW-Authenticate"} if status == 401 else set()

@@ -1,6 +1,7 @@
 """Mail by SMTP: to real servers on loopback, which are strict, or broken."""
 
 import contextlib
+import socket
 import threading
 import time
 
@@ -270,6 +271,27 @@ class TestBrokenServers:
             began = time.monotonic()
             refused_with(TryLater, sender(server.url.replace("smtp:", "smtps:"), **IMPATIENT))
             assert time.monotonic() - began < 1.5
+
+    def test_neither_do_many_addresses_that_are_all_silent(self, monkeypatch):
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as silent, contextlib.ExitStack() as waiting:
+            address = silent.getsockname()
+            for _ in range(3):  # until its queue is full, and nobody is answered any more
+                queued = waiting.enter_context(socket.socket())
+                queued.setblocking(False)
+                queued.connect_ex(address)
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)] * 10)
+            began = time.monotonic()
+            error = refused_with(TryLater, sender("smtp://mail.example.com", **IMPATIENT))
+            assert time.monotonic() - began < 1
+            assert str(error).startswith("can't connect to the mail server: no")
+
+    def test_the_next_address_is_tried(self, server, monkeypatch):
+        addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in (free_port(), server.port)]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)
+        smtp = sender("smtp://mail.example.com")
+        smtp.send(ALICE, message())
+        smtp.close()
+        assert len(server.mails) == 1
 
     def test_nobody_there_is_told(self):
         error = refused_with(TryLater, sender(f"smtp://127.0.0.1:{free_port()}"))

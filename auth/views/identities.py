@@ -7,6 +7,7 @@ from psycopg2.errors import UniqueViolation
 
 from auth import guard, one_time, outgoing, schemas
 from auth.context import latchkey
+from auth.delivery import reduce
 from auth.errors import ApiError
 from auth.fields import is_uuid
 from auth.limits import limited
@@ -70,11 +71,8 @@ def linking_page() -> Response:
     if not flow:
         return page("link_dead.html", status=403)
     provider = provider_named(flow.provider)
-    try:
-        target = origin(authorization_url(provider, flow_token, new_secrets(), None))
-    except ApiError:
-        return page("link_dead.html", status=503)
-    response = page("link_identity.html", form_target=target, provider=flow.provider, account=flow.email or flow.phone, flow=flow_token)
+    target = origin(authorization_url(provider, flow_token, new_secrets(), None))
+    response = page("link_identity.html", form_target=target, provider=reduce.provider(flow.provider), account=flow.email or flow.phone, flow=flow_token)
     # The form must come from this page: another site's would bring no such cookie.
     remember_browser(response, browser_secret())
     return response

@@ -11,7 +11,7 @@ from auth import guard, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
-from auth.wire import checked_redirect, client, read_body
+from auth.wire import checked_redirect, read_body
 
 blueprint = Blueprint("passwordless", __name__)
 
@@ -98,7 +98,6 @@ def _request(purpose: str, body: dict[str, Any]) -> Response:
         redirect_to=redirect_to,
         code_challenge=body.get("code_challenge"),
         message_variables=outgoing.variables(redirect_to=redirect_to),
-        user_agent=client()["user_agent"],
     )
     latchkey.deliverer.wake()
     return _sent(secrets["message_id"])

@@ -23,9 +23,11 @@ blueprint = Blueprint("verify", __name__)
 # What fetches a link to show a preview of it, and says so; the rest of them send what browsers send.
 _PREVIEW_BOTS = re.compile(
     r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype|teams|embed|vkshare|safelinks"
-    r"|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat",
+    r"|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat"
+    r"|viber|kakaotalk|ms-?office|microsoft office|outlook",
     re.IGNORECASE,
 )
+_PREFETCH_HEADERS = {"sec-purpose", "purpose", "x-purpose", "x-moz"}
 _FAILURES = {
     "otp_expired": "The link is invalid or has expired",
     "user_banned": "This user is banned",
@@ -86,7 +88,7 @@ def verify() -> Response:
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
     """Show what a link would do, and a form that does it."""
     target = _target(query, link.redirect_to)
-    browser, system = reduce.browser_and_system(link.user_agent)
+    browser, system = reduce.browser_and_system(link.signup_user_agent)
     return page(
         "link.html",
         # The form sends the target back: whatever comes of it, the browser is then led where it may be.
@@ -94,7 +96,7 @@ def _link_page(query: Mapping[str, str], link: Any) -> Response:
         target=target,
         query=query,
         link=link,
-        moment=datetime.fromisoformat(link.created_at),
+        moment=datetime.fromisoformat(link.signed_up_at),
         browser=browser,
         system=system,
     )
@@ -103,9 +105,9 @@ def _link_page(query: Mapping[str, str], link: Any) -> Response:
 def _is_program() -> bool:
     """Whether a GET comes from a program that knows what it does: no browser, no scanner, no preview."""
     headers = request.headers
-    if "text/html" in headers.get("Accept", "") or any(name.lower().startswith("sec-fetch-") for name in headers.keys()):  # noqa: SIM118
+    if "text/html" in headers.get("Accept", "").lower() or any(name.lower().startswith("sec-fetch-") for name in headers.keys()):  # noqa: SIM118
         return False
-    if "Sec-Purpose" in headers or "Purpose" in headers or "X-Moz" in headers:
+    if not _PREFETCH_HEADERS.isdisjoint(name.lower() for name in headers.keys()):  # noqa: SIM118
         return False
     return not _PREVIEW_BOTS.search(headers.get("User-Agent", ""))
 

@@ -1,0 +1,284 @@
+"""What is not even HTTP, or no HTTP that we take: answered in our envelope, with our headers, and nothing repeated or logged of it."""
+
+import json
+import re
+
+import pytest
+
+from tests.answers import A_SENTENCE, A_UUID
+from tests.processes import Service, wait_until
+from tests.wire import HOST, Reply, connect, exchange, read
+
+SECRET = "Secret-Of-This-Test-1"
+JSON = b"Content-Type: application/json\r\n"
+BODY = json.dumps({"email": "alice@example.com", "password": SECRET}).encode()
+POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + JSON
+
+
+def assert_envelope(reply: Reply, status: int, error_code: str, secret: str = SECRET) -> None:
+    """Hold a whole response to the error envelope and to the headers that each response has."""
+    assert (reply.status, reply.json) == (status, {"code": status, "msg": A_SENTENCE, "error_code": error_code} | _details(reply))
+    assert reply.headers["Content-Type"] == "application/json"
+    assert reply.headers["Content-Length"] == str(len(reply.body))
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert reply.headers["Referrer-Policy"] == "no-referrer"
+    assert reply.headers["X-Request-Id"] == A_UUID
+    assert reply.headers["Connection"] == "close"
+    assert not re.search(r"\d", reply.headers.get("Server", "")), "it tells a version"
+    assert secret.encode() not in reply.body
+
+
+def _details(reply: Reply) -> dict[str, str]:
+    return {"details": reply.json["details"]} if "details" in reply.json else {}
+
+
+@pytest.fixture
+def port(small_service: Service, database) -> int:
+    return small_service.port
+
+
+NOT_HTTP = {
+    "a word": b"GARBAGE\r\n\r\n",
+    "nothing but lines": b"\r\n\r\n\r\n\r\n",
+    "spaces": b" \r\n\r\n",
+    "zeros": b"\0" * 100 + b"\r\n\r\n",
+    "a TLS handshake": bytes.fromhex("16030100750100007103035d2b1a") + b"\0" * 30 + b"\r\n\r\n",
+    "HTTP/0.9": b"GET /\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9,
+    "a version that is none": b"GET /health HTTP/9.9\r\n" + HOST + b"\r\n",
+    "another protocol": b"GET /health FTP/1.1\r\n" + HOST + b"\r\n",
+    "SIP": b"OPTIONS sip:nm SIP/2.0\r\nVia: SIP/2.0/TCP nm\r\n\r\n",
+    "two spaces": b"GET  /health HTTP/1.1\r\n" + HOST + b"\r\n",
+    "a tab": b"GET\t/health\tHTTP/1.1\r\n" + HOST + b"\r\n",
+    "a method in small letters": b"get /health HTTP/1.1\r\n" + HOST + b"\r\n",
+    "a method with brackets": b"GET{} /health HTTP/1.1\r\n" + HOST + b"\r\n",
+    "the PROXY protocol": b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\nGET /health HTTP/1.1\r\n" + HOST + b"\r\n",
+    "a header without a colon": b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization Bearer " + SECRET.encode() + b"\r\n\r\n",
+    "a space before the colon": b"GET /health HTTP/1.1\r\n" + HOST + b"X-Secret : " + SECRET.encode() + b"\r\n\r\n",
+    "a folded header": b"GET /health HTTP/1.1\r\n" + HOST + b"X-Secret: a\r\n " + SECRET.encode() + b"\r\n\r\n",
+    "a header that begins with a space": b"GET /health HTTP/1.1\r\n Host: x\r\n\r\n",
+    "a name that is no token": b"GET /health HTTP/1.1\r\n" + HOST + b"X(Secret): " + SECRET.encode() + b"\r\n\r\n",
+    "an empty name": b"GET /health HTTP/1.1\r\n" + HOST + b": " + SECRET.encode() + b"\r\n\r\n",
+    "NUL in a header": b"GET /health HTTP/1.1\r\n" + HOST + b"X-Secret: a\0" + SECRET.encode() + b"\r\n\r\n",
+    "a bare CR in a header": b"GET /health HTTP/1.1\r\n" + HOST + b"X-Secret: a\rb\r\n\r\n",
+}
+LENGTHS = ["-1", "abc", "+2", "0x2", "1e2", "2.0", "2 2", "2, 2", "2,3", "", "\u0662", "2\t3", "\u00b2"]
+
+
+class TestTheHead:
+    @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=list(NOT_HTTP))
+    def test_what_is_no_http_is_400(self, port, sent):
+        (reply,) = exchange(port, sent)
+        assert_envelope(reply, 400, "validation_failed")
+
+    def test_a_target_that_is_too_long_is_414(self, port):
+        (reply,) = exchange(port, b"GET /verify?token=" + SECRET.encode() * 500 + b" HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert_envelope(reply, 414, "request_entity_too_large")
+
+    def test_a_line_that_never_ends_is_414(self, port):
+        (reply,) = exchange(port, b"GET /" + b"x" * 200_000)
+        assert_envelope(reply, 414, "request_entity_too_large")
+
+    def test_a_header_that_is_too_large_is_431(self, port):
+        (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + SECRET.encode() * 2000 + b"\r\n\r\n")
+        assert_envelope(reply, 431, "request_entity_too_large")
+
+    def test_too_many_headers_are_431(self, port):
+        headers = b"".join(b"X-%d: %s\r\n" % (number, SECRET.encode()) for number in range(100))
+        (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + headers + b"\r\n")
+        assert_envelope(reply, 431, "request_entity_too_large")
+
+    def test_headers_without_end_are_refused(self, port):
+        replies = exchange(port, b"GET /health HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (number, b"x" * 30_000) for number in range(200)))
+        if replies:
+            assert_envelope(replies[0], 431, "request_entity_too_large")
+
+    def test_a_header_of_32_kib_is_taken(self, port):
+        (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + b"x" * 32_000 + b"\r\nConnection: close\r\n\r\n")
+        assert reply.status == 200
+
+    @pytest.mark.parametrize("target", [b"/\x01", b"/\x7f", b"/\xff\xfe", b"/%00", b"/%", b"/%zz", b"/\\..\\", b"/a b", "/ü".encode(), b"//", b"/?\0", b"?", b"*", b"health", b"http://", b"http://[::1"])
+    def test_a_strange_target_is_no_500(self, port, target):
+        replies = exchange(port, b"GET " + target + b" HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+        for reply in replies:
+            assert reply.status in (200, 400, 404)
+            if reply.status != 200:
+                assert_envelope(reply, reply.status, "not_found" if reply.status == 404 else "validation_failed")
+
+    @pytest.mark.parametrize("method", [b"CONNECT", b"TRACE", b"PROPFIND", b"M-SEARCH", b"X" * 20, b"DEBUG", b"TRACK"])
+    def test_another_method_is_refused(self, port, method):
+        (reply,) = exchange(port, method + b" /health HTTP/1.1\r\n" + HOST + b"X-Secret: " + SECRET.encode() + b"\r\nConnection: close\r\n\r\n")
+        assert_envelope(reply, reply.status, {405: "method_not_allowed", 400: "validation_failed"}[reply.status])
+
+    @pytest.mark.parametrize("headers", [b"", b"Host: a\r\nHost: b\r\n", b"Host:\r\n", b"Host: a b\r\n"])
+    def test_a_missing_or_strange_host_is_no_500(self, port, headers):
+        (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + headers + b"Connection: close\r\n\r\n")
+        assert reply.status in (200, 400)
+
+    @pytest.mark.parametrize("headers", [b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", b"Upgrade: websocket\r\nConnection: Upgrade\r\n"])
+    def test_no_other_protocol_is_changed_to(self, port, headers):
+        with connect(port, b"GET /health HTTP/1.1\r\n" + HOST + headers + b"\r\n") as connection:
+            assert connection.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 400")
+
+    def test_an_expectation_that_is_none_is_refused(self, port):
+        (reply,) = exchange(port, POST + b"Expect: " + SECRET.encode() + b"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        assert reply.status in (400, 417)
+        assert_envelope(reply, reply.status, "validation_failed")
+
+
+class TestTheBody:
+    @pytest.mark.parametrize("length", LENGTHS)
+    def test_a_length_that_is_none_is_400(self, port, length):
+        (reply, *others) = exchange(port, POST + b"Content-Length: " + length.encode() + b"\r\n\r\n" + BODY)
+        assert_envelope(reply, 400, "validation_failed")
+        assert others == []
+
+    def test_a_length_beyond_all_measure_is_413(self, port):
+        (reply,) = exchange(port, POST + b"Content-Length: " + b"9" * 400 + b"\r\n\r\n" + BODY)
+        assert_envelope(reply, 413, "request_entity_too_large")
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            b"Content-Length: 5\r\nContent-Length: 6\r\n",
+            b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+            b"Transfer-Encoding: xchunked\r\n",
+            b"Transfer-Encoding: chunked, chunked\r\n",
+            b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            b"Transfer-Encoding: chunked, identity\r\n",
+            b"Transfer-Encoding: gzip, chunked\r\n",
+            b"Transfer-Encoding:\r\n",
+            b"Transfer-Encoding: \x0bchunked\r\n",
+            b"Transfer-Encoding : chunked\r\n",
+        ],
+    )
+    def test_no_second_request_is_smuggled_in_it(self, port, headers):
+        smuggled = b"0\r\n\r\nGET /settings HTTP/1.1\r\n" + HOST + b"\r\n"
+        replies = exchange(port, POST + headers + b"\r\n" + smuggled)
+        assert [reply.status for reply in replies] in ([400], [501])
+        assert_envelope(replies[0], replies[0].status, "validation_failed")
+
+    @pytest.mark.parametrize(
+        "chunks",
+        [
+            b"zz\r\n{}\r\n0\r\n\r\n",
+            b"-2\r\n{}\r\n0\r\n\r\n",
+            b"+2\r\n{}\r\n0\r\n\r\n",
+            b"0x2\r\n{}\r\n0\r\n\r\n",
+            b"2 \r\n{}\r\n0\r\n\r\n",
+            b"2\n{}\n0\n\n",
+            b"\r\n{}\r\n0\r\n\r\n",
+            b"2\r\n{}0\r\n\r\n",
+            b"1\r\n{}\r\n0\r\n\r\n",
+            b"2;a\nb\r\n{}\r\n0\r\n\r\n",
+            b"f" * 40 + b"\r\n{}\r\n0\r\n\r\n",
+            b"2\r\n{}\r\nzz",
+        ],
+    )
+    def test_a_bad_chunk_is_400(self, port, small_service, chunks):
+        logged = len(small_service.text())
+        (reply, *others) = exchange(port, POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert reply.status == 400
+        assert reply.json["error_code"] in ("bad_json", "validation_failed")
+        assert others == []
+        assert "unexpected_failure" not in small_service.text()[logged:]
+
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            b"Content-Length: 500\r\n\r\n" + BODY[:20],
+            b"Transfer-Encoding: chunked\r\n\r\n50\r\n" + BODY[:20],
+            b"Transfer-Encoding: chunked\r\n\r\n5\r\n" + BODY[:5],
+            b"Transfer-Encoding: chunked\r\n\r\n5",
+            b"Transfer-Encoding: chunked\r\n\r\n",
+        ],
+        ids=["length", "chunk", "between chunks", "chunk size", "nothing"],
+    )
+    def test_a_client_that_goes_away_in_the_middle_is_no_failure_of_ours(self, port, small_service, sent):
+        logged = len(small_service.text())
+        replies = exchange(port, POST + sent)
+        assert [reply.status for reply in replies] in ([], [400])
+        # One more request, after which the log has all of the one before.
+        exchange(port, b"GET /settings HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+        wait_until(lambda: '"route": "/settings"' in small_service.text()[logged:])
+        assert "unexpected_failure" not in small_service.text()[logged:]
+        assert "Traceback" not in small_service.text()[logged:]
+
+    def test_half_of_one_is_not_taken_for_the_whole(self, port, alice):
+        # RFC 9112, section 8: the message is incomplete. Its sender, or a proxy, may send it again.
+        session = alice.sign_in()
+        head = b"DELETE /user HTTP/1.1\r\n" + HOST + JSON + b"Authorization: Bearer " + session.access_token.encode() + b"\r\n"
+        for sent in (b"Content-Length: 50\r\n\r\n", b"Content-Length: 50\r\n\r\n   ", b"Content-Length: 50\r\n\r\n{}"):
+            assert [reply.status for reply in exchange(port, head + sent)] in ([], [400])
+        assert session.get("/user").status_code == 200
+
+    def test_one_that_is_too_large_is_413_though_it_is_still_being_sent(self, port):
+        replies = exchange(port, POST + b"Content-Length: 3000000\r\n\r\n" + b'{"x": "' + b"x" * 2_999_991 + b'"}')
+        assert [reply.status for reply in replies] == [413]
+        assert replies[0].json["error_code"] == "request_entity_too_large"
+
+    def test_one_that_says_that_it_is_too_large_is_not_waited_for(self, port):
+        with connect(port, POST + b"Content-Length: 3000000\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n", timeout=8) as connection:
+            assert connection.recv(12) in (b"HTTP/1.1 413", b"HTTP/1.1 100")
+
+    def test_one_in_chunks_is_measured_too(self, port):
+        chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+        replies = exchange(port, POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 20 + b"0\r\n\r\n")
+        assert [reply.status for reply in replies] == [413]
+        assert replies[0].json["error_code"] == "request_entity_too_large"
+
+    def test_one_of_a_mebibyte_is_taken(self, port):
+        body = b'{"email": "alice@example.com", "password": 1, "x": "' + b"x" * (1024 * 1024 - 54) + b'"}'
+        assert len(body) == 1024 * 1024
+        (reply,) = exchange(port, POST + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+        assert (reply.status, reply.json["error_code"]) == (400, "validation_failed")
+
+    def test_chunks_are_taken(self, port):
+        (reply,) = exchange(port, POST + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n2;name=value\r\n{}\r\n0\r\nX-Trailer: 1\r\n\r\n")
+        assert (reply.status, reply.json["error_code"]) == (400, "validation_failed")
+
+    @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"OPTIONS"])
+    def test_one_where_none_belongs_does_not_become_a_request(self, port, method):
+        smuggled = b"GET /settings HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
+        request = method + b" /health HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(smuggled) + smuggled
+        with connect(port, request + b"GET /.well-known/jwks.json HTTP/1.0\r\n" + HOST + b"\r\n") as connection, connection.makefile("rb") as stream:
+            data = stream.read()
+        assert data.count(b" 200 OK\r\n") == 2
+        assert b"rate_limits" not in data
+
+
+class TestAfterwards:
+    def test_what_came_with_it_is_not_looked_at(self, port):
+        replies = exchange(port, b"GARBAGE\r\n\r\n" + b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert [reply.status for reply in replies] == [400]
+
+    def test_a_connection_that_was_good_before_is_closed(self, port):
+        with connect(port, b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\nGARBAGE\r\n\r\n") as connection:
+            replies = read(connection)
+        assert [reply.status for reply in replies] == [200, 400]
+
+    def test_the_service_goes_on(self, small_service, port):
+        for sent in list(NOT_HTTP.values()) * 2:
+            exchange(port, sent)
+        assert small_service.get("/health")[0] == 200
+
+    def test_the_log_says_what_was_wrong_and_nothing_of_what_was_sent(self, small_service, port):
+        logged = len(small_service.text())
+        for sent in NOT_HTTP.values():
+            exchange(port, sent)
+        exchange(port, POST + b"Content-Length: x\r\n\r\n" + BODY)
+        exchange(port, b"GET /verify?token=" + SECRET.encode() * 500 + b" HTTP/1.1\r\n" + HOST + b"\r\n")
+        exchange(port, b"GET /verify?token=" + SECRET.encode())
+        exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + SECRET.encode())
+        text = wait_until(lambda: log if (log := small_service.text()[logged:]).count('"invalid_request"') >= len(NOT_HTTP) + 2 else "")
+        assert SECRET not in text
+        events = [json.loads(line) for line in text.splitlines() if '"invalid_request"' in line]
+        assert {(event["level"], event["ip"]) for event in events} == {("warning", "127.0.0.1")}
+        assert {event["status"] for event in events} == {400, 414}
+        assert all(event["request_id"] == A_UUID for event in events)
+
+    def test_the_id_in_the_log_is_that_of_the_answer(self, small_service, port):
+        (reply,) = exchange(port, b"GARBAGE\r\n\r\n")
+        wait_until(lambda: reply.headers["X-Request-Id"] in small_service.text())

@@ -1,0 +1,58 @@
+"""HTTP as bytes: what no client library would send, and what came back."""
+
+import json
+import socket
+from typing import Any, NamedTuple
+
+HOST = b"Host: localhost\r\n"
+
+
+class Reply(NamedTuple):
+    """A response as it came over the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def connect(port: int, sent: bytes = b"", timeout: float = 15) -> socket.socket:
+    """Return a connection on which something has been sent."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+    connection.sendall(sent)
+    return connection
+
+
+def exchange(port: int, sent: bytes) -> list[Reply]:
+    """Send bytes and no more; return all responses until the server closes the connection."""
+    with connect(port) as connection:
+        try:
+            connection.sendall(sent)
+            connection.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # It has answered before it had read everything.
+        return read(connection)
+
+
+def read(connection: socket.socket) -> list[Reply]:
+    """Return the responses that come until the server closes the connection."""
+    data = b""
+    try:
+        while part := connection.recv(65536):
+            data += part
+    except ConnectionError:
+        pass
+    replies = []
+    while data:
+        head, _, data = data.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        headers = dict(line.split(": ", 1) for line in lines[1:])
+        length = int(headers.get("Content-Length", len(data)))
+        status = int(lines[0].split(" ")[1])
+        if status != 100:
+            replies.append(Reply(status, headers, data[:length]))
+            data = data[length:]
+    return replies
