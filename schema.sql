@@ -369,6 +369,20 @@ AS $$
   SELECT count(*) FROM ended
 $$;
 
+-- Whether a listing for administrators has a user: of this email and this role, and with an email, phone or email's domain that
+-- begins so (each null: no matter). In collation C a prefix is a range, which an index finds; a % in it is a letter.
+CREATE OR REPLACE FUNCTION is_listed(account users, wanted_email text, wanted_role text, prefix text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT (wanted_email IS NULL OR account.email = wanted_email)
+     AND (wanted_role IS NULL OR account.role = wanted_role)
+     AND (prefix IS NULL
+          OR account.email >= prefix AND account.email < prefix || chr(1114111)
+          OR account.phone >= prefix AND account.phone < prefix || chr(1114111)
+          OR split_part(account.email, '@', 2) COLLATE "C" >= prefix
+             AND split_part(account.email, '@', 2) COLLATE "C" < prefix || chr(1114111))
+$$;
+
 -- Ends the oldest sessions of a user who is about to get one more than `most`, and says how many.
 CREATE OR REPLACE FUNCTION end_excess_sessions(owner uuid, most integer, lifetime integer, timebox integer) RETURNS bigint
   LANGUAGE sql VOLATILE

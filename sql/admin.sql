@@ -116,12 +116,7 @@ SELECT coalesce(json_agg(user_object(account, linked.objects, linked.providers, 
   FROM (SELECT listed.id, row_number() OVER () AS place
           FROM (SELECT id
                   FROM users
-                 WHERE (:email IS NULL OR email = :email)
-                   AND (:role IS NULL OR role = :role)
-                   AND (:q IS NULL
-                        OR email >= :q AND email < :q || chr(1114111)
-                        OR phone >= :q AND phone < :q || chr(1114111)
-                        OR split_part(email, '@', 2) COLLATE "C" >= :q AND split_part(email, '@', 2) COLLATE "C" < :q || chr(1114111))
+                 WHERE is_listed(users, :email, :role, :q)
                  ORDER BY CASE WHEN :sort = 'created_at' AND NOT :descending THEN created_at
                                WHEN :sort = 'updated_at' AND NOT :descending THEN updated_at END,
                           CASE WHEN :sort = 'created_at' AND :descending THEN created_at
@@ -141,12 +136,7 @@ SELECT coalesce(json_agg(user_object(account, linked.objects, linked.providers, 
 SELECT count(*) AS total
   FROM (SELECT
           FROM users
-         WHERE (:email IS NULL OR email = :email)
-           AND (:role IS NULL OR role = :role)
-           AND (:q IS NULL
-                OR email >= :q AND email < :q || chr(1114111)
-                OR phone >= :q AND phone < :q || chr(1114111)
-                OR split_part(email, '@', 2) COLLATE "C" >= :q AND split_part(email, '@', 2) COLLATE "C" < :q || chr(1114111))
+         WHERE is_listed(users, :email, :role, :q)
          LIMIT :most) AS found;
 
 -- name: select_user_by_email(email text)

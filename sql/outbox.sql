@@ -1,13 +1,13 @@
 -- name: claim_message(channel text, lease integer, give_up integer, slow_targets text[], from_slow boolean)
 -- Takes the message of a channel that has been due for longest, and leaves it to others again after the lease, should the sender
--- die. One that can't be sent any more is finished with, and its secret erased: the link and code that it carries are spent or
--- void, or it has expired, or, with nothing to expire, it has been tried for `give_up` seconds. Targets that are known to be slow
+-- die. One that can't be sent any more is finished with, and its secret erased: the link and code that it carries have expired,
+-- or are spent or void; or, with nothing to expire, it has been tried for `give_up` seconds. Targets that are known to be slow
 -- are left to the threads that serve no others.
 WITH due AS (
   SELECT message.id,
          CASE
-           WHEN message.one_time_token_id IS NOT NULL AND (token.id IS NULL OR token.spent_at IS NOT NULL) THEN 'void'
            WHEN message.expires_at <= now() THEN 'expired'
+           WHEN message.one_time_token_id IS NOT NULL AND (token.id IS NULL OR token.spent_at IS NOT NULL) THEN 'void'
            WHEN message.expires_at IS NULL AND message.created_at <= now() - make_interval(secs => :give_up) THEN 'failed'
          END AS outcome
     FROM outbox AS message
@@ -45,10 +45,6 @@ UPDATE outbox
 -- name: expire_messages()
 -- Finishes with the messages that have expired while nobody could send them, and erases their secrets.
 UPDATE outbox SET outcome = 'expired', finished_at = now(), secret = NULL WHERE outcome IS NULL AND expires_at <= now() AND next_attempt_at <= now();
-
--- name: delete_finished_messages(retention integer)
--- Forgets messages that were finished with so many seconds ago.
-DELETE FROM outbox WHERE outcome IS NOT NULL AND finished_at <= now() - make_interval(secs => :retention);
 
 -- name: keep_in_dev_inbox(id uuid, sealed bytea, keep integer)
 -- Keeps a message as it is sent, and forgets all but the newest ones.

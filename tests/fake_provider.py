@@ -6,6 +6,7 @@ at once.
 """
 
 import base64
+import functools
 import hashlib
 import html
 import json
@@ -18,14 +19,15 @@ from typing import Any, Self
 from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 from uuid import uuid4
 
-from joserfc import jwk, jwt
+from joserfc import jwk, jws, jwt
 
-# Made once: a key takes a tenth of a second, and a provider has its own by its kid.
+# Made once, as are those with a kid below: each costs some hundredths of a second.
 _KEYS = [jwk.RSAKey.generate_key(2048, private=True) for _ in range(2)]
 
 
-def new_key(kid: str, number: int = 0) -> jwk.RSAKey:
-    """Return a signing key; there are two different ones, by number."""
+@functools.cache
+def signing_key(kid: str, number: int = 0) -> jwk.RSAKey:
+    """Return a signing key of a kid; there are two different ones, by number."""
     return jwk.RSAKey.import_key(_KEYS[number].as_dict(private=True) | {"kid": kid, "use": "sig", "alg": "RS256"})
 
 
@@ -93,10 +95,11 @@ class FakeProvider:
         self.grants: dict[str, Grant] = {}
         # What is answered instead of what is right, by path.
         self.instead: dict[str, Answer] = {}
-        self.signing_key = new_key(f"{self.name}-1")
+        self.signing_key = signing_key(f"{self.name}-1")
         self.published = [self.signing_key]
-        # Members that differ in the discovery document, the id_token and the authorization response; None leaves one out.
+        # Members that differ in the discovery document, the token response, the id_token and the authorization response; None leaves one out.
         self.metadata: dict[str, Any] = {}
+        self.token_response: dict[str, Any] = {}
         self.claims: dict[str, Any] = {}
         self.response: dict[str, Any] = {}
         self.sign: Callable[[dict[str, Any]], str] = self.signed
@@ -157,7 +160,7 @@ class FakeProvider:
         if grant is None or grant.used or grant.parameters["redirect_uri"] != sent.get("redirect_uri") or grant.parameters["code_challenge"] != challenge:
             return self.token_error("invalid_grant", 400)
         grant.used = True
-        return _json(self.tokens(grant))
+        return _json(_without_none(self.tokens(grant) | self.token_response))
 
     def token_error(self, error: str, status: int) -> Answer:
         return _json({"error": error}, status)
@@ -182,7 +185,8 @@ class FakeProvider:
 
     def signed(self, claims: dict[str, Any], **header: Any) -> str:
         """Return claims signed with the key of now, with a header that may say something else."""
-        return jwt.encode(_without_none({"alg": "RS256", "kid": self.signing_key.kid} | header), claims, self.signing_key)
+        # Not as a JWT: these claims may be such as a library refuses to sign.
+        return jws.serialize_compact(_without_none({"alg": "RS256", "kid": self.signing_key.kid} | header), json.dumps(claims), self.signing_key)
 
     def for_bearer(self, asked: Asked, answer: Callable[[Grant], Any]) -> Answer:
         scheme, _, token = asked.headers.get("authorization", "").partition(" ")
@@ -191,7 +195,7 @@ class FakeProvider:
 
     def rotate(self) -> None:
         """Sign with a new key, and publish no other."""
-        self.signing_key = new_key(f"{self.name}-2", 1)
+        self.signing_key = signing_key(f"{self.name}-2", 1)
         self.published = [self.signing_key]
 
     def misbehave(self, behaviour: str, out: Any) -> None:

@@ -28,7 +28,16 @@ ENCODED_PASSWORD = "s3cret%2F%3F%23%40%25"
 class MailServer:
     """Takes mail inside the context, and keeps it. `replies` are by stage (EHLO, MAIL, RCPT, DATA): what is said instead of yes."""
 
-    def __init__(self, *, tls: "Certificate | None" = None, starttls: "Certificate | None" = None, password: str | None = None, port: int = 0, **options: Any):
+    def __init__(
+        self,
+        *,
+        tls: "Certificate | None" = None,
+        starttls: "Certificate | None" = None,
+        password: str | None = None,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        **options: Any,
+    ):
         self.mails: list[EmailMessage] = []
         self.envelopes: list[Any] = []
         self.sessions: list[Any] = []
@@ -39,7 +48,7 @@ class MailServer:
             options |= {"tls_context": starttls.server_context}
         if password:
             options |= {"authenticator": self._authenticate, "auth_required": True, "auth_require_tls": bool(tls or starttls)}
-        self._controller = _Controller(self, port=port, ssl_context=tls.server_context if tls else None, **options)
+        self._controller = _Controller(self, host=host, port=port, ssl_context=tls.server_context if tls else None, **options)
 
     def __enter__(self) -> Self:
         self._controller.start()
@@ -92,8 +101,8 @@ class MailServer:
 
 
 class _Controller(Controller):
-    def __init__(self, handler: MailServer, port: int, **options: Any) -> None:
-        super().__init__(handler, hostname="127.0.0.1", port=port, **options)
+    def __init__(self, handler: MailServer, host: str, port: int, **options: Any) -> None:
+        super().__init__(handler, hostname=host, port=port, **options)
 
     def factory(self) -> SMTP:
         return SMTP(self.handler, **self.SMTP_kwargs)

@@ -16,6 +16,10 @@ from tests.processes import wait_until
 from tests.smtp_server import BadMailServer, sender
 
 
+# What statements ask of a deployment.
+CONSTANTS = {"refresh_token_lifetime": 2_592_000, "session_timebox": None}
+
+
 class Target(Sender):
     """Takes messages; for recipients at `held`, only when it is released."""
 
@@ -154,7 +158,7 @@ class TestTheyStayAlive:
     def test_after_a_database_that_was_away(self, outbox, deliver, database_url):
         target = Target()
         with Forwarder(database_url) as way, capture_logs() as logs:
-            db = Database(way.url, size=2)
+            db = Database(way.url, size=2, constants=CONSTANTS)
             way.close()
             deliverer = deliver(db, email=target)
             wait_until(lambda: "delivery_fails" in [entry["event"] for entry in logs])
@@ -192,7 +196,7 @@ class TestTheyDontDoubleWhatWasSent:
     def test_when_the_database_goes_away_in_between(self, outbox, deliver, database_url):
         target = Target(held="@example.com")
         with Forwarder(database_url) as way:
-            db = Database(way.url, size=4)
+            db = Database(way.url, size=4, constants=CONSTANTS)
             id = outbox.write()
             # A quiet target counts as slow after a second here, so that nothing else is decided by that.
             deliverer = deliver(db, slow_after=60, email=target)

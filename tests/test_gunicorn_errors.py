@@ -102,8 +102,9 @@ class TestTheHead:
     def test_a_strange_target_is_no_500(self, port, target):
         replies = exchange(port, b"GET " + target + b" HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
         for reply in replies:
-            assert reply.status in (200, 400, 404)
-            if reply.status != 200:
+            # An address without a path is that of the page at /.
+            assert reply.status in (200, 308, 400, 404)
+            if reply.status >= 400:
                 assert_envelope(reply, reply.status, "not_found" if reply.status == 404 else "validation_failed")
 
     @pytest.mark.parametrize("method", [b"CONNECT", b"TRACE", b"PROPFIND", b"M-SEARCH", b"X" * 20, b"DEBUG", b"TRACK"])
@@ -135,7 +136,7 @@ class TestTheBody:
         assert others == []
 
     def test_a_length_beyond_all_measure_is_413(self, port):
-        (reply,) = exchange(port, POST + b"Content-Length: " + b"9" * 400 + b"\r\n\r\n" + BODY)
+        (reply,) = exchange(port, POST + b"Connection: close\r\nContent-Length: " + b"9" * 400 + b"\r\n\r\n" + BODY)
         assert_envelope(reply, 413, "request_entity_too_large")
 
     @pytest.mark.parametrize(

@@ -2,14 +2,17 @@
 
 import html
 import re
+import tomllib
 import urllib.parse
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from jinja2 import Environment, meta
 
+from auth import pages
 from auth.delivery import languages
 from auth.delivery.messages import CannotRender, Templates
 from tests.outbox import CODE, TOKEN
@@ -96,6 +99,11 @@ class TestCatalogues:
     def test_strings_are_words_and_not_markup(self, language):
         for name in languages.names(ENGLISH):
             assert not re.search(r"[<>&\n]|  |^\s|\s$", string(language, name)), name
+
+    @each_language
+    def test_a_button_of_our_page_is_called_as_it_is_there(self, language):
+        page = tomllib.loads((Path(pages.__file__).parent / "page_texts" / f"{language}.toml").read_text(encoding="utf-8"))
+        assert page["common"]["decline"] in string(language, "email.signup.closing")
 
     def test_there_is_a_message_of_each_kind(self):
         assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | {("sms", kind) for kind in SMS}
@@ -347,3 +355,20 @@ class TestTemplatesOfTheDeployment:
         with pytest.raises((CannotRender, ValueError)) as error:
             self.templates(folder)
         assert str(error.value).startswith(problem)
+
+
+class TestTheDocumentation:
+    PAGE = (Path(__file__).parent.parent / "docs" / "messages.md").read_text()
+
+    def table(self, heading):
+        section = self.PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+        return {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
+
+    def test_it_names_each_kind_and_no_other(self):
+        assert self.table("What is sent") == {kind for _, kind in TEMPLATES.kinds}
+
+    def test_it_names_each_variable_that_our_templates_use(self):
+        used = set().union(*(variables_of(path.read_text()) for path in languages.TEMPLATES.glob("layout*")))
+        used |= set().union(*(variables_of(string("en", name)) for name in languages.names(ENGLISH) if name != "email.common.browser"))
+        named = " ".join(self.table("Your own words"))
+        assert [name for name in used if not re.search(rf"\b{name}\b", named)] == []

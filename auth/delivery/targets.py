@@ -62,7 +62,9 @@ def mail_address(text: str) -> Address:
         if not address or any(character in text for character in "\r\n\0") or text.count("@") != 1 or len(name) > 100:
             raise ValueError
         valid = validate_email(address, check_deliverability=False, globally_deliverable=False)
-        return Address(display_name=name, username=valid.ascii_local_part or "", domain=valid.ascii_domain)
+        if not valid.ascii_local_part:
+            raise ValueError
+        return Address(display_name=name, username=valid.ascii_local_part, domain=valid.ascii_domain)
     except (EmailNotValidError, ValueError):
         raise ValueError("must be an address such as Example <no-reply@example.com>; its part before the @ in ASCII") from None
 

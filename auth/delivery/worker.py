@@ -18,6 +18,7 @@ from typing import Any
 import psycopg2
 import structlog
 
+from auth import janitor
 from auth.delivery import channels, dev_inbox
 from auth.delivery.messages import CannotRender, Templates
 from auth.delivery.sealed import open_json
@@ -32,9 +33,8 @@ INTERVAL = 2.0
 LEASE = 90
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
-# What has nothing to expire (a notice, an event) is tried for three days; what is done with is remembered for thirty.
+# What has nothing to expire (a notice, an event) is tried for three days.
 GIVE_UP = 3 * 86_400
-RETENTION = 30 * 86_400
 HOUSEKEEPING_INTERVAL = 3600
 # How long the end of the process waits for messages in flight.
 GRACE = 3.0
@@ -207,9 +207,11 @@ class Deliverer:
         while True:
             try:
                 self._db.run("expire_messages")
-                self._db.run("delete_finished_messages", retention=RETENTION)
+                janitor.clean(self._db, self._stopping.is_set)
             # Next time will do.
             except psycopg2.Error as error:
                 self._database_trouble.begin(one_line(str(error)))
+            except Exception:
+                log.exception("housekeeping_failed")
             if self._stopping.wait(HOUSEKEEPING_INTERVAL):
                 return

@@ -1,0 +1,311 @@
+"""A database that is frozen, stopped, locked, full or read-only: 503 in the envelope soon, and back to work by itself."""
+
+import os
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg2
+import pytest
+from werkzeug.wrappers import Response
+
+from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from sql.pool import CHECKOUT_DEADLINE, Pool, connect
+from tests.answers import assert_error
+from tests.cast import PASSWORD, Session, register, sign_in
+from tests.conftest import SERVICE_ROLE_KEY
+from tests.processes import free_port, wait_until
+from tests.server import ServerClient, at_once
+
+# Seconds within which a request must be answered; and what a noisy machine may need beside.
+SOON = 3
+SLACK = 2
+MSG = "The service can't answer at the moment; try again shortly"
+ADMIN = {"apikey": SERVICE_ROLE_KEY}
+
+
+class Postgres:
+    """A server of our own: to freeze, to stop, to fill."""
+
+    def __init__(self, directory: Path) -> None:
+        self._server = EmbeddedPostgres(directory, {"max_connections": "40", "fsync": "off"})
+        self.url = self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def start(self) -> None:
+        assert self._server.start() == self.url
+
+    def signal(self, number: int) -> None:
+        """Send a signal to each of its processes."""
+        for pid in self._processes():
+            os.kill(pid, number)
+
+    def run(self, *statements: str) -> Any:
+        """Run statements one by one; return the first row of the last one."""
+        connection = psycopg2.connect(self.url, options="-c default_transaction_read_only=off")
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            row = cursor.fetchone() if cursor.description else None
+        connection.close()
+        return row
+
+    def _processes(self) -> list[int]:
+        assert self._server._process is not None
+        master = self._server._process.pid
+        children = [int(pid) for task in Path(f"/proc/{master}/task").iterdir() for pid in (task / "children").read_text().split()]
+        return [master, *children]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    if not Path("/proc/self/task").exists():
+        pytest.skip("looks for the processes of Postgres in /proc")
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        Path(directory).chmod(0o755)
+        try:
+            made = Postgres(Path(directory).resolve() / "var")
+        except EmbeddedPostgresError as error:
+            pytest.skip(str(error))
+        yield made
+        made.signal(signal.SIGCONT)
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def server(serve, postgres) -> Iterator[ServerClient]:
+    """gunicorn with two workers of eight threads, on that Postgres."""
+    with serve(DATABASE_URL=postgres.url, AUTH_DELIVER="true") as (_, client):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def alice(server) -> Session:
+    return register(server, ADMIN, "alice@example.com").sign_in()
+
+
+@pytest.fixture(scope="module")
+def carol(server) -> Session:
+    return register(server, ADMIN, "carol@example.com", "admin").sign_in()
+
+
+def timed(act: Callable[[], Response]) -> tuple[Response, float]:
+    began = time.monotonic()
+    return act(), time.monotonic() - began
+
+
+def asking(server: Any, alice: Session, carol: Session) -> list[Callable[[], Response]]:
+    """Return a request of each kind that needs the database."""
+    new = {"email": "dave@example.com", "password": PASSWORD}
+    return [
+        lambda: alice.get("/user"),
+        lambda: alice.put("/user", json={"data": {"x": 1}}),
+        lambda: alice.get("/sessions"),
+        lambda: alice.refresh(),
+        lambda: sign_in(server, "alice@example.com"),
+        lambda: server.post("/login-admin", json=new),
+        lambda: server.post("/signup", json=new),
+        lambda: carol.get("/admin/users"),
+        lambda: server.get("/admin/users", headers=ADMIN),
+        lambda: server.post("/introspect", json={"token": alice.access_token}, headers=ADMIN),
+    ]
+
+
+def assert_unavailable(answers: list[tuple[Response, float]], seconds: float) -> None:
+    for response, took in answers:
+        assert_error(response, 503, "service_unavailable", MSG)
+        assert int(response.headers["Retry-After"]) >= 1
+        assert took < seconds
+
+
+def assert_unhealthy(server: ServerClient, seconds: float) -> None:
+    # A worker takes what it has heard from the database for true for a second.
+    wait_until(lambda: {answer.status_code for answer in at_once(8, lambda _: server.get("/health"))} == {503})
+    response, took = timed(lambda: server.get("/health"))
+    assert (response.json["status"], response.json["code"], response.json["error_code"]) == ("unhealthy", 503, "service_unavailable")
+    assert response.headers["Retry-After"]
+    assert took < seconds
+
+
+def assert_recovers(server: ServerClient, alice: Session, carol: Session) -> None:
+    wait_until(lambda: {answer.status_code for answer in at_once(8, lambda _: alice.get("/user"))} == {200}, 20)
+    wait_until(lambda: {answer.status_code for answer in at_once(8, lambda _: server.get("/health"))} == {200}, 20)
+    assert carol.get("/admin/users").status_code == 200
+    assert sign_in(server, "alice@example.com").status_code == 200
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(postgres, server, alice, carol) -> Iterator[None]:
+    yield
+    postgres.signal(signal.SIGCONT)
+    assert_recovers(server, alice, carol)
+
+
+def test_a_frozen_one(postgres, server, alice, carol):
+    asked = asking(server, alice, carol)
+    at_once(16, lambda _: alice.get("/user"))
+    postgres.signal(signal.SIGSTOP)
+    try:
+        assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SOON + SLACK)
+        # The connections of before are gone by now, so these are about new ones.
+        paths = ["/user", "/health", "/user", "/health", "/settings", "/.well-known/jwks.json", "/openapi.yaml", "/"]
+        answers = at_once(len(paths), lambda number: timed(lambda: alice.get(paths[number])))
+        assert [response.status_code for response, _ in answers] == [503, 503, 503, 503, 200, 200, 200, 200]
+        assert all(took < SOON + SLACK for _, took in answers)
+        assert all(took < SLACK for _, took in answers[4:])
+        assert answers[1][0].json["status"] == "unhealthy"
+    finally:
+        postgres.signal(signal.SIGCONT)
+    assert_recovers(server, alice, carol)
+
+
+def test_a_stopped_one_that_is_started_again(postgres, server, alice, carol):
+    asked = asking(server, alice, carol)
+    postgres.stop()
+    try:
+        assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SLACK)
+        assert_unhealthy(server, SLACK)
+        assert server.get("/settings").status_code == 200
+    finally:
+        postgres.start()
+    assert_recovers(server, alice, carol)
+
+
+def test_one_that_crashes(postgres, server, alice, carol):
+    # When one of its processes is killed it ends all sessions, and for a moment lets nobody in.
+    (pid,) = postgres.run("SELECT pid FROM pg_stat_activity WHERE application_name = 'latchkey' LIMIT 1")
+    os.kill(pid, signal.SIGKILL)
+    answers = [timed(lambda: alice.get("/user")) for _ in range(5)]
+    assert {response.status_code for response, _ in answers} <= {200, 503}
+    assert all(took < SOON + SLACK for _, took in answers)
+    assert_recovers(server, alice, carol)
+
+
+def test_a_locked_table(postgres, server, alice, carol):
+    holder = psycopg2.connect(postgres.url)
+    with holder.cursor() as cursor:
+        cursor.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+    asked = asking(server, alice, carol)
+    try:
+        assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SOON + SLACK)
+    finally:
+        holder.rollback()
+        holder.close()
+    assert_recovers(server, alice, carol)
+
+
+def test_a_locked_row_is_in_the_way_of_its_user_alone(postgres, server, alice, carol):
+    holder = psycopg2.connect(postgres.url)
+    with holder.cursor() as cursor:
+        cursor.execute("SELECT FROM users WHERE email = 'alice@example.com' FOR UPDATE")
+    try:
+        answers = at_once(
+            4,
+            lambda number: timed(
+                [
+                    lambda: alice.put("/user", json={"data": {"x": 1}}),
+                    lambda: sign_in(server, "alice@example.com"),
+                    lambda: carol.put("/user", json={"data": {"x": 1}}),
+                    lambda: alice.get("/user"),
+                ][number]
+            ),
+        )
+    finally:
+        holder.rollback()
+        holder.close()
+    assert [response.status_code for response, _ in answers] == [503, 503, 200, 200]
+    assert_unavailable(answers[:2], SOON + SLACK)
+    assert all(took < SLACK for _, took in answers[2:])
+
+
+def test_one_whose_connections_are_all_taken(postgres, server, alice, carol):
+    taken = []
+    try:
+        # Those of the service end, and before it can make new ones there are no more.
+        postgres.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
+        with pytest.raises(psycopg2.OperationalError, match="too many clients"):
+            while True:
+                taken.append(psycopg2.connect(postgres.url))
+        with taken[0].cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
+        with pytest.raises(psycopg2.OperationalError, match="too many clients"):
+            while True:
+                taken.append(psycopg2.connect(postgres.url))
+        answers = at_once(8, lambda _: timed(lambda: alice.get("/user")))
+        assert_unavailable(answers, SOON + SLACK)
+    finally:
+        for connection in taken:
+            connection.close()
+    assert_recovers(server, alice, carol)
+
+
+def test_one_that_only_reads_for_a_while(postgres, server, alice, carol):
+    postgres.run("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+    try:
+        wait_until(lambda: alice.put("/user", json={"data": {"x": 1}}).status_code == 503)
+        assert_unavailable(at_once(8, lambda _: timed(lambda: alice.put("/user", json={"data": {"x": 1}}))), SOON + SLACK)
+        assert alice.get("/user").status_code == 200
+    finally:
+        postgres.run("ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
+    wait_until(lambda: {answer.status_code for answer in at_once(8, lambda _: alice.put("/user", json={"data": {"x": 2}}))} == {200})
+
+
+def test_it_uses_no_more_connections_than_it_says(postgres, server, alice):
+    at_once(60, lambda _: alice.get("/user"))
+    (count,) = postgres.run("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'")
+    assert count <= 2 * (8 + 1)
+
+
+class TestSeveralHosts:
+    """A libpq URL of several hosts follows a failover."""
+
+    @pytest.fixture
+    def silent_port(self) -> Iterator[int]:
+        """A host that takes connections and never says anything: a machine that hangs."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            yield listener.getsockname()[1]
+
+    def url(self, postgres, port: int) -> str:
+        here = psycopg2.connect(postgres.url)
+        host = here.info.host
+        here.close()
+        return f"postgresql://postgres@/postgres?host=127.0.0.1,{quote(host, safe='')}&port={port},5432&target_session_attrs=read-write"
+
+    def test_the_next_one_serves_when_the_first_is_gone(self, postgres):
+        connection = connect(self.url(postgres, free_port()))
+        assert connection.info.host.startswith("/")
+        connection.close()
+
+    def test_the_next_one_serves_when_the_first_hangs(self, postgres, silent_port):
+        connection = connect(self.url(postgres, silent_port))
+        assert connection.info.host.startswith("/")
+        connection.close()
+
+
+class TestAConnection:
+    def test_it_has_bounds_of_its_own_in_the_database(self, postgres):
+        connection = connect(postgres.url)
+        with connection.cursor() as cursor:
+            for name, value in (("statement_timeout", "5s"), ("lock_timeout", "2s"), ("idle_in_transaction_session_timeout", "10s")):
+                cursor.execute(f"SHOW {name}")
+                assert cursor.fetchone() == (value,)
+        connection.close()
+
+    def test_one_that_waits_for_a_free_one_waits_for_a_while(self, postgres):
+        pool = Pool(postgres.url, 1, "")
+        with pool.connection():
+            began = time.monotonic()
+            with pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"), pool.connection():
+                pass
+            assert CHECKOUT_DEADLINE - 0.1 < time.monotonic() - began < CHECKOUT_DEADLINE + SLACK
+        with pool.connection() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        pool.close()

@@ -1,0 +1,241 @@
+"""Who has an address shows nowhere: the same body, after the same statements and commits, whoever is asked about.
+
+With a mail server that takes mail, one that is down, and one that hangs; and none of them slows a request.
+"""
+
+import time
+
+import pytest
+
+from tests.answers import A_TIMESTAMP, A_UUID, assert_error
+from tests.cast import PASSWORD, session_of, sign_in
+from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, Outbox, follow, hand_in, type_in
+from tests.outbox import Outbox as Messages
+from tests.processes import free_port, wait_until
+from tests.server import at_once
+from tests.smtp_server import BadMailServer, MailServer
+
+# Seconds: far less than anybody waits for a mail server, and more than a busy machine needs.
+PATIENCE = 3
+NOBODY, NOBODYS_PHONE = "nobody@example.com", "+15550100"
+# Each endpoint that takes an address of a stranger's choice: path, the rest of the body, and what is asked about.
+REQUESTS = {
+    "/magiclink": ("/magiclink", {}, "email"),
+    "/magiclink without create_user": ("/magiclink", {"create_user": False}, "email"),
+    "/otp by email": ("/otp", {}, "email"),
+    "/otp by phone": ("/otp", {}, "phone"),
+    "/otp by phone without create_user": ("/otp", {"create_user": False}, "phone"),
+    "/recover": ("/recover", {}, "email"),
+    "/resend signup": ("/resend", {"type": "signup"}, "email"),
+    "/resend email_change": ("/resend", {"type": "email_change"}, "email"),
+    "/resend sms": ("/resend", {"type": "sms"}, "phone"),
+    "/resend phone_change": ("/resend", {"type": "phone_change"}, "phone"),
+    "/signup by email": ("/signup", {"password": PASSWORD}, "email"),
+    "/signup by phone": ("/signup", {"password": PASSWORD}, "phone"),
+}
+
+
+def answer_of(client, name, address):
+    """Return all that can be seen of an answer, but for what is never the same twice."""
+    path, body, field = REQUESTS[name]
+    response = client.post(path, json=body | {field: address})
+    shown = response.json
+    if path == "/signup":
+        assert shown[field] == address
+        assert (shown["id"], shown["created_at"], shown["identities"][0]["id"]) == (A_UUID, A_TIMESTAMP, A_UUID)
+        for member in ("id", "email", "phone", "created_at", "updated_at", "confirmation_sent_at", "identities"):
+            shown.pop(member)
+    else:
+        assert shown == ON_ITS_WAY
+        shown.pop("message_id")
+    headers = {name: value for name, value in response.headers if name not in ("X-Request-Id", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Content-Length")}
+    return response.status_code, shown, headers
+
+
+@pytest.fixture
+def everybody(client, service_role, database):
+    """Somebody in each state that a stranger might want to know of, by email and phone."""
+    known = {}
+    states = {
+        "confirmed": {"email_confirm": True, "phone_confirm": True, "password": PASSWORD},
+        "unconfirmed": {},
+        "banned": {"email_confirm": True, "phone_confirm": True},
+        "without a password": {"email_confirm": True, "phone_confirm": True},
+    }
+    for number, (state, body) in enumerate(states.items()):
+        address = {"email": f"{state.replace(' ', '-')}@example.com", "phone": f"+1555020{number}"}
+        id = client.post("/admin/users", json=address | body, headers=service_role).json["id"]
+        known[state] = address
+        if state == "banned":
+            client.put(f"/admin/users/{id}", json={"ban_duration": "permanent"}, headers=service_role)
+    client.post("/admin/invite", json={"email": "invited@example.com"}, headers=service_role)
+    client.post("/signup", json={"email": "waiting@example.com", "password": PASSWORD})
+    client.post("/signup", json={"phone": "+15550210", "password": PASSWORD})
+    known |= {"invited": {"email": "invited@example.com"}, "waiting": {"email": "waiting@example.com", "phone": "+15550210"}}
+    pending = session_of(client, sign_in(client, "confirmed@example.com"))
+    pending.put("/user", json={"email": "pending@example.com", "phone": "+15550220"})
+    return known | {"pending": {"email": "pending@example.com", "phone": "+15550220"}, "unknown": {"email": NOBODY, "phone": NOBODYS_PHONE}}
+
+
+class TestTheAnswer:
+    @pytest.mark.parametrize("name", REQUESTS)
+    def test_it_is_the_same_for_everybody(self, client, everybody, name):
+        field = REQUESTS[name][2]
+        answers = {state: answer_of(client, name, addresses[field]) for state, addresses in everybody.items() if field in addresses}
+        assert len(answers) >= 6
+        assert {state: answer for state, answer in answers.items() if answer != answers["unknown"]} == {}
+
+    @pytest.mark.parametrize("name", REQUESTS)
+    def test_so_are_statements_commits_and_hashes(self, client, everybody, parts, database, hashes, name):
+        """One statement, which is one transaction, and writes one message: to send, or in order to send nothing."""
+        field = REQUESTS[name][2]
+        work = {}
+        for state, addresses in everybody.items():
+            if field in addresses:
+                statements, hashed, messages = parts.db.statements_run, hashes.count, database.count("outbox")
+                answer_of(client, name, addresses[field])
+                work[state] = (parts.db.statements_run - statements, hashes.count - hashed, database.count("outbox") - messages)
+        assert set(work.values()) == {(1, 1 if name.startswith("/signup") else 0, 1)}
+
+    def test_a_statement_is_one_transaction(self, client, database):
+        """Connections commit each statement: what a request for an unknown address has written was written at once."""
+        client.post("/magiclink", json={"email": NOBODY})
+        tables = ("users", "identities", "one_time_tokens", "outbox")
+        union = " UNION ALL ".join(f"SELECT xmin::text AS writer FROM {table}" for table in tables)
+        assert database.one(f"SELECT count(*), count(DISTINCT writer) FROM ({union}) AS written") == (4, 1)
+
+    @pytest.mark.parametrize("name", ["/magiclink", "/otp by phone", "/recover", "/resend signup", "/signup by email"])
+    def test_so_they_are_where_limits_count_and_over_the_quota(self, make_app, everybody, database, name):
+        field = REQUESTS[name][2]
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        client, parts = app.test_client(), app.extensions["latchkey"]
+        answers, work = {}, {}
+        for state in ("confirmed", "unconfirmed", "unknown"):
+            for round in ("first", "second"):
+                statements, messages = parts.db.statements_run, database.count("outbox")
+                answers[state, round] = answer_of(client, name, everybody[state][field])
+                work[state, round] = (parts.db.statements_run - statements, database.count("outbox") - messages)
+        assert {key: answer for key, answer in answers.items() if answer != answers["unknown", "first"]} == {}
+        assert set(work.values()) == {(2, 1)}
+
+    @pytest.mark.parametrize("name", REQUESTS)
+    def test_what_it_refuses_it_refuses_for_everybody(self, client, everybody, name):
+        path, body, field = REQUESTS[name]
+        for change in ({"redirect_to": 1}, {"code_challenge": "x"}, {"code_challenge_method": "plain"}, {"data": "x"}, {"data": {"x": "x" * 9000}}):
+            if "data" in change and not path.startswith(("/magiclink", "/otp", "/signup")):
+                continue
+            answers = [client.post(path, json=body | change | {field: addresses[field]}) for addresses in everybody.values() if field in addresses]
+            assert {answer.status_code for answer in answers} == {400}
+            assert len({answer.text for answer in answers}) == 1
+
+    def test_the_message_names_its_user_nowhere_outside(self, client, everybody, database):
+        """The id in the answer is the message's, made for it alone."""
+        ids = {answer["message_id"] for answer in (client.post("/recover", json={"email": "confirmed@example.com"}).json for _ in range(3))}
+        assert len(ids) == 3
+        assert database.count("users", "id::text = ANY (%(ids)s)", ids=list(ids)) == 0
+
+
+class TestCodesAndLinks:
+    def test_a_wrong_code_is_the_same_for_everybody(self, client, everybody, parts):
+        client.post("/magiclink", json={"email": "confirmed@example.com"})
+        answers, work = set(), set()
+        for addresses in everybody.values():
+            for type in ("magiclink", "email", "signup", "recovery", "email_change"):
+                before = parts.db.statements_run
+                response = type_in(client, type, addresses["email"], "000000")
+                assert_error(response, 403, "otp_expired")
+                answers.add(response.text)
+                work.add(parts.db.statements_run - before)
+        assert (len(answers), work) == (1, {1})
+
+    def test_a_dead_link_is_the_same_as_none(self, client, alice, parts, database):
+        outbox = Outbox(parts, database)
+        client.post("/magiclink", json={"email": alice.email})
+        token = outbox.last().token
+        follow(client, "magiclink", token)
+        assert follow(client, "magiclink", token).location == follow(client, "magiclink", "x" * 43).location
+        assert hand_in(client, "magiclink", token).text == hand_in(client, "magiclink", "x" * 43).text
+
+    def test_the_codes_of_nobody_run_out_as_those_of_somebody(self, client, alice):
+        for email in (alice.email, NOBODY):
+            responses = [type_in(client, "magiclink", email, f"{number:06}") for number in range(25)]
+            assert {response.status_code for response in responses} == {403}
+
+
+class TestWithoutSlowness:
+    """Of a mail server nothing reaches a request. One service, whose mail server does what each test tells it to."""
+
+    @pytest.mark.parametrize(("stage", "behaviour"), [("GREETING", "hang"), ("RCPT", "drip"), ("END", "close")])
+    def test_a_mail_server_that_misbehaves(self, serve, app, database, parts, alice, stage, behaviour):
+        with BadMailServer(stage, behaviour) as mail, serve(AUTH_SMTP_URL=mail.url, AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server):
+            answers = at_once(20, lambda number: timed(server, alice.email if number % 2 else NOBODY))
+            assert mail.reached.wait(10)
+            # It has the delivering threads by now; and still:
+            answers += [timed(server, email) for email in (alice.email, NOBODY) for _ in range(5)]
+            assert {body for body, _ in answers} == {"If there is somebody to send it to, the message is on its way"}
+            assert max(seconds for _, seconds in answers[20:]) < PATIENCE
+            mail.recover()
+            messages = Messages(database, parts)
+            newest = database.value("SELECT id FROM outbox WHERE recipient = %(email)s ORDER BY created_at DESC LIMIT 1", email=alice.email)
+
+            def has_arrived():
+                messages.end_pauses()
+                return messages.outcome(newest) == "sent"
+
+            wait_until(has_arrived, 20)
+            assert alice.email in mail.taken
+
+    def test_a_mail_server_that_is_down_and_comes_back(self, serve, app, database, parts, alice):
+        port = free_port()
+        with serve(AUTH_SMTP_URL=f"smtp://127.0.0.1:{port}", AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server):
+            answers = [timed(server, email) for email in (alice.email, NOBODY) * 5]
+            assert {body for body, _ in answers} == {"If there is somebody to send it to, the message is on its way"}
+            assert max(seconds for _, seconds in answers) < PATIENCE
+            messages = Messages(database, parts)
+            wait_until(lambda: database.count("outbox", "last_error IS NOT NULL") > 0)
+            with MailServer(port=port) as mail:
+
+                def has_arrived():
+                    messages.end_pauses()
+                    return {sent["To"] for sent in mail.mails} >= {alice.email, NOBODY}
+
+                wait_until(has_arrived, 20)
+
+    @pytest.mark.parametrize("state", ["up", "down", "hanging"])
+    def test_the_statements_are_the_same_in_each_case(self, make_app, everybody, database, state):
+        with MailServer() as up, BadMailServer("GREETING", "hang") as hanging:
+            url = {"up": up.url(), "down": f"smtp://127.0.0.1:{free_port()}", "hanging": hanging.url}[state]
+            app = make_app(AUTH_SMTP_URL=url, AUTH_DELIVER="true")
+            client, parts = app.test_client(), app.extensions["latchkey"]
+            seen = set()
+            for name, (_, _, field) in REQUESTS.items():
+                for who in ("confirmed", "banned", "unknown"):
+                    before, messages = parts.db.statements_run, database.count("outbox")
+                    status, body, _ = answer_of(client, name, everybody[who][field])
+                    seen.add((name.partition(" ")[0], status, str(body), parts.db.statements_run - before, database.count("outbox") - messages))
+            # One for each path, and one more for sign-ups by phone, which name no email.
+            assert len(seen) == len({path for path, _, _ in REQUESTS.values()})
+
+
+def timed(server, email):
+    """Return what a request for a link is answered, and the seconds that it takes."""
+    began = time.monotonic()
+    response = server.post("/magiclink", json={"email": email})
+    assert response.status_code == 200
+    return response.json["message"], time.monotonic() - began
+
+
+class TestSignIn:
+    def test_who_has_no_password_looks_like_nobody(self, client, everybody, parts, hashes):
+        answers = set()
+        for state in ("unknown", "without a password", "invited", "unconfirmed"):
+            statements, hashed = parts.db.statements_run, hashes.count
+            response = sign_in(client, everybody[state]["email"], "Wrong-Horse-1")
+            assert_error(response, 401, "invalid_credentials")
+            answers.add((response.text, parts.db.statements_run - statements, hashes.count - hashed))
+        assert len(answers) == 1
+
+    @pytest.mark.parametrize("phone", [PHONE, OTHER_PHONE])
+    def test_a_phone_of_nobody_too(self, client, phone):
+        response = client.post("/token?grant_type=password", json={"phone": phone, "password": PASSWORD})
+        assert_error(response, 401, "invalid_credentials")

@@ -1,0 +1,229 @@
+"""The settings of mail and SMS: what is taken, and what is refused at the start in words that hold no secret."""
+
+import base64
+import ipaddress
+import os
+import socket
+import warnings
+
+import pytest
+
+from auth import settings
+from auth.delivery import channels, targets
+from auth.delivery.senders import ConsoleSender, TryLater
+from auth.delivery.sms import TwilioSender, WebhookSender
+from auth.delivery.smtp import SmtpSender, hostname_for
+from auth.settings import SettingsError
+from tests.outbox import message
+from tests.smtp_server import MailServer, sender
+
+SECRET = "whsec_" + base64.b64encode(bytes(24)).decode()
+TWILIO = {"AUTH_SMS_PROVIDER": "twilio", "AUTH_TWILIO_ACCOUNT_SID": "AC1", "AUTH_TWILIO_AUTH_TOKEN": "t", "AUTH_TWILIO_FROM": "+15555550100"}
+WEBHOOK = {"AUTH_SMS_PROVIDER": "webhook", "AUTH_SMS_WEBHOOK_URL": "https://sms.example.com/send", "AUTH_SMS_WEBHOOK_SECRET": SECRET}
+
+
+@pytest.fixture
+def load(monkeypatch, tmp_path):
+    for name in list(os.environ):
+        if name.startswith("AUTH_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path))
+
+    def load(**variables: str):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return settings.load(os.devnull)
+
+    return load
+
+
+class TestSmtpUrl:
+    @pytest.mark.parametrize(
+        ("url", "expected"),
+        [
+            ("smtp://mail.example.com", ("mail.example.com", 587, "", "", False, "offered")),
+            ("smtp://mail.example.com:25", ("mail.example.com", 25, "", "", False, "offered")),
+            ("smtp://u:p@mail.example.com:587?starttls=required", ("mail.example.com", 587, "u", "p", False, "required")),
+            ("smtp://localhost:25/?starttls=never", ("localhost", 25, "", "", False, "never")),
+            ("smtps://u%40example.com:p%2F%3A%40%23@mail.example.com", ("mail.example.com", 465, "u@example.com", "p/:@#", True, "offered")),
+            ("smtp://u:p@x@mail.example.com", ("mail.example.com", 587, "u", "p@x", False, "offered")),
+            ("smtp://[::1]:2525", ("::1", 2525, "", "", False, "offered")),
+        ],
+    )
+    def test_what_is_taken(self, url, expected):
+        server = targets.smtp_server(url)
+        assert (server.host, server.port, server.user, server.password, server.implicit_tls, server.starttls) == expected
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "mail.example.com",
+            "mail.example.com:587",
+            "http://mail.example.com",
+            "smtp://",
+            "smtp://:587",
+            "smtp://u:hunter2@mail.example.com:port",
+            "smtp://u:hunter2@mail.example.com:99999",
+            "smtp://u:hunter2@mail.example.com:0",
+            "smtp://u:hunter2/x@mail.example.com",
+            "smtp://u:hunter2#x@mail.example.com",
+            "smtp://u:hunter2@mail.example.com/path",
+            "smtp://u:hunter2@mail.example.com?starttls=maybe",
+            "smtp://u:hunter2@mail.example.com?tls=1",
+            "smtps://u:hunter2@mail.example.com?starttls=required",
+            "smtp://hunter2@mail.example.com",
+            "smtp://:hunter2@mail.example.com",
+            "smtp://u:hunter2%0A@mail.example.com",
+            "smtp://u:hunter2ü@mail.example.com",
+            "console ",
+            "Console",
+        ],
+    )
+    def test_what_is_refused_names_no_password(self, load, url):
+        with pytest.raises(SettingsError) as error:
+            load(AUTH_SMTP_URL=url)
+        assert str(error.value).startswith("AUTH_SMTP_URL: Must ") or str(error.value).startswith("AUTH_SMTP_URL: Knows ")
+        assert "hunter2" not in str(error.value)
+
+    def test_nothing_that_is_shown_of_it_holds_the_password(self):
+        assert "hunter2" not in repr(targets.smtp_server("smtp://u:hunter2@mail.example.com"))
+
+
+class TestMailFrom:
+    @pytest.mark.parametrize(
+        ("text", "header"),
+        [
+            ("no-reply@example.com", "no-reply@example.com"),
+            ("Example <no-reply@example.com>", "Example <no-reply@example.com>"),
+            ("Latchkey <no-reply@localhost>", "Latchkey <no-reply@localhost>"),
+            ('"Example, Inc." <no-reply@example.com>', '"Example, Inc." <no-reply@example.com>'),
+            ("Läden <no-reply@läden.example>", "Läden <no-reply@xn--lden-loa.example>"),
+        ],
+    )
+    def test_what_is_taken(self, load, text, header):
+        assert str(targets.mail_address(load(AUTH_MAIL_FROM=text).mail_from)) == header
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "Example",
+            "a@b@c.example",
+            "Example <>",
+            "a@x.example, b@x.example",
+            "A <a@x.example>\r\nBcc: b@x.example",
+            "jörg@x.example",
+            "x" * 101 + "<a@b.c>",
+        ],
+    )
+    def test_what_is_refused(self, load, text):
+        with pytest.raises(SettingsError, match="AUTH_MAIL_FROM: "):
+            load(AUTH_MAIL_FROM=text)
+
+
+class TestSms:
+    @pytest.mark.parametrize(("settings_of_it", "kind"), [(TWILIO, TwilioSender), (WEBHOOK, WebhookSender), ({"AUTH_SMS_PROVIDER": "console"}, ConsoleSender)])
+    def test_a_provider_is_what_sends(self, load, settings_of_it, kind):
+        assert isinstance(channels.senders(load(**settings_of_it))["sms"], kind)
+
+    def test_what_a_provider_needs_is_named_together(self, load):
+        with pytest.raises(SettingsError) as error:
+            load(AUTH_SMS_PROVIDER="twilio")
+        assert str(error.value).splitlines() == [
+            "AUTH_TWILIO_ACCOUNT_SID: Must be set where AUTH_SMS_PROVIDER is twilio.",
+            "AUTH_TWILIO_AUTH_TOKEN: Must be set where AUTH_SMS_PROVIDER is twilio.",
+            "AUTH_TWILIO_FROM: Must be set where AUTH_SMS_PROVIDER is twilio.",
+        ]
+        with pytest.raises(SettingsError) as error:
+            load(AUTH_SMS_PROVIDER="webhook")
+        assert [line.split(":")[0] for line in str(error.value).splitlines()] == ["AUTH_SMS_WEBHOOK_URL", "AUTH_SMS_WEBHOOK_SECRET"]
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("AUTH_SMS_PROVIDER", "pigeon"),
+            ("AUTH_SMS_COUNTRIES", "49"),
+            ("AUTH_SMS_COUNTRIES", "+1,DE"),
+            ("AUTH_SMS_COUNTRIES", "+0"),
+            ("AUTH_TWILIO_ACCOUNT_SID", "AC1/../x"),
+            ("AUTH_TWILIO_API_URL", "api.twilio.com"),
+            ("AUTH_TWILIO_API_URL", "https://u:p@api.twilio.com"),
+            ("AUTH_SMS_WEBHOOK_URL", "ftp://example.com"),
+            ("AUTH_SMS_WEBHOOK_URL", "https://example.com/#x"),
+            ("AUTH_SMS_WEBHOOK_SECRET", "hunter2"),
+            ("AUTH_SMS_WEBHOOK_SECRET", "whsec_aHVudGVyMg=="),
+        ],
+    )
+    def test_what_is_refused(self, load, name, value):
+        with pytest.raises(SettingsError) as error:
+            load(**{name: value})
+        (line,) = str(error.value).splitlines()
+        assert line.startswith(f"{name}: Must be ")
+        assert "hunter2" not in line
+
+    def test_countries_are_prefixes(self, load):
+        assert load(AUTH_SMS_COUNTRIES="+1,+49").sms_countries == ("+1", "+49")
+
+
+class TestWhatSends:
+    def test_on_this_machine_messages_are_printed_until_something_is_set(self, load):
+        settings_of_it = load()
+        assert {channel: type(found) for channel, found in channels.senders(settings_of_it).items()} == {"email": ConsoleSender, "sms": ConsoleSender}
+        assert channels.notices(settings_of_it) == []
+
+    def test_elsewhere_they_wait_and_the_start_says_so(self, load):
+        settings_of_it = load(AUTH_BASE_URL="https://auth.example.com")
+        assert channels.senders(settings_of_it) == {}
+        assert [notice.split()[0] for notice in channels.notices(settings_of_it)] == ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]
+
+    def test_a_mail_server_that_is_set_is_used(self, load):
+        settings_of_it = load(AUTH_BASE_URL="https://auth.example.com", AUTH_SMTP_URL="smtp://mail.example.com", **TWILIO)
+        assert isinstance(channels.senders(settings_of_it)["email"], SmtpSender)
+        assert channels.notices(settings_of_it) == []
+
+    def test_the_console_can_be_chosen_anywhere(self, load):
+        settings_of_it = load(AUTH_BASE_URL="https://auth.example.com", AUTH_SMTP_URL="console", AUTH_SMS_PROVIDER="console")
+        assert {type(found) for found in channels.senders(settings_of_it).values()} == {ConsoleSender}
+
+
+class TestTemplates:
+    def test_a_folder_that_is_none_is_refused(self, load, tmp_path):
+        (tmp_path / "file").write_text("")
+        for name in ("missing", "file"):
+            with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: Must be a folder\."):
+                load(AUTH_MAIL_TEMPLATES=str(tmp_path / name))
+
+    def test_a_template_with_a_mistake_is_refused_and_the_mistake_named(self, load, tmp_path):
+        (tmp_path / "en").mkdir()
+        (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
+        with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: .*en/signup: UndefinedError: 'lnik' is undefined"):
+            load(AUTH_MAIL_TEMPLATES=str(tmp_path))
+
+    def test_good_ones_are_used(self, load, tmp_path):
+        (tmp_path / "en").mkdir()
+        (tmp_path / "en" / "signup.txt").write_text("Hello\n\n{{ link }}")
+        assert load(AUTH_MAIL_TEMPLATES=str(tmp_path)).mail_templates == tmp_path
+
+
+@pytest.mark.parametrize(("host", "name"), [("auth.example.com", "auth.example.com"), ("10.1.2.3", "[10.1.2.3]"), ("::1", "[IPv6:::1]")])
+def test_we_greet_mail_servers_by_the_name_that_we_have(host, name):
+    assert hostname_for(host) == name
+
+
+def test_a_password_is_not_sent_unencrypted_to_another_machine():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        address = probe.getsockname()[0]
+    if ipaddress.ip_address(address).is_loopback:
+        pytest.skip("this machine has no address but loopback")
+    with MailServer(host=address) as server:
+        smtp = sender(server.url(host=address, credentials="u:hunter2@"))
+        with pytest.raises(TryLater, match="the password is not sent without") as error:
+            smtp.send("alice@example.com", message())
+        assert error.value.is_down
+        assert server.mails == []

@@ -1,0 +1,574 @@
+"""A provider at fault: a browser is sent on with a clean error in time, nothing is left behind, and nobody else notices.
+
+What is right about the faults is in tests/fake_provider.py; here the provider is told which one to have.
+"""
+
+import base64
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from joserfc import jws
+from joserfc.jwk import OctKey
+
+from tests.answers import A_SENTENCE
+from tests.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
+from tests.oauth import SITE, assert_failed, fragment
+from tests.processes import wait_until
+from tests.server import at_once
+
+pytest_plugins = ["tests.oauth_fixtures"]
+ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True, "name": "Alice"}
+FAILED = ("bad_oauth_callback", "server_error")
+# Deeper than a parser's recursion, and smaller than what is read of an answer.
+NESTED = b"[" * 200_000
+HOUR = 3600
+
+
+@pytest.fixture(autouse=True)
+def _people(google: FakeProvider) -> None:
+    google.person = ALICE
+
+
+@pytest.fixture
+def assert_nothing_happened(service, database, google) -> Callable[[], None]:
+    def check() -> None:
+        assert [database.count(table) for table in ("users", "identities", "sessions", "authorization_codes", "outbox", "oauth_flows")] == [0] * 6
+        # Neither other providers nor this one's next sign-in are affected.
+        service.signed_in("github")
+        google.reset()
+        google.person = ALICE
+        service.signed_in("google")
+
+    return check
+
+
+def encoded(value: Any) -> str:
+    return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def of_parts(header: Any, claims: Any, signature: bytes = b"") -> str:
+    return f"{encoded(header)}.{encoded(claims)}.{encoded(signature)}"
+
+
+def with_secret(secret: bytes) -> Callable[[dict[str, Any]], str]:
+    """Return what signs with HS256, as if a secret were the key."""
+    return lambda claims: jws.serialize_compact({"alg": "HS256"}, json.dumps(claims), OctKey.import_key(secret), algorithms=["HS256"])
+
+
+NOW = int(time.time())
+WRONG_CLAIMS = {
+    "issuer": {"iss": "https://accounts.google.com"},
+    "issuer with a slash": {"iss": "{url}/"},
+    "issuer that begins alike": {"iss": "{url}.evil.example"},
+    "no issuer": {"iss": None},
+    "audience": {"aud": "another-client"},
+    "no audience": {"aud": None},
+    "audiences of others": {"aud": ["another-client", "and-another"]},
+    "audience of ours among others without azp": {"aud": ["client-at-google", "another-client"]},
+    "audience of ours among others and another azp": {"aud": ["client-at-google", "another-client"], "azp": "another-client"},
+    "audience that begins alike": {"aud": "client-at-google-2"},
+    "audience that is an object": {"aud": {"client-at-google": True}},
+    "nonce": {"nonce": "x" * 43},
+    "no nonce": {"nonce": None},
+    "empty nonce": {"nonce": ""},
+    "nonce that is no string": {"nonce": ["x"]},
+    "expired": {"exp": NOW - HOUR},
+    "no expiry": {"exp": None},
+    "expiry that is a string": {"exp": str(NOW + HOUR)},
+    "expiry beyond the calendar": {"exp": 10**20},
+    "expiry that is true": {"exp": True},
+    "of tomorrow": {"iat": NOW + 24 * HOUR},
+    "no time of issue": {"iat": None},
+    "no subject": {"sub": None},
+    "empty subject": {"sub": ""},
+    "subject that is a number": {"sub": 4711},
+    "subject that is a list": {"sub": ["alice-at-google"]},
+    # OpenID Connect Core, section 2: at most 255 characters of ASCII.
+    "subject that is too long": {"sub": "".join(f"{number:07}" for number in range(1000))},
+    "subject with NUL": {"sub": "alice\0at-google"},
+    "subject with half a character": {"sub": "alice\ud800"},
+}
+
+
+class TestIdTokens:
+    """What the provider signs, or what somebody else has signed in its place."""
+
+    @pytest.mark.parametrize("claims", WRONG_CLAIMS.values(), ids=list(WRONG_CLAIMS))
+    def test_wrong_claims_are_refused(self, service, google, claims, assert_nothing_happened):
+        google.claims = {name: value.format(url=google.url) if isinstance(value, str) else value for name, value in claims.items()}
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize("header", [{"alg": "none"}, {"alg": "None"}, {"alg": "nOnE", "kid": "google-1"}, {"alg": ""}, {}], ids=str)
+    @pytest.mark.parametrize("signature", [b"", b"x" * 256], ids=["unsigned", "signed with nothing"])
+    def test_without_an_algorithm_it_is_refused(self, service, google, header, signature, assert_nothing_happened):
+        google.sign = lambda claims: of_parts(header, claims, signature)
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize("key", ["the public key", "the modulus", "the client secret"])
+    def test_hs256_is_refused_whatever_the_secret(self, service, google, key, assert_nothing_happened):
+        public = google.signing_key.as_dict(private=False)
+        secrets = {
+            "the public key": google.signing_key.as_pem(private=False),
+            "the modulus": public["n"].encode(),
+            "the client secret": google.client_secret.encode(),
+        }
+        google.sign = with_secret(secrets[key])
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    def test_a_key_that_the_issuer_does_not_publish_is_refused(self, service, google, assert_nothing_happened):
+        google.signing_key = signing_key("google-9", 1)
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    def test_another_key_under_a_known_kid_is_refused(self, service, google, assert_nothing_happened):
+        google.signing_key = signing_key("google-1", 1)
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    def test_a_key_that_comes_with_the_token_is_refused(self, service, google, assert_nothing_happened):
+        own = signing_key("google-9", 1)
+        for header in ({"jwk": own.as_dict(private=False)}, {"jku": "https://evil.example/jwks"}, {"x5u": "https://evil.example/x5u"}):
+            google.signing_key = own
+            google.sign = lambda claims, header=header: google.signed(claims, kid=None, **header)
+            assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    def test_a_critical_header_that_nobody_knows_is_refused(self, service, google, assert_nothing_happened):
+        def sign(claims: dict[str, Any]) -> str:
+            header = encoded({"alg": "RS256", "kid": google.signing_key.kid, "crit": ["exotic"], "exotic": True})
+            content = f"{header}.{encoded(claims)}"
+            return f"{content}.{encoded(jws.JWSRegistry.algorithms['RS256'].sign(content.encode(), google.signing_key))}"
+
+        google.sign = sign
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize("change", ["claims", "header"])
+    def test_what_was_changed_after_signing_is_refused(self, service, google, change, assert_nothing_happened):
+        def sign(claims: dict[str, Any]) -> str:
+            header, body, signature = google.signed(claims).split(".")
+            if change == "claims":
+                return f"{header}.{encoded(claims | {'sub': 'somebody-else'})}.{signature}"
+            return f"{encoded({'alg': 'RS256', 'kid': google.signing_key.kid, 'x': 1})}.{body}.{signature}"
+
+        google.sign = sign
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize("token", ["", "x", "a.b.c", "..", "e30.e30.", "null", "x" * 70_000, "ä.ö.ü", 'e30"e30', of_parts([], []), of_parts({"alg": "RS256"}, NESTED)])
+    def test_what_is_no_token_is_refused(self, service, google, token, assert_nothing_happened):
+        google.sign = lambda _: token
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize("value", [None, 7, ["x"], {"x": 1}, True])
+    def test_a_token_that_is_no_string_is_refused(self, service, google, value, assert_nothing_happened):
+        google.sign = lambda _: value
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize("claims", [[], "x", 1, None, b"\xff\xfe", NESTED])
+    def test_claims_that_are_no_object_are_refused(self, service, google, claims, assert_nothing_happened):
+        payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
+        header = {"alg": "RS256", "kid": google.signing_key.kid}
+        google.sign = lambda _: jws.serialize_compact(header, payload, google.signing_key)
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize(
+        ("claims", "kept"),
+        [
+            ({"name": "\0"}, {}),
+            ({"name": "A\ud800"}, {}),
+            ({"name": ["Alice"]}, {}),
+            ({"name": "", "picture": 7}, {"name": ""}),
+            ({"picture": "x" * 3000}, {"avatar_url": "x"}),
+        ],
+        ids=["NUL", "half a character", "a list", "empty and a number", "long"],
+    )
+    def test_a_strange_name_or_picture_keeps_nobody_out(self, service, google, claims, kept):
+        google.claims = {"name": None} | claims
+        data = service.signed_in("google").get("/user").json["identities"][0]["identity_data"]
+        assert {name: value[:1] for name, value in data.items() if name in ("name", "avatar_url")} == kept
+
+
+    def test_a_token_with_many_claims_is_taken(self, service, google):
+        # As Azure and Keycloak issue them to people who are in many groups.
+        google.claims = {"groups": [f"{number:08}-0000-4000-8000-000000000000" for number in range(200)]}
+        service.signed_in("google")
+
+
+@pytest.mark.parametrize("length", [300, 2048, 20_000])
+def test_a_long_name_and_picture_keep_nobody_out(service, github, length):
+    github.be(1001, "alice@example.com", name="😀" * length, avatar_url="😀" * length)
+    user = service.signed_in("github").get("/user").json
+    assert user["email"] == "alice@example.com"
+    assert set(user["user_metadata"]) <= {"name", "avatar_url"}
+
+
+RIGHT_KEYS = {
+    "beside keys that nobody can read": [{"kty": "XXX", "kid": "a"}, {"kty": "EC", "crv": "P-9", "kid": "b"}, {"kid": "c"}, "x", None, 7],
+    "beside keys for encryption": [signing_key("enc", 1).as_dict(private=False) | {"use": "enc"}],
+    "beside keys with the same kid": [signing_key("google-1", 1).as_dict(private=False)],
+}
+
+
+class TestKeys:
+    @pytest.mark.parametrize("others", RIGHT_KEYS.values(), ids=list(RIGHT_KEYS))
+    def test_the_right_key_is_found(self, make_service, google, others):
+        known = google.signing_key.as_dict(private=False)
+        google.instead["/jwks"] = Answer(body=json.dumps({"keys": [*others, known]}).encode())
+        make_service().signed_in("google")
+
+    def test_a_token_without_kid_is_taken_where_there_is_one_key(self, make_service, google):
+        google.sign = lambda claims: google.signed(claims, kid=None)
+        make_service().signed_in("google")
+
+    def test_a_key_for_encryption_signs_nothing(self, make_service, google):
+        known = google.signing_key.as_dict(private=False) | {"use": "enc"}
+        google.instead["/jwks"] = Answer(body=json.dumps({"keys": [known]}).encode())
+        assert_failed(make_service().sign_in("google"), *FAILED)
+
+    def test_a_shared_key_in_the_set_does_not_make_hs256_good(self, make_service, google):
+        secret = b"s" * 32
+        google.instead["/jwks"] = Answer(body=json.dumps({"keys": [{"kty": "oct", "kid": "o", "k": encoded(secret)}]}).encode())
+        google.sign = with_secret(secret)
+        assert_failed(make_service().sign_in("google"), *FAILED)
+
+    def test_after_a_rotation_the_new_keys_are_asked_for(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        google.rotate()
+        service.age("google", 60)
+        service.signed_in("google")
+        google.asked.clear()
+        service.signed_in("google")
+        assert "/jwks" not in google.paths()
+
+    def test_a_key_that_is_withdrawn_is_good_no_longer_than_an_hour(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        google.published = [signing_key("google-2", 1)]
+        service.signed_in("google")
+        service.age("google", HOUR)
+        assert_failed(service.sign_in("google"), *FAILED)
+
+    def test_forged_tokens_do_not_flood_the_issuer(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        service.age("google", 60)
+        google.asked.clear()
+        google.signing_key = signing_key("forged", 1)
+        pages = at_once(6, lambda _: service.sign_in("google"))
+        assert [fragment(page)["error_code"] for page in pages] == ["bad_oauth_callback"] * 6
+        assert google.paths().count("/jwks") == 1
+
+    def test_known_keys_are_good_while_the_issuer_is_away(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        service.age("google", HOUR)
+        google.instead = {"/jwks": Answer(500), google.DISCOVERY: Answer(500)}
+        service.signed_in("google")
+
+
+class TestDiscovery:
+    def test_it_is_asked_once_an_hour(self, make_service, google):
+        service = make_service()
+        assert google.paths() == []
+        for _ in range(3):
+            service.signed_in("google")
+        assert (google.paths().count(google.DISCOVERY), google.paths().count("/jwks")) == (1, 1)
+        service.age("google", HOUR)
+        service.signed_in("google")
+        assert (google.paths().count(google.DISCOVERY), google.paths().count("/jwks")) == (2, 2)
+
+    def test_an_endpoint_that_has_moved_is_found_within_an_hour(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        google.metadata = {"token_endpoint": f"{google.url}/moved"}
+        service.signed_in("google")
+        service.age("google", HOUR)
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert "/moved" in google.paths()
+
+    @pytest.mark.parametrize("issuer", ["https://evil.example", "{url}.evil.example", "{url}/x", "", None, 7, ["{url}"]])
+    def test_a_document_of_another_issuer_is_refused(self, make_service, google, issuer):
+        google.metadata = {"issuer": issuer.format(url=google.url) if isinstance(issuer, str) else issuer}
+        assert_turned_back(make_service().sign_in("google"))
+
+    @pytest.mark.parametrize("url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"])
+    def test_an_endpoint_that_is_no_address_is_refused(self, make_service, google, url):
+        google.metadata = {"authorization_endpoint": url}
+        assert_turned_back(make_service().sign_in("google"))
+        google.metadata = {"token_endpoint": url}
+        assert_failed(make_service().sign_in("google"), *FAILED)
+
+
+def assert_turned_back(page: Any) -> None:
+    """Whoever can't be sent to the provider is told so: by a redirect with an error, or by a 503 that says when to try again."""
+    if page.status == 503:
+        assert json.loads(page.text) == {"code": 503, "msg": A_SENTENCE, "error_code": "service_unavailable"}
+        assert int(page.headers["Retry-After"]) > 0
+    else:
+        assert_sent_back(page)
+
+
+def assert_sent_back(page: Any) -> None:
+    assert page.url.startswith(f"{SITE}#"), f"{page.status} at {page.url}: {page.text}"
+    told = fragment(page)
+    assert set(told) == {"error", "error_code", "error_description"}
+    assert told["error"] in ("temporarily_unavailable", "server_error")
+
+
+GARBAGE = {
+    "500": Answer(500, b"<h1>Internal Server Error</h1>"),
+    "503 in JSON": Answer(503, b'{"error": "temporarily_unavailable"}', {"Content-Type": "application/json", "Retry-After": "86400"}),
+    "404": Answer(404),
+    "204": Answer(204),
+    "nothing": Answer(200),
+    "HTML": Answer(200, b"<html><body>Welcome to this hotel's network</body></html>", {"Content-Type": "text/html"}),
+    "bytes": Answer(200, bytes(range(256)) * 40, {"Content-Type": "application/json"}),
+    "a list": Answer(200, b'["x"]'),
+    "null": Answer(200, b"null"),
+    "a string": Answer(200, b'"x"'),
+    "a number": Answer(200, b"1e999"),
+    "an empty object": Answer(200, b"{}"),
+    "nested": Answer(200, NESTED),
+    "nested objects": Answer(200, b'{"a":' * 100_000),
+    "2 MiB": Answer(200, b'{"a": "' + b"x" * 2 * 1024 * 1024 + b'"}'),
+    "gzip that is none": Answer(200, b"{}", {"Content-Encoding": "gzip"}),
+    "another charset": Answer(200, '{"a": 1}'.encode("utf-16"), {"Content-Type": "application/json; charset=utf-8"}),
+    "a charset that is none": Answer(200, b"<html>", {"Content-Type": "text/html; charset=none-such"}),
+    "a shorter body than it says": Answer(200, b"{}", {"Content-Length": "5", "Connection": "close"}),
+    "a redirect": Answer(302, headers={"Location": "{thief}/"}),
+    "a redirect that keeps the body": Answer(307, headers={"Location": "{thief}/"}),
+    "a redirect to nowhere": Answer(302, headers={"Location": "http://[::1"}),
+    "an endless body": Answer(behaviour="endless"),
+    "a hang-up": Answer(behaviour="close"),
+}
+each_fault = pytest.mark.parametrize("fault", GARBAGE.values(), ids=list(GARBAGE))
+
+
+@pytest.fixture
+def thief() -> Iterator[PlainProvider]:
+    """A server that should not be told anything."""
+    with PlainProvider("thief") as server:
+        yield server
+
+
+def located(fault: Answer, thief: PlainProvider) -> Answer:
+    return Answer(fault.status, fault.body, {name: value.format(thief=thief.url) for name, value in fault.headers.items()}, fault.behaviour)
+
+
+class TestGarbage:
+    """Down, wrong, huge or wayward, at each place where the provider is asked."""
+
+    @each_fault
+    def test_of_the_token_endpoint(self, service, google, thief, fault, assert_nothing_happened):
+        google.instead["/token"] = located(fault, thief)
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert thief.asked == []
+        assert_nothing_happened()
+
+    @each_fault
+    def test_of_the_userinfo_url(self, service, github, thief, fault, database):
+        github.instead["/user"] = located(fault, thief)
+        assert_failed(service.sign_in("github"), *FAILED)
+        assert (thief.asked, database.count("users"), database.count("oauth_flows")) == ([], 0, 0)
+
+    @each_fault
+    def test_of_the_list_of_addresses(self, service, github, thief, fault, database):
+        github.instead["/user/emails"] = located(fault, thief)
+        page = service.sign_in("github")
+        # Whether without an address or not at all: no address is believed, and nobody is told anything.
+        if "access_token" not in page.url:
+            assert_failed(page, *FAILED)
+        assert (thief.asked, database.count("users", "email IS NOT NULL")) == ([], 0)
+
+    @each_fault
+    def test_of_the_keys(self, make_service, google, thief, fault, assert_nothing_happened):
+        google.instead["/jwks"] = located(fault, thief)
+        assert_failed(make_service().sign_in("google"), *FAILED)
+        assert thief.asked == []
+        assert_nothing_happened()
+
+    @each_fault
+    def test_of_the_discovery_document(self, make_service, google, thief, fault, assert_nothing_happened):
+        google.instead[google.DISCOVERY] = located(fault, thief)
+        assert_turned_back(make_service().sign_in("google"))
+        assert thief.asked == []
+        assert_nothing_happened()
+
+    def test_whoever_cannot_be_sent_to_the_provider_is_sent_back_with_an_error(self, make_service, google):
+        # As from the callback: a browser is here, and people can't read an envelope.
+        google.instead[google.DISCOVERY] = Answer(500)
+        assert_sent_back(make_service().sign_in("google"))
+
+    def test_nobody_at_the_port(self, make_service, database):
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        service = make_service(AUTH_PROVIDER_GONE_ISSUER=url, AUTH_PROVIDER_GONE_CLIENT_ID="x")
+        assert_turned_back(service.sign_in("gone"))
+        assert database.count("oauth_flows") == 0
+
+    def test_no_such_host(self, make_service):
+        service = make_service(AUTH_PROVIDER_GONE_ISSUER="http://no-such-host.invalid", AUTH_PROVIDER_GONE_CLIENT_ID="x")
+        assert_turned_back(service.sign_in("gone"))
+
+    def test_it_recovers_as_soon_as_the_provider_does(self, make_service, google):
+        service = make_service()
+        google.instead[google.DISCOVERY] = Answer(500)
+        assert_turned_back(service.sign_in("google"))
+        del google.instead[google.DISCOVERY]
+        google.instead["/jwks"] = Answer(500)
+        assert_failed(service.sign_in("google"), *FAILED)
+        del google.instead["/jwks"]
+        service.signed_in("google")
+
+
+TOKENS = {
+    "an error": {"error": "invalid_grant"},
+    "an error beside a token": {"error": "invalid_grant", "access_token": "x", "id_token": "{id_token}"},
+    "no access token": {"access_token": None},
+    "an access token that is a number": {"access_token": 7, "id_token": None},
+    "no id_token": {"id_token": None},
+    "strange lifetimes": {"expires_in": "soon", "id_token": None},
+}
+
+
+class TestTokenResponses:
+    @pytest.mark.parametrize("members", TOKENS.values(), ids=list(TOKENS))
+    def test_what_is_no_success_is_refused(self, service, google, members, assert_nothing_happened):
+        google.token_response = members
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize("members", [{"expires_in": "3600"}, {"expires_in": None}, {"scope": ["a", "b"]}, {"token_type": "bearer"}, {"x": {"y": []}}])
+    def test_what_is_only_unusual_is_taken(self, service, google, members):
+        google.token_response = members
+        service.signed_in("google")
+
+
+# What one provider of a service with one process is asked at once, by people who each wait for it; gunicorn has 16 threads there.
+FLOOD = 24
+
+
+@dataclass
+class Slow:
+    """What became of sign-ins with providers that do not answer, all at once: where each ended, and after how many seconds."""
+
+    ends: dict[str, tuple[Any, float]] = field(default_factory=dict)
+    others: list[tuple[Any, float]] = field(default_factory=list)
+    flood: list[tuple[int, float]] = field(default_factory=list)
+    other_at_gunicorn: tuple[int, float] = (0, 0.0)
+
+
+@pytest.fixture(scope="module")
+def known() -> Slow:
+    """What is filled in once, by the first test that asks."""
+    return Slow()
+
+
+def timed(act: Callable[[], Any]) -> tuple[Any, float]:
+    began = time.monotonic()
+    result = act()
+    return result, time.monotonic() - began
+
+
+def status_of(client: Any, path: str) -> int:
+    """Return the status of an answer, 0 where there was none."""
+    try:
+        return client.get(path).status_code
+    except httpx.TransportError:
+        return 0
+
+
+@contextmanager
+def unreachable() -> Iterator[int]:
+    """A port at each address of localhost where nobody takes a connection, nor refuses one: what it is sent is dropped, as by a firewall."""
+    with ExitStack() as stack:
+        first = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        port = first.getsockname()[1]
+        with suppress(OSError):
+            stack.enter_context(socket.create_server(("::1", port), family=socket.AF_INET6, backlog=0))
+        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            for _ in range(4):
+                waiting = stack.enter_context(socket.socket(family))
+                waiting.setblocking(False)
+                waiting.connect_ex((host, port))
+        yield port
+
+
+class TestSlow:
+    """All of it takes as long as one: a sign-in with each kind of slow provider, a flood of them, and other people meanwhile."""
+
+    @pytest.fixture
+    def slow_providers(self, fakes) -> Iterator[dict[str, FakeProvider]]:
+        providers: dict[str, FakeProvider] = {}
+        with ExitStack() as stack:
+            for place, path in (("discovery", FakeProvider.DISCOVERY), ("token", "/token"), ("keys", "/jwks")):
+                for behaviour in ("hang", "drip head", "drip body"):
+                    provider = stack.enter_context(FakeProvider(f"{place}{behaviour.replace(' ', '')}"))
+                    provider.instead[path] = Answer(behaviour=behaviour)
+                    providers[provider.name] = provider
+            userinfo = providers["userinfo"] = stack.enter_context(PlainProvider("userinfo"))
+            userinfo.instead["/user"] = Answer(behaviour="drip body")
+            # Everything before is answered: all of them together have one time.
+            last = providers["last"] = stack.enter_context(FakeProvider("last"))
+            last.instead["/userinfo"] = Answer(behaviour="hang")
+            for provider in providers.values():
+                provider.person = {"sub": "somebody"}
+            yield providers
+
+    @pytest.fixture
+    def slow(self, known, make_service, slow_providers, google, serve, app) -> Slow:
+        if known.ends:
+            return known
+        settings = {name: value for provider in slow_providers.values() for name, value in provider.settings().items()}
+        flooded = slow_providers["discoveryhang"]
+        with unreachable() as port, ThreadPoolExecutor(64) as threads, serve(AUTH_WORKERS="1", AUTH_THREADS="16", **settings, **google.settings()) as (_, far):
+            settings |= {"AUTH_PROVIDER_UNREACHABLE_ISSUER": f"http://localhost:{port}", "AUTH_PROVIDER_UNREACHABLE_CLIENT_ID": "x"}
+            service = make_service(**settings)
+            asked = len(flooded.asked)
+            ends = {name: threads.submit(timed, lambda name=name: service.sign_in(name)) for name in [*slow_providers, "unreachable"]}
+            flood = [threads.submit(timed, lambda: status_of(far, "/authorize?provider=discoveryhang")) for _ in range(FLOOD)]
+            wait_until(lambda: len(flooded.asked) >= asked + 2)
+            known.others = [timed(lambda: service.sign_in("google")) for _ in range(3)]
+            known.other_at_gunicorn = timed(lambda: status_of(far, "/authorize?provider=google"))
+            known.flood = [future.result() for future in flood]
+            known.ends = {name: future.result() for name, future in ends.items()}
+        return known
+
+    def test_each_ends_in_time(self, slow):
+        assert {name: round(seconds) for name, (_, seconds) in slow.ends.items() if seconds >= 10} == {}
+
+    def test_those_who_are_back_are_sent_on_with_an_error(self, slow):
+        for name, (page, _) in slow.ends.items():
+            if not name.startswith(("discovery", "unreachable")):
+                assert_failed(page, *FAILED)
+
+    def test_those_who_have_not_left_are_told(self, slow):
+        for name, (page, _) in slow.ends.items():
+            if name.startswith(("discovery", "unreachable")):
+                assert_turned_back(page)
+
+    def test_with_another_provider_people_sign_in_meanwhile(self, slow):
+        assert all("access_token" in page.url and seconds < 4 for page, seconds in slow.others)
+
+    def test_a_flood_does_not_take_all_threads(self, slow):
+        status, seconds = slow.other_at_gunicorn
+        assert (status, seconds < 4) == (302, True), f"{status} after {seconds:.1f} s"
+
+    def test_each_of_a_flood_is_answered_in_time(self, slow):
+        assert [(status, round(seconds)) for status, seconds in slow.flood if status not in (302, 303, 503) or seconds >= 10] == []
