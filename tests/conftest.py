@@ -24,11 +24,13 @@ from app import create_app
 from auth import settings
 from auth.context import EXTENSION
 from auth.embedded_postgres import EmbeddedPostgres
+from tests import log_watch
 from tests.cast import Person, register
 from tests.contract import CheckedClient
 from tests.hosts import limited_server, limited_service, new_state_dir, redis_server, serve, small_service  # noqa: F401 (fixtures)
 from tests.inbox import Mailbox
 from tests.links import Outbox
+from tests.log_watch import pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 (hooks)
 from tests.processes import Service
 from tests.rows import Rows
 from tests.server import ServerClient
@@ -42,7 +44,7 @@ ENVIRONMENT = {
     "AUTH_BCRYPT_COST": "4",
     "AUTH_DELIVER": "false",
     "AUTH_LOG_FORMAT": "json",
-    "AUTH_LOG_LEVEL": "warning",
+    "AUTH_LOG_LEVEL": "info",
     "AUTH_RATE_LIMITS_ENABLED": "false",
 }
 
@@ -165,6 +167,7 @@ def running_server(environment, database_url, state_dir: Path) -> Iterator[Serve
         client = ServerClient(service.port)
         yield client
         client.close()
+    log_watch.look_through("running_server", service.text())
 
 
 @pytest.fixture

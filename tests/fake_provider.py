@@ -103,6 +103,8 @@ class FakeProvider:
         self.claims: dict[str, Any] = {}
         self.response: dict[str, Any] = {}
         self.sign: Callable[[dict[str, Any]], str] = self.signed
+        # Another origin by which a browser is sent back.
+        self.elsewhere = ""
 
     def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
         """Return the settings of a service that is a client here, under the name of a provider of its own."""
@@ -128,6 +130,7 @@ class FakeProvider:
             ("GET", self.AUTHORIZE): self.authorize,
             ("POST", self.TOKEN): self.token,
             ("GET", self.USERINFO): lambda asked: self.for_bearer(asked, lambda grant: grant.person),
+            ("GET", "/detour"): lambda asked: Answer(302, headers={"Location": asked.parameters["back"]}),
         }
 
     def discovery(self, _: Asked) -> Answer:
@@ -149,7 +152,8 @@ class FakeProvider:
         return self.respond(sent["redirect_uri"], _without_none({"code": code, "state": sent["state"]} | self.response))
 
     def respond(self, redirect_uri: str, parameters: dict[str, str]) -> Answer:
-        return Answer(302, headers={"Location": f"{redirect_uri}?{urlencode(parameters)}"})
+        back = f"{redirect_uri}?{urlencode(parameters)}"
+        return Answer(302, headers={"Location": f"{self.elsewhere}?{urlencode({'back': back})}" if self.elsewhere else back})
 
     def token(self, asked: Asked) -> Answer:
         sent = asked.parameters

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import redis
 
+from tests import log_watch
 from tests.processes import Service, free_port, wait_until
 from tests.server import ServerClient
 
@@ -94,6 +95,7 @@ def serve(environment, state_dir: Path) -> Any:
         def __exit__(self, *_: object) -> None:
             self.client.close()
             self.service.__exit__()
+            log_watch.look_through("a service", self.service.text())
 
     return Serving
 

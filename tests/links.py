@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from werkzeug.wrappers import Response
-
 from tests.answers import A_SENTENCE, A_UUID, token_response
 from tests.cast import PASSWORD, Session, register, session_of
 from tests.rows import Rows
@@ -42,15 +40,16 @@ class Sent:
     kind: str
     channel: str
     to: str
-    token: str | None
-    code: str | None
+    token: Any
+    code: Any
     variables: dict[str, Any]
     lifetime: float | None
+    user_id: str | None
 
     @property
     def wrong_code(self) -> str:
         """A code that is not this one."""
-        return f"{(int(self.code or 0) + 1) % 1_000_000:06}"
+        return f"{(int(self.code) + 1) % 1_000_000:06}"
 
 
 class Outbox:
@@ -63,7 +62,7 @@ class Outbox:
     def sent(self, to: str | None = None, kind: str | None = None) -> list[Sent]:
         """Return what is to be sent, the oldest first."""
         rows = self._database.all(
-            """SELECT id, kind, channel, recipient, secret, variables, extract(epoch FROM expires_at - created_at)::float AS lifetime
+            """SELECT id, user_id, kind, channel, recipient, secret, variables, extract(epoch FROM expires_at - created_at)::float AS lifetime
                  FROM outbox
                 WHERE kind <> 'none' AND (%(to)s IS NULL OR recipient = %(to)s) AND (%(kind)s IS NULL OR kind = %(kind)s)
                 ORDER BY created_at, kind""",
@@ -88,7 +87,7 @@ class Outbox:
 
     def _sent(self, row: Any) -> Sent:
         secret = json.loads(self._sealer.open(bytes(row.secret), row.id)) if row.secret else {}
-        return Sent(row.kind, row.channel, row.recipient, secret.get("token"), secret.get("code"), row.variables, row.lifetime)
+        return Sent(row.kind, row.channel, row.recipient, secret.get("token"), secret.get("code"), row.variables, row.lifetime, row.user_id)
 
 
 # Each type of verification, with an address of the message that serves it, and the purpose that its link names.
@@ -129,27 +128,27 @@ def path(type: str, token: str | None, **query: str) -> str:
     return "/verify?" + urlencode({"token": token, "type": type, **query})
 
 
-def follow(client: Any, type: str, token: str | None, **query: str) -> Response:
+def follow(client: Any, type: str, token: str | None, **query: str) -> Any:
     """Open a link as a program does."""
     return client.get(path(type, token, **query))
 
 
-def press(client: Any, type: str, token: str | None, **fields: str) -> Response:
+def press(client: Any, type: str, token: str | None, **fields: str) -> Any:
     """Press the button of the page that a browser shows for a link."""
     return client.post("/verify", data={"token": token, "type": type, **fields}, headers=BROWSER | {"Sec-Fetch-Site": "same-origin"})
 
 
-def type_in(client: Any, type: str, address: str, code: str | None) -> Response:
+def type_in(client: Any, type: str, address: str, code: str | None) -> Any:
     """Type in a code that was sent to an address."""
     return client.post("/verify", json={"type": type, "phone" if address.startswith("+") else "email": address, "token": code})
 
 
-def hand_in(client: Any, type: str, token: str | None) -> Response:
+def hand_in(client: Any, type: str, token: str | None) -> Any:
     """Hand in a link's token, as an application's own server does."""
     return client.post("/verify", json={"type": type, "token_hash": token})
 
 
-def fragment(response: Response, target: str = SITE) -> dict[str, str]:
+def fragment(response: Any, target: str = SITE) -> dict[str, str]:
     """Return what a redirect to a target carries in its fragment."""
     assert (response.status_code, response.data) == (303, b""), response.text
     url, _, parameters = response.location.partition("#")
@@ -157,7 +156,7 @@ def fragment(response: Response, target: str = SITE) -> dict[str, str]:
     return _single(parameters)
 
 
-def query(response: Response, target: str = SITE) -> dict[str, str]:
+def query(response: Any, target: str = SITE) -> dict[str, str]:
     """Return what a redirect to a target carries in its query."""
     assert (response.status_code, response.data) == (303, b""), response.text
     url, _, parameters = response.location.partition("?")
@@ -178,7 +177,7 @@ def tokens_for(type: str) -> dict[str, Any]:
     return tokens | {"expires_in": "3600", "type": type}
 
 
-def assert_signed_in(client: Any, response: Response, expected: dict[str, Any]) -> Session:
+def assert_signed_in(client: Any, response: Any, expected: dict[str, Any]) -> Session:
     """Hold a response to the whole token response for a user, and return the session, which must live."""
     assert (response.status_code, response.json) == (200, token_response(expected))
     session = session_of(client, response)
@@ -218,5 +217,3 @@ def later(database: Rows, **interval: int) -> None:
 def counted(database: Rows, key: str) -> int:
     """Return how often something was counted that a crash must not forget; 0 when it was not."""
     return database.value("SELECT coalesce(sum(count), 0)::int FROM failure_counts WHERE key = %(key)s", key=key)
-
-

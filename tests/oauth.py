@@ -122,7 +122,7 @@ def external(provider: str, subject: str, email: str | None = None, verified: bo
 def new_user(provider: str, subject: str, email: str | None, verified: bool = True, **data: Any) -> dict[str, Any]:
     """Return the user object that is expected of somebody who has come by a provider for the first time."""
     has_email = email is not None and verified
-    identities = [external(provider, subject, email, verified, **data)]
+    identities = [external(provider, subject, email, has_email, **data)]
     if has_email:
         identities.append(identity("email", email or "", last_sign_in_at=None))
     names = [provider, "email"] if has_email else [provider]

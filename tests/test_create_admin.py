@@ -57,7 +57,11 @@ class TestANewUser:
 
     @pytest.mark.parametrize("password", ["short-1A", "password", "lowercase-only-1", "", "x" * 2000])
     def test_a_weak_password_is_refused(self, create_admin, database, password):
-        result = create_admin(CAROL, input=f"{password[:7]}\n{password[:7]}\n") if password.startswith("short") else create_admin(CAROL, "--password", password, input="\n" * 3)
+        result = (
+            create_admin(CAROL, input=f"{password[:7]}\n{password[:7]}\n")
+            if password.startswith("short")
+            else create_admin(CAROL, "--password", password, input="\n" * 3)
+        )
         assert result.exit_code != 0
         assert database.count("users") == 0
 

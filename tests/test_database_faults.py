@@ -1,5 +1,6 @@
 """A database that is frozen, stopped, locked, full or read-only: 503 in the envelope soon, and back to work by itself."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -126,11 +127,21 @@ def assert_unavailable(answers: list[tuple[Response, float]], seconds: float) ->
         assert took < seconds
 
 
+def take_all(url: str) -> list[Any]:
+    """Return connections of ours, as many as there are to be had."""
+    taken = []
+    with contextlib.suppress(psycopg2.OperationalError):
+        while True:
+            taken.append(psycopg2.connect(url))
+    return taken
+
+
 def assert_unhealthy(server: ServerClient, seconds: float) -> None:
     # A worker takes what it has heard from the database for true for a second.
     wait_until(lambda: {answer.status_code for answer in at_once(8, lambda _: server.get("/health"))} == {503})
     response, took = timed(lambda: server.get("/health"))
-    assert (response.json["status"], response.json["code"], response.json["error_code"]) == ("unhealthy", 503, "service_unavailable")
+    said = response.json or {}
+    assert (said["status"], said["code"], said["error_code"]) == ("unhealthy", 503, "service_unavailable")
     assert response.headers["Retry-After"]
     assert took < seconds
 
@@ -161,7 +172,7 @@ def test_a_frozen_one(postgres, server, alice, carol):
         assert [response.status_code for response, _ in answers] == [503, 503, 503, 503, 200, 200, 200, 200]
         assert all(took < SOON + SLACK for _, took in answers)
         assert all(took < SLACK for _, took in answers[4:])
-        assert answers[1][0].json["status"] == "unhealthy"
+        assert (answers[1][0].json or {})["status"] == "unhealthy"
     finally:
         postgres.signal(signal.SIGCONT)
     assert_recovers(server, alice, carol)
@@ -231,14 +242,10 @@ def test_one_whose_connections_are_all_taken(postgres, server, alice, carol):
     try:
         # Those of the service end, and before it can make new ones there are no more.
         postgres.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
-        with pytest.raises(psycopg2.OperationalError, match="too many clients"):
-            while True:
-                taken.append(psycopg2.connect(postgres.url))
+        taken += take_all(postgres.url)
         with taken[0].cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
-        with pytest.raises(psycopg2.OperationalError, match="too many clients"):
-            while True:
-                taken.append(psycopg2.connect(postgres.url))
+        taken += take_all(postgres.url)
         answers = at_once(8, lambda _: timed(lambda: alice.get("/user")))
         assert_unavailable(answers, SOON + SLACK)
     finally:

@@ -1,10 +1,12 @@
 """The threads that deliver: woken at once, held up by nobody, and alive whatever happens."""
 
+import contextlib
 import functools
 import threading
 import time
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from auth.delivery.senders import Sender, TryLater
@@ -14,7 +16,6 @@ from tests.forwarder import Forwarder
 from tests.outbox import Outbox
 from tests.processes import wait_until
 from tests.smtp_server import BadMailServer, sender
-
 
 # What statements ask of a deployment.
 CONSTANTS = {"refresh_token_lifetime": 2_592_000, "session_timebox": None}
@@ -181,6 +182,30 @@ class TestTheyStayAlive:
             wait_until(lambda: database.count("outbox", "attempts = 1 AND last_error IS NOT NULL") == 30)
         (entry,) = [entry for entry in logs if entry["log_level"] in ("warning", "error")]
         assert (entry["event"], entry["what"], entry["reason"]) == ("delivery_fails", "email", "connection refused")
+
+    def test_when_the_log_can_not_be_written(self, outbox, deliver, database):
+        target = Target()
+        before = structlog.get_config()
+        with open("/dev/full", "w", buffering=1) as full:
+            structlog.configure(logger_factory=structlog.PrintLoggerFactory(full), wrapper_class=structlog.make_filtering_bound_logger(0))
+            try:
+                for number in range(3):
+                    outbox.write(recipient=f"user{number}@example.com")
+                deliverer = deliver(email=target)
+                wait_until(lambda: len(target.sent) == 3)
+                target.fails = TryLater("closed", is_down=True)
+                outbox.write(recipient="last@example.com")
+                deliverer.wake()
+                wait_until(lambda: database.count("outbox", "last_error = 'closed'") == 1)
+                target.fails = None
+                outbox.end_pauses()
+                wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 4)
+                deliverer.stop()
+            finally:
+                structlog.configure(**before)
+                with contextlib.suppress(OSError):
+                    full.close()
+        assert len(target.sent) == 4
 
     def test_nothing_that_is_logged_names_a_recipient_or_a_secret(self, outbox, deliver):
         target = Target()

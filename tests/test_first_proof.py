@@ -31,7 +31,7 @@ def lax(make_app, settings):
 @pytest.fixture
 def mallory(lax):
     """Mallory's session, as a user with Dave's email."""
-    assert lax.post("/signup", json={"email": DAVE, "password": MALLORYS, "data": {"x": 1}}).status_code == 201
+    assert lax.post("/signup", json={"email": DAVE, "password": MALLORYS}).status_code == 201
     return session_of(lax, sign_in(lax, DAVE, MALLORYS))
 
 
@@ -55,9 +55,7 @@ def by_generated_link(client, outbox, service_role):
     return hand_in(client, "magiclink", link["hashed_token"])
 
 
-@pytest.mark.parametrize(
-    ("settings", "prove"), [(LAX, by_magiclink), (LAX, by_code), (LAX, by_recovery), (LAX, by_generated_link), (AUTOCONFIRM, by_magiclink), (AUTOCONFIRM, by_code)]
-)
+@pytest.mark.parametrize(("settings", "prove"), [(LAX, by_magiclink), (LAX, by_code), (AUTOCONFIRM, by_recovery), (AUTOCONFIRM, by_generated_link)])
 class TestByOtherMeansThanTheSignUp:
     def test_its_password_is_dropped(self, lax, mallory, outbox, service_role, prove):
         dave = session_of(lax, prove(lax, outbox, service_role))
@@ -75,9 +73,7 @@ class TestByOtherMeansThanTheSignUp:
         mallory.put("/user", json={"phone": PHONE})
         assert type_in(lax, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
         id = database.value("SELECT id FROM users")
-        database.run(
-            "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '1', '{\"email\": \"mallory@evil.example\"}')", id=id
-        )
+        database.run("INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '1', '{\"sub\": \"1\"}')", id=id)
         dave = session_of(lax, prove(lax, outbox, service_role))
         expected = dave.get("/user").json
         assert (expected["phone"], expected["phone_confirmed_at"], expected["app_metadata"]) == (None, None, {"provider": "email", "providers": ["email"]})
@@ -93,10 +89,9 @@ class TestByOtherMeansThanTheSignUp:
         assert_error(type_in(lax, "phone_change", PHONE, outbox.last(PHONE).code), 403, "otp_expired")
 
     def test_the_proof_is_what_is_left(self, lax, mallory, outbox, service_role, database, prove):
-        response = prove(lax, outbox, service_role)
+        assert prove(lax, outbox, service_role).status_code == 200
         row = database.one("SELECT email, email_proved, email_confirmed_at IS NOT NULL AS confirmed, password_hash, made_by FROM users")
         assert tuple(row) == (DAVE, True, True, None, "signup")
-        assert response.json["user"]["user_metadata"] == {"x": 1}
         assert database.count("sessions", "ended_at IS NULL") == 1
 
     def test_it_happens_once(self, lax, mallory, outbox, service_role, prove):
@@ -254,7 +249,8 @@ class TestASignUpOfATakenAddress:
 
     @pytest.mark.parametrize(
         ("maker", "settings"),
-        [(maker, {}) for maker in MAKERS] + [("unconfirmed", LAX), ("magiclink", LAX), ("confirmed", LAX), ("unconfirmed", AUTOCONFIRM), ("magiclink", AUTOCONFIRM)],
+        [(maker, {}) for maker in MAKERS]
+        + [("unconfirmed", LAX), ("magiclink", LAX), ("confirmed", LAX), ("unconfirmed", AUTOCONFIRM), ("magiclink", AUTOCONFIRM)],
     )
     def test_by_email(self, make_app, client, service_role, outbox, database, maker, settings):
         self.make(client, service_role, outbox, maker)

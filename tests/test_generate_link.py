@@ -81,7 +81,8 @@ class TestTheResult:
 
 class TestNothingIsSent:
     @pytest.mark.parametrize(
-        ("type", "body"), [("magiclink", {}), ("recovery", {}), ("email_change", {"new_email": "new@example.com"}), ("signup", {"password": PASSWORD}), ("invite", {})]
+        ("type", "body"),
+        [("magiclink", {}), ("recovery", {}), ("email_change", {"new_email": "new@example.com"}), ("signup", {"password": PASSWORD}), ("invite", {})],
     )
     def test_and_no_quota_counts(self, make_app, service_role, database, alice, type, body):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()

@@ -98,7 +98,27 @@ class TestTheHead:
         (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + b"x" * 32_000 + b"\r\nConnection: close\r\n\r\n")
         assert reply.status == 200
 
-    @pytest.mark.parametrize("target", [b"/\x01", b"/\x7f", b"/\xff\xfe", b"/%00", b"/%", b"/%zz", b"/\\..\\", b"/a b", "/ü".encode(), b"//", b"/?\0", b"?", b"*", b"health", b"http://", b"http://[::1"])
+    @pytest.mark.parametrize(
+        "target",
+        [
+            b"/\x01",
+            b"/\x7f",
+            b"/\xff\xfe",
+            b"/%00",
+            b"/%",
+            b"/%zz",
+            b"/\\..\\",
+            b"/a b",
+            "/ü".encode(),
+            b"//",
+            b"/?\0",
+            b"?",
+            b"*",
+            b"health",
+            b"http://",
+            b"http://[::1",
+        ],
+    )
     def test_a_strange_target_is_no_500(self, port, target):
         replies = exchange(port, b"GET " + target + b" HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
         for reply in replies:
@@ -117,7 +137,10 @@ class TestTheHead:
         (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + headers + b"Connection: close\r\n\r\n")
         assert reply.status in (200, 400)
 
-    @pytest.mark.parametrize("headers", [b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", b"Upgrade: websocket\r\nConnection: Upgrade\r\n"])
+    @pytest.mark.parametrize(
+        "headers",
+        [b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", b"Upgrade: websocket\r\nConnection: Upgrade\r\n"],
+    )
     def test_no_other_protocol_is_changed_to(self, port, headers):
         with connect(port, b"GET /health HTTP/1.1\r\n" + HOST + headers + b"\r\n") as connection:
             assert connection.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 400")

@@ -399,12 +399,12 @@ class TestSettings:
 
     @pytest.mark.parametrize("value", ["", "30", "lots", "0 per minute", "-1 per minute", "5 per minute; 6 per hour", "5 per fortnight", "1.5 per minute"])
     def test_a_limit_that_is_none_stops_the_start(self, environment, database, value):
-        with pytest.raises(SettingsError, match="^AUTH_RATE_LIMIT_LOGIN: Must be a rate limit such as 30 per 5 minutes.$"):
+        with pytest.raises(SettingsError, match=r"^AUTH_RATE_LIMIT_LOGIN: Must be a rate limit such as 30 per 5 minutes.$"):
             new_app(environment | {"AUTH_RATE_LIMIT_LOGIN": value})
 
     @pytest.mark.parametrize("value", ["mysql://x", "redis:", "postgresql://elsewhere/db", "memory", "memory://x"])
     def test_a_storage_that_is_none_stops_the_start(self, environment, database, value):
-        with pytest.raises(SettingsError, match="^AUTH_RATE_LIMIT_STORAGE: Must be postgresql, memory:// or redis://….$"):
+        with pytest.raises(SettingsError, match=r"^AUTH_RATE_LIMIT_STORAGE: Must be postgresql, memory:// or redis://….$"):
             new_app(environment | {"AUTH_RATE_LIMIT_STORAGE": value})
 
 

@@ -67,7 +67,9 @@ class TestBySayingToComeFromElsewhere:
         values = [[("X-Forwarded-For", f"192.0.2.{number}"), ("X-Forwarded-For", f"192.0.2.{number + 1}")] for number in range(5)]
         assert statuses(lambda headers: client.post(LOG_IN, json={}, headers=headers), values) == [400, 400, 400, 429, 429]
 
-    @pytest.mark.parametrize("sent", ["192.0.2.{}", "192.0.2.{}, 10.0.0.1", "unknown, 192.0.2.{}", "for=192.0.2.{}", "192.0.2.{},,", "]\"'{}", "2001:db8:{}::1"])
+    @pytest.mark.parametrize(
+        "sent", ["192.0.2.{}", "192.0.2.{}, 10.0.0.1", "unknown, 192.0.2.{}", "for=192.0.2.{}", "192.0.2.{},,", "]\"'{}", "2001:db8:{}::1"]
+    )
     def test_in_what_a_trusted_proxy_adds_to(self, limited, sent):
         client = limited(AUTH_TRUSTED_PROXIES="1")
         values = [f"{sent.format(number)}, {HOME}" for number in range(5)]
@@ -97,7 +99,9 @@ class TestByAnotherAddressOfTheSameNetwork:
         client = limited(AUTH_TRUSTED_PROXIES="1")
         assert statuses(lambda address: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": address}), addresses) == [400, 400, 400, 429]
 
-    @pytest.mark.parametrize("addresses", [["2001:db8::1", "2001:db8:0:1::1", "2001:db8:1::1"], ["192.0.2.1", "192.0.2.2"], ["192.0.2.1", "2001:db8::c000:201"]])
+    @pytest.mark.parametrize(
+        "addresses", [["2001:db8::1", "2001:db8:0:1::1", "2001:db8:1::1"], ["192.0.2.1", "192.0.2.2"], ["192.0.2.1", "2001:db8::c000:201"]]
+    )
     def test_another_network_is_another(self, limited, addresses):
         client = limited(AUTH_TRUSTED_PROXIES="1")
         for address in addresses:
@@ -114,7 +118,9 @@ class TestByAnotherAddressOfTheSameNetwork:
 class TestByAnotherSpellingOfTheUser:
     @pytest.fixture
     def client(self, make_app):
-        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes", AUTH_RATE_LIMIT_LOGIN="100 per minute").test_client()
+        return make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes", AUTH_RATE_LIMIT_LOGIN="100 per minute"
+        ).test_client()
 
     @pytest.mark.parametrize(
         "spellings",
@@ -278,7 +284,9 @@ class TestByHowItIsSent:
 class TestByASuccessInBetween:
     @pytest.fixture
     def client(self, make_app):
-        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes", AUTH_RATE_LIMIT_LOGIN="100 per minute").test_client()
+        return make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes", AUTH_RATE_LIMIT_LOGIN="100 per minute"
+        ).test_client()
 
     def test_on_ones_own_account(self, client, alice, mallory):
         answers = []

@@ -284,14 +284,15 @@ class TestWithoutAServer:
     def absent(self, request) -> Any:
         port = free_port()
         if request.param == "redis":
-            return lambda **options: RedisStorage(f"redis://127.0.0.1:{port}", retry=None, **options)
+            return lambda **options: RedisStorage(f"redis://127.0.0.1:{port}", retry=None, **options)  # type: ignore[arg-type]
         return lambda **options: PostgresStorage(database=sql.Database(f"postgresql://postgres@127.0.0.1:{port}/x", size=1), **options)
 
     def test_it_says_that_it_does_not_work(self, absent):
         assert absent().check() is False
 
     @pytest.mark.parametrize(
-        "use", [lambda storage: storage.incr("a", 60), lambda storage: storage.get("a"), lambda storage: storage.get_expiry("a"), lambda storage: storage.clear("a")]
+        "use",
+        [lambda storage: storage.incr("a", 60), lambda storage: storage.get("a"), lambda storage: storage.get_expiry("a"), lambda storage: storage.clear("a")],
     )
     def test_errors_are_its_own_or_wrapped(self, absent, use):
         storage = absent()

@@ -10,6 +10,7 @@ from tests.links import (
     BROWSER,
     BY_LINK,
     EXPIRED,
+    ON_ITS_WAY,
     OTHER_PHONE,
     PHONE,
     VERIFIER,
@@ -157,7 +158,8 @@ class TestAskingAtOnce:
         assert [database.count(table) for table in ("users", "identities")] == [1, 1]
         made = database.value("SELECT id::text FROM users")
         (kept,) = [number for number, answer in enumerate(answers) if answer.json.get("id") == made]
-        assert succeeded(type_in(server, "sms", PHONE, outbox.last().code))
+        (message,) = [message for message in outbox.sent() if message.user_id == made]
+        assert succeeded(type_in(server, "sms", PHONE, message.code))
         response = server.post("/token?grant_type=password", json={"phone": PHONE, "password": passwords[kept]})
         assert response.status_code == 200
 
@@ -396,3 +398,56 @@ class TestBesideWhatEndsThem:
         changed, verified = race(alice.id, lambda c: type_in(c, "phone_change", OTHER_PHONE, new), lambda c: type_in(c, "sms", PHONE, old))
         assert succeeded(changed)
         assert not succeeded(verified)
+
+    @pytest.mark.parametrize(("kind", "address"), [("email", NEW), ("phone", PHONE)])
+    def test_a_change_that_is_asked_for_and_sent_again_at_once(self, make_app, alice, outbox, database, kind, address):
+        """Both count a message to the new address, and both write to Alice's: neither may wait for the other in a circle."""
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_MESSAGES="100 per minute")
+        session = alice.sign_in(client=app.test_client())
+        assert session.put("/user", json={kind: address}).status_code == 200
+        count = "SELECT FROM failure_counts WHERE key = %s FOR UPDATE"
+        with database.locked("failure_counts", f"message {address} 3600", count) as lock:
+            again = lock.start(lambda: app.test_client().post("/resend", json={"type": f"{kind}_change", kind: address}))
+            asked = lock.start(lambda: session.on(app.test_client()).put("/user", json={kind: address}))
+        assert (again.result().status_code, asked.result().status_code) == (200, 200)
+        assert len(outbox.sent(address)) == 3
+
+
+class TestAskingBesideADeletion:
+    """A user is deleted, or a sign-up replaced, while a message is asked for: that is answered like any other."""
+
+    DELETE = "DELETE FROM users WHERE id = %s"
+
+    @pytest.mark.parametrize(
+        ("request_for", "body"),
+        [("/magiclink", {"email": DAVE}), ("/otp", {"email": DAVE}), ("/recover", {"email": DAVE}), ("/resend", {"type": "signup", "email": DAVE})],
+    )
+    def test_of_a_link(self, client, outbox, database, app, request_for, body):
+        made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
+        with database.locked("users", made, self.DELETE) as lock:
+            asked = lock.start(lambda: app.test_client().post(request_for, json=body))
+        assert (asked.result().status_code, asked.result().json) == (200, ON_ITS_WAY)
+        assert database.count("one_time_tokens") == 0
+
+    @pytest.mark.parametrize(("request_for", "body"), [("/otp", {"phone": PHONE}), ("/resend", {"type": "sms", "phone": PHONE})])
+    def test_of_a_code(self, client, outbox, database, app, request_for, body):
+        made = client.post("/signup", json={"phone": PHONE, "password": PASSWORD}).json["id"]
+        with database.locked("users", made, self.DELETE) as lock:
+            asked = lock.start(lambda: app.test_client().post(request_for, json=body))
+        assert (asked.result().status_code, asked.result().json) == (200, ON_ITS_WAY)
+
+    @pytest.mark.parametrize("kind", ["email", "phone"])
+    def test_of_what_proves_a_new_address(self, client, alice, outbox, database, app, kind):
+        address = NEW if kind == "email" else PHONE
+        alice.sign_in().put("/user", json={kind: address})
+        with database.locked("users", alice.id, self.DELETE) as lock:
+            asked = lock.start(lambda: app.test_client().post("/resend", json={"type": f"{kind}_change", kind: address}))
+        assert (asked.result().status_code, asked.result().json) == (200, ON_ITS_WAY)
+
+    def test_of_a_nonce(self, alice, database, app):
+        session = alice.sign_in()
+        with database.locked("users", alice.id, self.DELETE) as lock:
+            asked = lock.start(lambda: session.on(app.test_client()).get("/reauthenticate"))
+        assert asked.result().status_code == 401
+        assert asked.result().json["error_code"] in ("user_not_found", "session_not_found")
+        assert database.count("outbox") == 0

@@ -91,7 +91,9 @@ class TestOneAMinute:
             ask(client, email)
         assert len(outbox.sent()) == 2
 
-    @pytest.mark.parametrize(("places", "sent"), [(("2001:db8::1", "2001:db8::2"), 1), (("2001:db8::1", "2001:db8:0:1::1"), 2), (("::ffff:198.51.100.1", "198.51.100.1"), 1)])
+    @pytest.mark.parametrize(
+        ("places", "sent"), [(("2001:db8::1", "2001:db8::2"), 1), (("2001:db8::1", "2001:db8:0:1::1"), 2), (("::ffff:198.51.100.1", "198.51.100.1"), 1)]
+    )
     def test_a_network_is_one_in_all_its_forms(self, client, alice, outbox, places, sent):
         for place in places:
             ask(client, place={"REMOTE_ADDR": place})
@@ -255,7 +257,9 @@ class TestWhoIsSignedIn:
         assert_ok(self.reauthenticate(session), ON_ITS_WAY)
         assert_error(self.reauthenticate(session), 429, "over_sms_send_rate_limit")
 
-    @pytest.mark.parametrize(("body", "error_code"), [({"email": "new@example.com"}, "over_email_send_rate_limit"), ({"phone": PHONE}, "over_sms_send_rate_limit")])
+    @pytest.mark.parametrize(
+        ("body", "error_code"), [({"email": "new@example.com"}, "over_email_send_rate_limit"), ({"phone": PHONE}, "over_sms_send_rate_limit")]
+    )
     def test_a_second_change_to_an_address_within_a_minute(self, session, outbox, database, body, error_code):
         assert change(session, **body).status_code == 200
         before = database.everything("users", "one_time_tokens", "outbox", "sessions")

@@ -5,11 +5,12 @@ What is right about the faults is in tests/fake_provider.py; here the provider i
 
 import base64
 import json
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +93,7 @@ WRONG_CLAIMS = {
     "subject that is a number": {"sub": 4711},
     "subject that is a list": {"sub": ["alice-at-google"]},
     # OpenID Connect Core, section 2: at most 255 characters of ASCII.
-    "subject that is too long": {"sub": "".join(f"{number:07}" for number in range(1000))},
+    "subject that is too long": {"sub": secrets.token_hex(3000)},
     "subject with NUL": {"sub": "alice\0at-google"},
     "subject with half a character": {"sub": "alice\ud800"},
 }
@@ -117,12 +118,12 @@ class TestIdTokens:
     @pytest.mark.parametrize("key", ["the public key", "the modulus", "the client secret"])
     def test_hs256_is_refused_whatever_the_secret(self, service, google, key, assert_nothing_happened):
         public = google.signing_key.as_dict(private=False)
-        secrets = {
+        keys = {
             "the public key": google.signing_key.as_pem(private=False),
             "the modulus": public["n"].encode(),
             "the client secret": google.client_secret.encode(),
         }
-        google.sign = with_secret(secrets[key])
+        google.sign = with_secret(keys[key])
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
@@ -494,20 +495,35 @@ def status_of(client: Any, path: str) -> int:
         return 0
 
 
+# Each is where nobody takes a connection, nor refuses one: what is sent there is dropped, as by a firewall.
+DEAD_ADDRESSES = ("127.0.0.1", "127.0.0.2")
+
+
 @contextmanager
 def unreachable() -> Iterator[int]:
-    """A port at each address of localhost where nobody takes a connection, nor refuses one: what it is sent is dropped, as by a firewall."""
+    """Yield the port that is dead at these addresses."""
     with ExitStack() as stack:
-        first = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        port = first.getsockname()[1]
-        with suppress(OSError):
-            stack.enter_context(socket.create_server(("::1", port), family=socket.AF_INET6, backlog=0))
-        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        port = 0
+        for address in DEAD_ADDRESSES:
+            port = stack.enter_context(socket.create_server((address, port), backlog=0)).getsockname()[1]
             for _ in range(4):
-                waiting = stack.enter_context(socket.socket(family))
+                waiting = stack.enter_context(socket.socket())
                 waiting.setblocking(False)
-                waiting.connect_ex((host, port))
+                waiting.connect_ex((address, port))
         yield port
+
+
+@pytest.fixture
+def unreachable_host(monkeypatch) -> str:
+    """A name that has these addresses."""
+    resolve = socket.getaddrinfo
+
+    def answer(host: Any, *arguments: Any, **options: Any) -> list[Any]:
+        hosts = DEAD_ADDRESSES if host == "unreachable.test" else (host,)
+        return [entry for each in hosts for entry in resolve(each, *arguments, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    return "unreachable.test"
 
 
 class TestSlow:
@@ -532,14 +548,16 @@ class TestSlow:
             yield providers
 
     @pytest.fixture
-    def slow(self, known, make_service, slow_providers, google, serve, app) -> Slow:
+    def slow(self, known, make_service, slow_providers, unreachable_host, google, serve, app) -> Slow:
         if known.ends:
             return known
         settings = {name: value for provider in slow_providers.values() for name, value in provider.settings().items()}
         flooded = slow_providers["discoveryhang"]
         with unreachable() as port, ThreadPoolExecutor(64) as threads, serve(AUTH_WORKERS="1", AUTH_THREADS="16", **settings, **google.settings()) as (_, far):
-            settings |= {"AUTH_PROVIDER_UNREACHABLE_ISSUER": f"http://localhost:{port}", "AUTH_PROVIDER_UNREACHABLE_CLIENT_ID": "x"}
+            settings |= {"AUTH_PROVIDER_UNREACHABLE_ISSUER": f"http://{unreachable_host}:{port}", "AUTH_PROVIDER_UNREACHABLE_CLIENT_ID": "x"}
             service = make_service(**settings)
+            # Reading the contract takes a moment, which is not to be measured.
+            service.client.get("/settings")
             asked = len(flooded.asked)
             ends = {name: threads.submit(timed, lambda name=name: service.sign_in(name)) for name in [*slow_providers, "unreachable"]}
             flood = [threads.submit(timed, lambda: status_of(far, "/authorize?provider=discoveryhang")) for _ in range(FLOOD)]

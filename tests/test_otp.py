@@ -146,7 +146,7 @@ class TestWhatItRefuses:
             ({"phone": "+0491701234567"}, A_SENTENCE),
             ({"phone": "+49170"}, A_SENTENCE),
             ({"phone": "+4917012345678901"}, A_SENTENCE),
-            ({"phone": "+49170123456７"}, A_SENTENCE),
+            ({"phone": "+49170123456\uff17"}, A_SENTENCE),
             ({"phone": "+491701234567\n"}, A_SENTENCE),
             ({"phone": "+491701234567,+15551234567"}, A_SENTENCE),
             ({"phone": "+491701234567;ext=1"}, A_SENTENCE),

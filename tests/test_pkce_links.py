@@ -258,7 +258,7 @@ class TestWhereAChallengeIsTaken:
     def test_resend_takes_one_of_its_own(self, client, outbox):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         client.post("/resend", json={"type": "signup", "email": "dave@example.com"} | WITH_CHALLENGE)
-        first, second = outbox.sent()
+        _, second = outbox.sent()
         code = query(follow(client, "signup", second.token))["code"]
         assert exchange(client, code).json["user"]["email"] == "dave@example.com"
 

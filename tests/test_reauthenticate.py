@@ -133,7 +133,7 @@ class TestTheNonce:
         assert alice.try_to_sign_in().status_code == 200
         assert counted(database, f"code {alice.email}") == 6
 
-    @pytest.mark.parametrize("nonce", ["", "x", "12345", "1234567", "１２３４５６", " 123456", "123 456"])
+    @pytest.mark.parametrize("nonce", ["", "x", "12345", "1234567", "\uff11\uff12\uff13\uff14\uff15\uff16", " 123456", "123 456"])
     def test_what_is_no_code(self, session, alice, nonce):
         assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
         assert alice.try_to_sign_in().status_code == 200

@@ -1,5 +1,6 @@
 """The log: one event for each request, of what is chosen; and never a secret."""
 
+import io
 import json
 import re
 import sys
@@ -91,7 +92,7 @@ class TestAnEvent:
 
     def test_nothing_that_is_sent_breaks_a_line(self, events):
         client, logged = events()
-        client.open("/\n%0a%0d{\"event\": \"forged\"}", method="GET", headers={"User-Agent": 'x"}\\n{"event": "forged"}'})
+        client.open('/\n%0a%0d{"event": "forged"}', method="GET", headers={"User-Agent": 'x"}\\n{"event": "forged"}'})
         assert {event["event"] for event in logged()} == {"request"}
 
     def test_it_is_of_level_info(self, events):
@@ -142,7 +143,7 @@ class TestAFailureOfOurs:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_log_that_can_not_be_written_does_not_keep_anybody_out(make_app, alice, monkeypatch):
-    with open("/dev/full", "w") as full:
+    with io.TextIOWrapper(open("/dev/full", "wb", buffering=0), write_through=True) as full:
         monkeypatch.setattr(sys, "stderr", full)
         client = make_app(AUTH_LOG_LEVEL="info").test_client()
         monkeypatch.undo()
@@ -208,10 +209,17 @@ def test_a_whole_story_leaves_no_secret_in_the_log(small_service: Service, app, 
     keep(server.post("/introspect", data={"token": session.refresh_token}, headers={"apikey": SERVICE_ROLE_KEY}))
     # What is sent to where it does not belong.
     secret = session.access_token
-    for path in (f"/{secret}", f"/user?access_token={secret}", f"/admin/users/{secret}", f"/sessions/{secret}", f"/token?grant_type={WRONG}", f"/x/{SERVICE_ROLE_KEY}"):
+    for path in (
+        f"/{secret}",
+        f"/user?access_token={secret}",
+        f"/admin/users/{secret}",
+        f"/sessions/{secret}",
+        f"/token?grant_type={WRONG}",
+        f"/x/{SERVICE_ROLE_KEY}",
+    ):
         server.get(path, headers={"Authorization": f"Basic {SERVICE_ROLE_KEY}", "Cookie": f"token={secret}", "X-Request-Id": SERVICE_ROLE_KEY + "!"})
-    for body in (f'{{"password": "{WRONG}"', f'["{WRONG}"]', f'{{"email": "{WRONG}", "password": ["{WRONG}"]}}', f'{{"password": "{WRONG}\\u0000"}}'):
-        server.post("/login-admin", content=body, headers={"Content-Type": "application/json"})
+    for content in (f'{{"password": "{WRONG}"', f'["{WRONG}"]', f'{{"email": "{WRONG}", "password": ["{WRONG}"]}}', f'{{"password": "{WRONG}\\u0000"}}'):
+        server.post("/login-admin", content=content, headers={"Content-Type": "application/json"})
     server.post("/login-admin", content=f"password={WRONG}", headers={"Content-Type": "text/plain"})
     exchange(small_service.port, f"GET /verify?token={secret} HTTP/1.1\r\nAuthorization: Bearer {secret}\x00\r\n\r\n".encode())
     exchange(small_service.port, b"POST /token HTTP/1.1\r\n" + HOST + f"Authorization: Bearer {SERVICE_ROLE_KEY}\r\n".encode())

@@ -8,6 +8,7 @@ One dead target delays no other: each channel has threads of its own, and within
 """
 
 import atexit
+import contextlib
 import random
 import threading
 import time
@@ -113,24 +114,33 @@ class Deliverer:
         return taken
 
     def _run(self, lane: _Lane) -> None:
-        slow = self._slow[lane.channel]
         while not self._stopping.is_set():
-            was_busy = False
             try:
-                slow_targets = slow.names()
-                if slow_targets or not lane.is_slow:
-                    was_busy = self._deliver_one(lane.channel, slow_targets, is_slow=lane.is_slow, signal=lane.signal)
-                    self._database_trouble.end()
-            # The database is away; what waits there waits.
-            except psycopg2.Error as error:
-                self._database_trouble.begin(one_line(str(error)))
-            # Whatever it is, the next message must still be sent. This one comes up again after its lease.
-            except Exception as error:
-                self._trouble[lane.channel].begin(f"unexpected: {type(error).__name__}", exc_info=error)
+                was_busy = self._turn(lane)
+            # The log can't be written.
+            except Exception:
+                was_busy = False
+            if not was_busy:
+                lane.signal.wait(INTERVAL)
+
+    def _turn(self, lane: _Lane) -> bool:
+        """Send one message; return whether there may be more."""
+        trouble, slow_targets = self._trouble[lane.channel], self._slow[lane.channel].names()
+        was_busy = False
+        try:
+            if slow_targets or not lane.is_slow:
+                was_busy = self._deliver_one(lane.channel, slow_targets, is_slow=lane.is_slow, signal=lane.signal)
+                self._database_trouble.end()
             if not was_busy:
                 self._senders[lane.channel].rest()
-                self._trouble[lane.channel].settle()
-                lane.signal.wait(INTERVAL)
+                trouble.settle()
+        # The database is away; what waits there waits.
+        except psycopg2.Error as error:
+            self._database_trouble.begin(one_line(str(error)))
+        # Whatever it is, the next message must still be sent. This one comes up again after its lease.
+        except Exception as error:
+            trouble.begin(f"unexpected: {type(error).__name__}", exc_info=error)
+        return was_busy
 
     def _deliver_one(self, channel: str, slow_targets: list[str], *, is_slow: bool, signal: Signal | None = None) -> bool:
         """Take one message and send it; return whether there was one. Raises `psycopg2.Error`."""
@@ -154,22 +164,22 @@ class Deliverer:
         try:
             response = self._send(waiting)
         except Refused as refusal:
-            trouble.end()
             self._finish(waiting, "failed", str(refusal))
+            trouble.end()
         except TryLater as failure:
+            self._defer(waiting, str(failure), failure.seconds)
             if failure.is_down:
                 trouble.begin(str(failure))
             else:
                 trouble.end()
-            self._defer(waiting, str(failure), failure.seconds)
         except CannotOpen as error:
             self._finish(waiting, "failed", f"the secret can't be opened: {error}")
         except CannotRender as error:
-            trouble.begin(str(error))
             self._defer(waiting, one_line(str(error)), None)
+            trouble.begin(str(error))
         else:
-            trouble.end()
             self._finish(waiting, "sent", None, response)
+            trouble.end()
 
     def _send(self, waiting: Any) -> str | None:
         countries = self._settings.sms_countries
@@ -182,15 +192,15 @@ class Deliverer:
         return self._senders[waiting.channel].send(waiting.recipient, message)
 
     def _finish(self, waiting: Any, outcome: str, reason: str | None, response: str | None = None) -> None:
+        self._note("finish_message", id=waiting.id, outcome=outcome, reason=reason, response=response)
         write = log.warning if outcome == "failed" else log.info
         write(f"message_{outcome}", message_id=waiting.id, channel=waiting.channel, kind=waiting.kind, attempts=waiting.attempts, reason=reason)
-        self._note("finish_message", id=waiting.id, outcome=outcome, reason=reason, response=response)
 
     def _defer(self, waiting: Any, reason: str, asked: float | None) -> None:
-        log.debug("message_deferred", message_id=waiting.id, channel=waiting.channel, kind=waiting.kind, attempts=waiting.attempts, reason=reason)
         # Jitter, so that what has failed together does not come back together.
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(waiting.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
         self._note("defer_message", id=waiting.id, attempts=waiting.attempts, delay=max(pause, asked or 0.0), reason=reason)
+        log.debug("message_deferred", message_id=waiting.id, channel=waiting.channel, kind=waiting.kind, attempts=waiting.attempts, reason=reason)
 
     def _note(self, statement: str, **parameters: Any) -> None:
         """Run a statement on a message that is ours until its lease ends: a database that is away for a moment must not double it."""
@@ -206,12 +216,17 @@ class Deliverer:
     def _keep_house(self) -> None:
         while True:
             try:
-                self._db.run("expire_messages")
-                janitor.clean(self._db, self._stopping.is_set)
+                self._clean()
             # Next time will do.
-            except psycopg2.Error as error:
-                self._database_trouble.begin(one_line(str(error)))
-            except Exception:
-                log.exception("housekeeping_failed")
+            except Exception as error:
+                with contextlib.suppress(OSError):
+                    log.error("housekeeping_failed", exc_info=error)
             if self._stopping.wait(HOUSEKEEPING_INTERVAL):
                 return
+
+    def _clean(self) -> None:
+        try:
+            self._db.run("expire_messages")
+            janitor.clean(self._db, self._stopping.is_set)
+        except psycopg2.Error as error:
+            self._database_trouble.begin(one_line(str(error)))

@@ -1,0 +1,49 @@
+"""The whole suite's log holds none of the secrets that it used: all that its applications and services log is looked through."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+# Passwords of the cast, the service role key, access tokens, hashes, signed webhooks, refresh tokens and the tokens of links.
+SECRET = re.compile(
+    r"(?:Correct|Wrong|Another|New)-Horse|the-service-role-key-of-these-tests|\beyJ[\w-]{10,}\.[\w-]{10,}|\$2[aby]\$\d\d\$|whsec_"
+    r"|(?<![\w/+-])(?:[\w-]{56}|[\w-]{43})(?![\w/+-])"
+)
+found: list[str] = []
+
+
+def look_through(where: str, log: str) -> None:
+    """Note each line of a log that holds a secret."""
+    for line in log.splitlines():
+        if match := SECRET.search(_without_id(line)):
+            found.append(f"{where}: {match[0][:12]}… in {line[:300]}")
+
+
+def _without_id(line: str) -> str:
+    # The id of a request is the client's to choose.
+    if not line.startswith("{"):
+        return line
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps({name: value for name, value in event.items() if name != "request_id"})
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    look_through(report.nodeid, report.capstderr)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if found:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if found:
+        terminalreporter.section("SECRETS IN THE LOG", sep="=", red=True)
+        for line in found:
+            terminalreporter.line(line)

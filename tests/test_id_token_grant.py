@@ -1,0 +1,238 @@
+"""POST /token?grant_type=id_token: signing in with an id_token that an application of the phone or computer has got."""
+
+import hashlib
+import time
+
+import pytest
+
+from tests.answers import A_SENTENCE, assert_error, token_response
+from tests.cast import session_of
+from tests.fake_provider import Answer, signing_key
+from tests.oauth import new_user
+from tests.server import at_once
+
+pytest_plugins = ["tests.oauth_fixtures"]
+PATH = "/token?grant_type=id_token"
+NONCE = "a-nonce-of-the-application"
+DETAILS = "id_token: must be a fresh one of this provider for this client, with its nonce"
+NOW = int(time.time())
+
+
+@pytest.fixture(autouse=True)
+def _people(google) -> None:
+    google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True, "name": "Alice"}
+
+
+def hand_in(service, id_token, **others):
+    return service.client.post(PATH, json={"provider": "google", "id_token": id_token, **others})
+
+
+def assert_refused(response, database) -> None:
+    assert_error(response, 400, "bad_oauth_callback", details=DETAILS)
+    assert [database.count(table) for table in ("users", "identities", "sessions")] == [0, 0, 0]
+
+
+class TestAGoodOne:
+    def test_it_signs_in(self, service, google):
+        response = hand_in(service, google.id_token())
+        expected = new_user("google", "alice-at-google", "alice@example.com", name="Alice")
+        assert (response.status_code, response.json) == (200, token_response(expected))
+        session = session_of(service.client, response)
+        assert session.get("/user").json == expected
+        assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
+
+    def test_it_is_the_same_user_as_by_the_browser(self, service, google):
+        in_browser = service.signed_in("google").get("/user").json
+        assert hand_in(service, google.id_token()).json["user"]["id"] == in_browser["id"]
+
+    def test_it_links_by_a_verified_address(self, service, google, alice):
+        assert hand_in(service, google.id_token()).json["user"]["id"] == alice.id
+
+    def test_it_links_by_no_other(self, service, google, alice):
+        assert hand_in(service, google.id_token(email_verified=False)).json["user"]["id"] != alice.id
+
+    def test_a_second_subject_is_refused(self, service, google, alice):
+        hand_in(service, google.id_token())
+        assert_error(hand_in(service, google.id_token(sub="another")), 409, "identity_already_exists")
+
+    def test_it_needs_no_browser_and_no_secret_of_ours(self, service, google):
+        response = hand_in(service, google.id_token())
+        assert (response.status_code, "Set-Cookie" in response.headers, "/token" in google.paths()) == (200, False, False)
+
+    def test_it_may_be_for_any_of_our_clients(self, make_service, google):
+        service = make_service(AUTH_PROVIDER_GOOGLE_CLIENT_ID=f"{google.client_id},android-client,ios-client")
+        for client_id in (google.client_id, "android-client", "ios-client"):
+            assert hand_in(service, google.id_token(aud=client_id)).status_code == 200
+            assert hand_in(service, google.id_token(aud=[client_id])).status_code == 200
+        assert hand_in(service, google.id_token(aud=["web", "android-client"], azp="android-client")).status_code == 200
+        assert service.leave(service.browser(), "google")["client_id"] == google.client_id
+
+    def test_apples_too(self, service, fakes):
+        fakes.apple.person = {"sub": "001.alice", "email": "alice@example.com", "email_verified": "true"}
+        response = service.client.post(PATH, json={"provider": "apple", "id_token": fakes.apple.id_token()})
+        assert (response.status_code, response.json["user"]["email"]) == (200, "alice@example.com")
+
+    def test_azures_of_any_tenant(self, service, fakes, database):
+        fakes.azure.person = {"sub": "z"}
+        for tenant in (fakes.azure.TENANT, "11111111-2222-4333-8444-555555555555"):
+            token = fakes.azure.id_token(tid=tenant, iss=f"{fakes.azure.url}/{tenant}/v2.0", jti=tenant)
+            assert service.client.post(PATH, json={"provider": "azure", "id_token": token}).status_code == 200
+        for tenant, issuer in (("x", "x"), ("../common", "../common"), ("", ""), (fakes.azure.TENANT, "11111111-2222-4333-8444-555555555555"), (None, "None")):
+            token = fakes.azure.id_token(tid=tenant, iss=f"{fakes.azure.url}/{issuer}/v2.0")
+            assert_error(service.client.post(PATH, json={"provider": "azure", "id_token": token}), 400, "bad_oauth_callback", details=DETAILS)
+
+
+class TestOnce:
+    def test_it_works_once(self, service, google, database):
+        token = google.id_token()
+        assert hand_in(service, token).status_code == 200
+        assert_error(hand_in(service, token), 400, "bad_oauth_callback", details=DETAILS)
+        assert database.count("sessions") == 1
+
+    def test_of_many_at_once_one_succeeds(self, service, google, database):
+        token = google.id_token()
+        responses = at_once(8, lambda _: hand_in(service, token))
+        assert sorted(response.status_code for response in responses) == [200] + [400] * 7
+        assert (database.count("sessions"), database.count("users")) == (1, 1)
+
+    def test_no_spelling_of_it_works_again(self, service, google, database):
+        token = google.id_token()
+        hand_in(service, token)
+        head, body, signature = token.split(".")
+        spellings = [f"{token}=", f"{token}==", f" {token}", f"{token}\n", f"{head}=.{body}.{signature}", f"{head}.{body}=.{signature}", f"{token}."]
+        # The last character of a signature of 256 bytes has four bits that say nothing.
+        spellings += [token[:-1] + last for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" if last != token[-1]]
+        assert {hand_in(service, spelling).status_code for spelling in spellings} == {400}
+        assert database.count("sessions") == 1
+
+    def test_one_that_was_refused_for_its_nonce_can_still_be_used(self, service, google):
+        token = google.id_token(nonce=NONCE)
+        assert hand_in(service, token, nonce="other").status_code == 400
+        assert hand_in(service, token, nonce=NONCE).status_code == 200
+
+    def test_another_one_of_the_same_person_is_another_one(self, service, google, database):
+        for number in range(2):
+            assert hand_in(service, google.id_token(jti=str(number))).status_code == 200
+        assert (database.count("sessions"), database.count("users")) == (2, 1)
+
+    def test_it_stays_used_until_nobody_would_take_it(self, service, google, database):
+        # A clock may be off by a minute: so long one that has expired is taken still.
+        token = google.id_token(exp=NOW - 30)
+        assert hand_in(service, token).status_code == 200
+        service.parts.db.run("delete_expired_id_tokens", batch=500)
+        assert_error(hand_in(service, token), 400, "bad_oauth_callback", details=DETAILS)
+
+    def test_it_cannot_be_read_in_the_database(self, service, google, database):
+        token = google.id_token()
+        hand_in(service, token)
+        assert not any(part in str(database.everything()) for part in token.split("."))
+
+
+class TestTheNonce:
+    def test_raw_or_hashed_it_is_the_one_that_was_sent(self, service, google):
+        hashed = hashlib.sha256(NONCE.encode()).hexdigest()
+        for claimed in (NONCE, hashed):
+            assert hand_in(service, google.id_token(nonce=claimed), nonce=NONCE).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("claimed", "sent"),
+        [
+            (NONCE, None),
+            (NONCE, "other"),
+            (NONCE, ""),
+            (None, NONCE),
+            ("", NONCE),
+            ("", ""),
+            ("", None),
+            (hashlib.sha256(NONCE.encode()).hexdigest(), hashlib.sha256(NONCE.encode()).hexdigest() + "x"),
+            (hashlib.sha256(NONCE.encode()).hexdigest().upper(), NONCE),
+            (hashlib.sha256(NONCE.encode()).hexdigest()[:32], NONCE),
+            ([NONCE], NONCE),
+            (True, "True"),
+        ],
+    )
+    def test_any_other_is_refused(self, service, google, database, claimed, sent):
+        others = {} if sent is None else {"nonce": sent}
+        assert_refused(hand_in(service, google.id_token(nonce=claimed), **others), database)
+
+    def test_one_of_the_browsers_flow_is_not_known_outside(self, service, google, database):
+        browser = service.browser()
+        service.return_url(browser, "google")
+        (grant,) = google.grants.values()
+        assert_refused(hand_in(service, google.id_token(grant)), database)
+
+    def test_in_the_browsers_flow_a_hash_does_not_do(self, service, google, database):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        (grant,) = google.grants.values()
+        google.claims = {"nonce": hashlib.sha256(grant.parameters["nonce"].encode()).hexdigest()}
+        assert "bad_oauth_callback" in browser.visit(url).url
+        assert database.count("users") == 0
+
+
+class TestABadOne:
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            {"iss": "https://accounts.google.com"},
+            {"aud": "another-client"},
+            {"aud": ["client-at-google", "another-client"]},
+            {"aud": None},
+            {"exp": NOW - 3600},
+            {"exp": None},
+            {"iat": NOW + 3600},
+            {"sub": None},
+            {"sub": ""},
+        ],
+        ids=str,
+    )
+    def test_wrong_claims_are_refused(self, service, google, database, claims):
+        assert_refused(hand_in(service, google.id_token(**claims)), database)
+
+    def test_a_forged_one_is_refused(self, service, google, database):
+        google.signing_key = signing_key("google-1", 1)
+        assert_refused(hand_in(service, google.id_token()), database)
+
+    @pytest.mark.parametrize("token", ["", "x", "a.b.c", "e30.e30.e30", "x" * 60_000])
+    def test_what_is_no_token_is_refused(self, service, database, token):
+        assert_refused(hand_in(service, token), database)
+
+    def test_one_of_another_provider_is_refused(self, service, google, fakes, database):
+        fakes.acme.person = google.person
+        assert_refused(hand_in(service, fakes.acme.id_token()), database)
+        response = service.client.post(PATH, json={"provider": "acme", "id_token": google.id_token()})
+        assert_refused(response, database)
+
+    def test_one_of_our_own_is_refused(self, service, google, database, alice):
+        access_token = alice.sign_in().access_token
+        assert_error(hand_in(service, access_token), 400, "bad_oauth_callback", details=DETAILS)
+
+    def test_while_the_issuer_is_away_it_is_refused(self, make_service, google, database):
+        google.instead = {google.DISCOVERY: Answer(500)}
+        service = make_service()
+        assert_refused(hand_in(service, google.id_token()), database)
+        google.instead = {}
+        assert hand_in(service, google.id_token()).status_code == 200
+
+    @pytest.mark.parametrize("body", [{}, {"provider": "google"}, {"id_token": "x"}, {"provider": 7, "id_token": "x"}, {"provider": "google", "id_token": 7}])
+    def test_what_is_missing_or_of_another_type_is_refused(self, service, body):
+        assert_error(service.client.post(PATH, json=body), 400, "validation_failed", details=A_SENTENCE)
+
+    def test_an_unknown_provider_is_refused(self, service, google):
+        body = {"provider": "nobody", "id_token": google.id_token()}
+        assert_error(service.client.post(PATH, json=body), 400, "oauth_provider_not_supported", details=A_SENTENCE)
+
+    def test_a_provider_without_id_tokens_is_refused(self, service, google, database):
+        body = {"provider": "twitter", "id_token": google.id_token()}
+        assert_refused(service.client.post(PATH, json=body), database)
+
+
+def test_it_is_limited_like_a_log_in(make_service, google):
+    service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="2 per minute")
+    statuses = [hand_in(service, google.id_token(jti=str(number))).status_code for number in range(3)]
+    assert statuses == [200, 200, 429]
+
+
+def test_what_it_takes_is_no_more_than_json(service, google):
+    response = service.client.post(PATH, data=f"provider=google&id_token={google.id_token()}", content_type="application/x-www-form-urlencoded")
+    assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)

@@ -1,0 +1,168 @@
+"""AUTH_PROVIDER_…: what a deployment sets up, what GET /settings tells of it, and what stops the start."""
+
+import os
+
+import pytest
+
+from auth import settings
+from auth.providers.presets import PRESETS
+from auth.settings import SettingsError
+
+pytest_plugins = ["tests.oauth_fixtures"]
+GOOGLE = {"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "x", "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": "a-secret-of-google"}
+ACME = {"AUTH_PROVIDER_ACME_CLIENT_ID": "x", "AUTH_PROVIDER_ACME_ISSUER": "https://acme.example"}
+
+
+@pytest.fixture
+def load(monkeypatch, tmp_path):
+    """Load the settings of an environment that has nothing but these."""
+    for name in list(os.environ):
+        if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+    def load(**environment: str) -> settings.Settings:
+        for name, value in {"AUTH_STATE_DIR": str(tmp_path / "var"), **environment}.items():
+            monkeypatch.setenv(name, value)
+        return settings.load(os.devnull)
+
+    return load
+
+
+def problems(load, **environment: str) -> dict[str, str]:
+    """Return what keeps the service from starting: a variable and what is wrong with it, a line each."""
+    with pytest.raises(SettingsError) as caught:
+        load(**environment)
+    return dict(line.split(": ", 1) for line in str(caught.value).splitlines())
+
+
+def told(app) -> tuple[bool, dict[str, bool]]:
+    """Return what GET /settings says."""
+    body = app.test_client().get("/settings").json
+    listed = [(provider["name"], provider["enabled"]) for provider in body["external_providers"]]
+    assert len(dict(listed)) == len(listed)
+    return body["external_providers_enabled"], dict(listed)
+
+
+class TestWhatIsTold:
+    def test_without_any_all_presets_are_off(self, make_app):
+        assert told(make_app()) == (False, dict.fromkeys(PRESETS, False))
+
+    def test_what_is_set_up_is_on(self, make_app):
+        assert told(make_app(**GOOGLE)) == (True, dict.fromkeys(PRESETS, False) | {"google": True})
+
+    def test_a_generic_one_is_listed_beside_the_presets(self, make_app):
+        assert told(make_app(**ACME)) == (True, dict.fromkeys(PRESETS, False) | {"acme": True})
+
+    def test_a_name_of_several_words_is_one_name(self, make_app):
+        changes = {"AUTH_PROVIDER_OUR_OWN_2_CLIENT_ID": "x", "AUTH_PROVIDER_OUR_OWN_2_ISSUER": "https://own.example"}
+        assert told(make_app(**changes))[1]["our_own_2"] is True
+
+    def test_each_that_is_on_can_be_begun_with_and_no_other(self, service):
+        listed = told(service.app)[1]
+        assert {name for name, enabled in listed.items() if enabled} == {"acme", "apple", "azure", "github", "google", "twitter"}
+        for name, enabled in listed.items():
+            assert service.client.get(f"/authorize?provider={name}").status_code == (302 if enabled else 400)
+
+    def test_nothing_secret_is(self, service, fakes):
+        text = service.client.get("/settings").text
+        for provider in fakes.all:
+            assert provider.client_secret not in text
+            assert provider.client_id not in text
+            assert provider.url not in text
+
+
+class TestWhatStopsTheStart:
+    @pytest.mark.parametrize("name", sorted(PRESETS))
+    def test_a_preset_without_its_client_id(self, load, name):
+        variable = f"AUTH_PROVIDER_{name.upper()}_CLIENT_ID"
+        assert set(problems(load, **{f"AUTH_PROVIDER_{name.upper()}_CLIENT_SECRET": "x"})) == {variable}
+        assert set(problems(load, **{variable: ""})) == {variable}
+        assert set(problems(load, **{variable: "a,,b"})) == {variable}
+
+    def test_a_provider_that_nobody_knows_without_an_issuer(self, load):
+        assert set(problems(load, AUTH_PROVIDER_GOGLE_CLIENT_ID="x", AUTH_PROVIDER_GOGLE_CLIENT_SECRET="y")) == {"AUTH_PROVIDER_GOGLE_CLIENT_ID"}
+
+    @pytest.mark.parametrize("missing", ["AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL"])
+    def test_a_provider_that_nobody_knows_without_one_of_its_endpoints(self, load, missing):
+        endpoints = {f"AUTH_PROVIDER_ACME_{name}": "https://acme.example/x" for name in ("AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL") if name != missing}
+        assert set(problems(load, AUTH_PROVIDER_ACME_CLIENT_ID="x", **endpoints)) == {"AUTH_PROVIDER_ACME_CLIENT_ID"}
+
+    @pytest.mark.parametrize("name", ["AUTH_PROVIDER_GOOGLE_CLIENTID", "AUTH_PROVIDER_GOOGLE", "AUTH_PROVIDER_GOOGLE_", "AUTH_PROVIDER__CLIENT_ID", "AUTH_PROVIDER_Google_CLIENT_ID"])
+    def test_a_variable_that_is_none(self, load, name):
+        assert name in problems(load, **{name: "x"})
+
+    @pytest.mark.parametrize("url", ["x", "//x", "ftp://x", "javascript:alert(1)", "https://", "https://user@x", "https://x#y", "file:///etc/passwd"])
+    @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
+    def test_an_address_that_is_none(self, load, name, url):
+        variable = f"AUTH_PROVIDER_GITHUB_{name}"
+        assert set(problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})) == {variable}
+
+    @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9"])
+    def test_one_on_this_machine_needs_no_tls(self, load, url):
+        assert load(**ACME | {"AUTH_PROVIDER_ACME_ISSUER": url}).providers["acme"].issuer == url
+
+    @pytest.mark.parametrize("name", ["EMAIL", "PHONE"])
+    def test_a_name_that_the_identities_of_addresses_have(self, load, name):
+        # Whoever runs it could claim the subjects that those have: the ids of users, and so sign in as anybody.
+        prefix = f"AUTH_PROVIDER_{name}_"
+        assert problems(load, **{f"{prefix}CLIENT_ID": "x", f"{prefix}ISSUER": "https://acme.example"})
+
+    @pytest.mark.parametrize("key", ["x", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----", "{}"])
+    def test_a_private_key_that_is_none(self, load, key):
+        variable = "AUTH_PROVIDER_APPLE_PRIVATE_KEY"
+        found = problems(load, AUTH_PROVIDER_APPLE_CLIENT_ID="x", AUTH_PROVIDER_APPLE_TEAM_ID="T", AUTH_PROVIDER_APPLE_KEY_ID="K", **{variable: key})
+        assert set(found) == {variable}
+        assert key not in found[variable]
+
+    @pytest.mark.parametrize("missing", ["TEAM_ID", "KEY_ID", "PRIVATE_KEY"])
+    def test_apple_without_all_that_its_secret_needs(self, load, fakes, missing):
+        changes = fakes.apple.settings()
+        del changes[f"AUTH_PROVIDER_APPLE_{missing}"]
+        assert f"AUTH_PROVIDER_APPLE_{missing}" in problems(load, **changes)
+
+    def test_a_truth_value_that_is_none(self, load):
+        assert set(problems(load, AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL="maybe", **GOOGLE)) == {"AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL"}
+
+    def test_all_of_it_is_told_at_once_and_nothing_secret(self, load):
+        changes = {"AUTH_PROVIDER_ACME_CLIENT_SECRET": "a-secret-of-acme", "AUTH_PROVIDER_GOOGLE_ISSUER": "x", **GOOGLE}
+        with pytest.raises(SettingsError) as caught:
+            load(**changes, PORT="0")
+        lines = str(caught.value).splitlines()
+        assert sorted(line.split(":")[0] for line in lines) == ["AUTH_PROVIDER_ACME_CLIENT_ID", "AUTH_PROVIDER_GOOGLE_ISSUER", "PORT"]
+        assert "a-secret" not in str(caught.value)
+
+
+class TestWhatIsRead:
+    def test_several_clients_are_a_list(self, load):
+        assert load(AUTH_PROVIDER_GOOGLE_CLIENT_ID="web,android,ios").providers["google"].client_ids == ("web", "android", "ios")
+
+    def test_a_private_key_may_be_one_line(self, load, fakes):
+        changes = fakes.apple.settings()
+        assert "\n" not in changes["AUTH_PROVIDER_APPLE_PRIVATE_KEY"]
+        assert load(**changes).providers["apple"].private_key.startswith("-----BEGIN PRIVATE KEY-----\n")
+
+    def test_secrets_are_not_in_what_is_printed_of_it(self, load):
+        loaded = load(**GOOGLE)
+        assert "a-secret-of-google" not in repr(loaded) + str(loaded) + repr(loaded.providers)
+
+    def test_it_warns_of_none_of_them(self, load):
+        load(**GOOGLE, **ACME)
+
+
+def test_a_provider_without_a_secret_is_a_public_client(make_service, google):
+    service = make_service(AUTH_PROVIDER_PUBLIC_ISSUER=google.url, AUTH_PROVIDER_PUBLIC_CLIENT_ID=google.client_id)
+    google.authenticates = lambda asked: "authorization" not in asked.headers and "client_secret" not in asked.parameters and asked.parameters["client_id"] == google.client_id
+    google.person = {"sub": "x"}
+    try:
+        service.signed_in("public")
+    finally:
+        del google.authenticates
+
+
+def test_endpoints_that_are_set_go_before_those_that_are_discovered(make_service, google, acme):
+    google.person = {"sub": "x"}
+    google.metadata = {"authorization_endpoint": f"{acme.url}/authorize"}
+    service = make_service(AUTH_PROVIDER_GOOGLE_ISSUER=google.url, AUTH_PROVIDER_GOOGLE_AUTHORIZE_URL=f"{google.url}/authorize")
+    service.signed_in("google")
+    assert acme.asked == []

@@ -1,0 +1,53 @@
+"""Schemathesis makes requests out of openapi.yaml, right and wrong ones, and holds each response to it.
+
+The same requests each time, so that a run says the same twice; `SCHEMATHESIS_SECONDS=60` makes random ones for so long.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import SERVICE_ROLE_KEY
+from tests.contract import OPENAPI
+from tests.server import ServerClient, at_once
+
+CHECKS = [
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+    "ignored_auth",
+    "use_after_free",
+]
+# What a refusal may be: those that Schemathesis knows, and those of HTTP itself. A 503 is none.
+CONFIGURATION = """
+hooks = "{hooks}"
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 409, 413, 414, 415, 422, 429, 431]
+"""
+WITH_THE_KEY = ["-H", f"Authorization: Bearer {SERVICE_ROLE_KEY}"]
+
+
+def run(server: ServerClient, directory: Path, name: str, *options: str) -> tuple[int, str]:
+    """Return how Schemathesis ends, and what it found."""
+    place = directory / name
+    place.mkdir()
+    configuration = place / "schemathesis.toml"
+    configuration.write_text(CONFIGURATION.format(hooks=OPENAPI.parent / "tests" / "schemathesis_hooks.py"))
+    seconds = os.environ.get("SCHEMATHESIS_SECONDS")
+    how_long = ["--max-time", seconds, "--generation-database", "none"] if seconds else ["--generation-deterministic", "--max-examples", "2"]
+    program = Path(sys.executable).with_name("st")
+    command = [str(program), "--config-file", str(configuration), "run", str(OPENAPI), "--url", f"http://127.0.0.1:{server.port}"]
+    command += ["--checks", ",".join(CHECKS), "--continue-on-failure", "--no-shrink", "--no-color", *how_long, *options]
+    done = subprocess.run(command, cwd=place, env={"PATH": os.environ["PATH"], "HOME": str(place)}, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.partition("= FAILURES =")[2] or done.stdout + done.stderr
+
+
+def test_it_finds_nothing(server, tmp_path):
+    runs = [("with the service role key", *WITH_THE_KEY), ("without credentials",)]
+    results = at_once(2, lambda number: run(server, tmp_path, *runs[number]))
+    for (name, *_), (status, found) in zip(runs, results, strict=True):
+        assert status == 0, f"{name}:\n{found}"
