@@ -1,12 +1,28 @@
 """The log: one event a line on standard error, as JSON or, on a terminal, as text. What is logged is chosen, never dumped."""
 
+import contextlib
 import logging
 import sys
+from typing import TextIO, cast
 
 import structlog
 from flask import g, has_request_context
 
 from auth.settings import Settings
+
+
+class _Output:
+    """Standard error, as long as it takes what is written: a request must not fail because its log line can't be kept."""
+
+    def write(self, text: str) -> None:
+        """Write, or don't."""
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Flush, or don't."""
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
 
 
 def configure(settings: Settings) -> None:
@@ -24,7 +40,7 @@ def configure(settings: Settings) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, settings.log_level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Output())),
         cache_logger_on_first_use=False,
     )
 

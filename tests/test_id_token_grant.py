@@ -117,7 +117,7 @@ class TestOnce:
 
     def test_it_stays_used_until_nobody_would_take_it(self, service, google, database):
         # A clock may be off by a minute: so long one that has expired is taken still.
-        token = google.id_token(exp=NOW - 30)
+        token = google.id_token(exp=int(time.time()) - 30)
         assert hand_in(service, token).status_code == 200
         service.parts.db.run("delete_expired_id_tokens", batch=500)
         assert_error(hand_in(service, token), 400, "bad_oauth_callback", details=DETAILS)

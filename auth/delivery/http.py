@@ -1,36 +1,25 @@
-"""Requests to others: bounded in time and size, never redirected, by no proxy that the environment names."""
+"""What is posted to those who send messages on, and to those who want to know of events."""
 
 import contextlib
-import logging
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from socket import socket
 from typing import Any
 
 import requests
-from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 
+from auth.bounded_http import bound, one_deadline
 from auth.delivery.senders import TryLater
-from auth.delivery.sockets import Deadline, tls, why
+from auth.sockets import why
 
-# Seconds: to connect to one address, and for all of a request.
-_CONNECT_TIMEOUT = 4
+# Seconds for all of a request.
 TIMEOUT = 10
 # Of what is answered, more is never looked at.
 _MOST_BYTES = 16_384
 # A longer pause is no server's to ask for.
 _LONGEST_PAUSE = 3600
-
-# Its warnings quote URLs, which may hold secrets.
-logging.getLogger("urllib3").setLevel(logging.ERROR)
-
-_deadline: ContextVar[Deadline] = ContextVar("deadline")
 
 
 @dataclass(frozen=True)
@@ -49,11 +38,8 @@ class Answer:
 
 def post(url: str, body: bytes, headers: Mapping[str, str], credentials: tuple[str, str] | None = None, *, timeout: float = TIMEOUT) -> Answer:
     """Post a body, and return whatever is answered. Raises `TryLater` when nothing is, or not in time."""
-    with Deadline(timeout) as deadline, requests.Session() as session:
-        token = _deadline.set(deadline)
-        session.trust_env = False
-        session.mount("http://", _Adapter())
-        session.mount("https://", _Adapter())
+    with one_deadline(timeout) as deadline, requests.Session() as session:
+        bound(session)
         sent_headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
         try:
             how: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
@@ -68,34 +54,6 @@ def post(url: str, body: bytes, headers: Mapping[str, str], credentials: tuple[s
         except (requests.RequestException, HTTPError, OSError) as error:
             reason = f"not done within {deadline.seconds} s" if deadline.has_passed else why(error)
             raise TryLater(f"no answer: {reason}", is_down=True) from error
-        finally:
-            _deadline.reset(token)
-
-
-class _Adapter(HTTPAdapter):
-    """Connects so that the deadline of the request ends the connection, and verifies servers as mail does."""
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        super().init_poolmanager(*args, **options, ssl_context=tls())
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
-
-
-class _Connection(HTTPConnection):
-    def _new_conn(self) -> socket:
-        return _deadline.get().connect(self.host, self.port or 80, _CONNECT_TIMEOUT)
-
-
-class _TlsConnection(HTTPSConnection):
-    def _new_conn(self) -> socket:
-        return _deadline.get().connect(self.host, self.port or 443, _CONNECT_TIMEOUT)
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
 
 
 def _retry_after(value: str | None) -> float | None:

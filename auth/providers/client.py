@@ -12,7 +12,7 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc import jwk, jwt
 
 from auth.addresses import InvalidAddress, canonical_email
-from auth.bounded_http import BoundedMixin
+from auth.bounded_http import BoundedMixin, bound
 from auth.providers.id_tokens import IdTokens, InvalidIdToken
 from auth.providers.presets import GENERIC, PRESETS, Preset
 from auth.providers.settings import ProviderSettings
@@ -42,7 +42,7 @@ class _Session(BoundedMixin, OAuth2Session):  # type: ignore[misc]
 
     def __init__(self, **kwargs: Any) -> None:
         OAuth2Session.__init__(self, **kwargs)
-        self.bound()
+        bound(self)
 
 
 class Provider:
