@@ -436,11 +436,12 @@ AS $$
                     FOR UPDATE)
 $$;
 
--- Voids a user's links and codes, and says how many. A message that waits to carry one is not sent then. What undoes a change of
+-- Voids what could still sign a user in: links and codes, whose number it tells, and authorization codes. A message that waits to carry one is not sent then. What undoes a change of
 -- email stays: whoever has taken over a user would void it first.
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
+  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
   WITH voided AS (DELETE FROM one_time_tokens WHERE user_id = owner AND purpose <> 'email_restore' RETURNING id)
   SELECT count(*) FROM voided
 $$;
@@ -457,13 +458,44 @@ AS $$
   RETURNING counter.count, extract(epoch FROM counter.expires_at - now())::double precision
 $$;
 
--- Counts in several windows at once: the seconds until all of them allow one more, 0 where they do now.
+-- Counts in several windows, one after the other: 0 where all allow one more, else the seconds until the first does that refuses.
+-- What that has refused does not count in the others: nobody can use up another's messages, or everybody's, by asking in vain.
 CREATE OR REPLACE FUNCTION count_messages(keys text[], amounts integer[], seconds integer[]) RETURNS double precision
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  counted record;
+BEGIN
+  FOR place IN 1 .. coalesce(array_length(keys, 1), 0) LOOP
+    SELECT * INTO counted FROM count_up(keys[place], seconds[place]);
+    IF counted.count > amounts[place] THEN
+      RETURN counted.seconds_left;
+    END IF;
+  END LOOP;
+  RETURN 0;
+END
+$$;
+
+-- Voids the links that undo changes of email made after a moment: whoever has taken over a user may hold them.
+CREATE OR REPLACE FUNCTION void_email_restores(owner uuid, since timestamptz) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
-  SELECT coalesce(max(CASE WHEN counted.count > item.amount THEN counted.seconds_left ELSE 0 END), 0)
-    FROM unnest(keys, amounts, seconds) WITH ORDINALITY AS item (key, amount, seconds, place)
-   CROSS JOIN LATERAL count_up(item.key, item.seconds) AS counted
+  WITH voided AS (
+    DELETE FROM one_time_tokens WHERE user_id = owner AND purpose = 'email_restore' AND created_at > since RETURNING id
+  )
+  SELECT count(*) FROM voided
+$$;
+
+-- Whether a link can still be spent. Of a purpose the three newest are good; but of those that undo a change of email all, or
+-- whoever has taken over a user would only have to change it three times more.
+CREATE OR REPLACE FUNCTION is_good_link(token one_time_tokens) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT token.spent_at IS NULL AND token.expires_at > now()
+     AND (token.purpose = 'email_restore'
+          OR 3 > (SELECT count(*)
+                    FROM one_time_tokens AS newer
+                   WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.created_at > token.created_at))
 $$;
 
 -- Spends the link with this hash, if it is one of the purposes, and still good.
@@ -476,10 +508,7 @@ BEGIN
   RETURN QUERY
     UPDATE one_time_tokens AS token
        SET spent_at = now()
-     WHERE token.token_hash = hash AND token.purpose = ANY (purposes) AND token.spent_at IS NULL AND token.expires_at > now()
-       AND 3 > (SELECT count(*)
-                  FROM one_time_tokens AS newer
-                 WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.created_at > token.created_at)
+     WHERE token.token_hash = hash AND token.purpose = ANY (purposes) AND is_good_link(token)
     RETURNING token.*;
 END
 $$;

@@ -87,8 +87,17 @@ def over_quota(error_code: str, seconds: float) -> ApiError:
     return error
 
 
-def check_country(phone: str) -> None:
-    """Refuse a number outside the countries that messages are sent to. Raises `ApiError`."""
+def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
+    """Refuse an address of a kind that is switched off, or a phone of a country that messages are not sent to. Raises `ApiError`."""
+    if email and not latchkey.settings.email_enabled:
+        raise ApiError(400, "email_provider_disabled", f"{doing} by email is disabled")
+    if phone and not latchkey.settings.phone_enabled:
+        raise ApiError(400, "phone_provider_disabled", f"{doing} by phone is disabled")
+    if phone:
+        _check_country(phone)
+
+
+def _check_country(phone: str) -> None:
     countries = latchkey.settings.sms_countries
     if countries and not phone.startswith(tuple(countries)):
         raise ApiError(400, "validation_failed", "No messages are sent to this country", f"phone: must begin with {', '.join(countries)}")

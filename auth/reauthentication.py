@@ -41,15 +41,10 @@ def _check_current_password(password: str, known: Any) -> None:
 
 
 def _spend_nonce(nonce: str, known: Any) -> None:
-    spent = latchkey.db.one(
-        "spend_reauthentication_code",
-        user_id=guard.caller_id(),
-        email=known.email,
-        email_code_mac=latchkey.codes.mac(known.email, nonce) if known.email else None,
-        phone=known.phone,
-        phone_code_mac=latchkey.codes.mac(known.phone, nonce) if known.phone else None,
-    )
-    if spent is None:
+    # To the address that GET /reauthenticate has sent it to.
+    address = known.email if known.email_confirmed else known.phone
+    spent = address and latchkey.db.one("spend_reauthentication_code", user_id=guard.caller_id(), address=address, code_mac=latchkey.codes.mac(address, nonce))
+    if not spent:
         raise ApiError(400, "reauthentication_not_valid", "The code is wrong or has expired", "nonce: must be the code that GET /reauthenticate sent")
 
 

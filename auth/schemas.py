@@ -37,7 +37,9 @@ class Input(Schema):
         unknown = EXCLUDE
 
     @pre_load
-    def leave_out_null(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
+    def leave_out_null(self, data: Any, **_kwargs: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
         return {name: value for name, value in data.items() if value is not None or (name in self.fields and self.fields[name].allow_none)}
 
 

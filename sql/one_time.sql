@@ -15,14 +15,22 @@ WITH quota AS (
          (account.banned_until > now()) IS NOT TRUE
            AND CASE :purpose WHEN 'signup' THEN account.email_confirmed_at IS NULL AND account.made_by = 'signup'
                              WHEN 'sms_signup' THEN account.phone_confirmed_at IS NULL AND account.made_by = 'signup'
-                             ELSE true END AS is_due
-    FROM users AS account
+                             ELSE true END AS is_due,
+         (SELECT asked.session_id
+            FROM one_time_tokens AS asked
+           WHERE asked.user_id = account.id AND asked.purpose = :purpose
+           ORDER BY asked.created_at DESC
+           LIMIT 1) AS session_id
+    FROM quota
+   CROSS JOIN users AS account
    WHERE CASE :purpose WHEN 'email_change' THEN account.new_email = :email
                        WHEN 'phone_change' THEN account.new_phone = :phone
                        ELSE account.email = :email OR account.phone = :phone END
    -- What is pending claims nothing, so several may wait for one address.
-   ORDER BY greatest(account.email_change_sent_at, account.phone_change_sent_at) DESC NULLS LAST
+   ORDER BY CASE WHEN :email IS NOT NULL THEN account.email_change_sent_at ELSE account.phone_change_sent_at END DESC NULLS LAST
    LIMIT 1
+     -- Waits for a deletion that is under way, which would take the token's user away.
+     FOR KEY SHARE OF account
 ), created AS (
   INSERT INTO users (email, phone, user_metadata, made_by, confirmation_sent_at)
   SELECT :email, :phone, merge_metadata('{}', :user_metadata), 'message', now()
@@ -40,14 +48,15 @@ WITH quota AS (
   SELECT coalesce(known.id, created.id) AS user_id,
          coalesce(known.locale, created.locale) AS locale,
          coalesce(known.sign_up, '{}') AS sign_up,
+         known.session_id,
          quota.allowed AND coalesce(known.is_due, created.id IS NOT NULL) AS is_due
     FROM quota
     LEFT JOIN known ON true
     LEFT JOIN created ON true
 ), token AS (
-  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, expires_at)
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, session_id, expires_at)
   SELECT :token_id, told.user_id, :purpose, coalesce(:email, :phone), :token_hash, :code_mac,
-         now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge,
+         now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge, told.session_id,
          now() + make_interval(secs => :link_lifetime)
     FROM told
    WHERE told.is_due
@@ -71,15 +80,16 @@ SELECT :message_id,
 --                                code_lifetime integer, message_id uuid, message_secret bytea, message_variables jsonb,
 --                                quota_keys text[], quota_amounts integer[], quota_seconds integer[])
 -- Sends the caller a code that reauthenticates its session, to the address that select_caller has just shown as confirmed.
-WITH caller AS (
-  SELECT account.id, account.user_metadata ->> 'locale' AS locale,
+WITH quota AS (
+  SELECT count_messages(:quota_keys, :quota_amounts, :quota_seconds) AS seconds_left
+), verdict AS (
+  SELECT account.id, account.user_metadata ->> 'locale' AS locale, quota.seconds_left,
          caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state
-    FROM users AS account
+    FROM quota
+   CROSS JOIN users AS account
     LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
    WHERE account.id = :caller_id
-), verdict AS (
-  SELECT caller.*, CASE WHEN state = 'live' THEN count_messages(:quota_keys, :quota_amounts, :quota_seconds) ELSE 0 END AS seconds_left
-    FROM caller
+     FOR KEY SHARE OF account
 ), token AS (
   INSERT INTO one_time_tokens (id, user_id, purpose, target, code_mac, code_expires_at, session_id, expires_at)
   SELECT :token_id, verdict.id, 'reauthentication', :address, :code_mac,
@@ -96,13 +106,9 @@ WITH caller AS (
 )
 SELECT verdict.state, verdict.seconds_left FROM verdict;
 
--- name: spend_reauthentication_code(user_id uuid, email text, email_code_mac bytea, phone text, phone_code_mac bytea)
--- Spends a code that was sent to reauthenticate the caller, to either of its addresses.
-SELECT spent.id
-  FROM (SELECT * FROM spend_code(:email, :email_code_mac, '{reauthentication}')
-         UNION ALL
-        SELECT * FROM spend_code(:phone, :phone_code_mac, '{reauthentication}')) AS spent
- WHERE spent.user_id = :user_id;
+-- name: spend_reauthentication_code(user_id uuid, address text, code_mac bytea)
+-- Spends a code that was sent to reauthenticate a user.
+SELECT spent.id FROM spend_code(:address, :code_mac, '{reauthentication}') AS spent WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
 -- What a link would do, without doing it; no row when it would do nothing any more.
@@ -110,10 +116,7 @@ SELECT token.purpose, token.target, token.redirect_to, account.email, account.ph
        iso_8601(account.created_at) AS signed_up_at
   FROM one_time_tokens AS token
   JOIN users AS account ON account.id = token.user_id
- WHERE token.token_hash = :token_hash AND token.purpose = ANY (:purposes) AND token.spent_at IS NULL AND token.expires_at > now()
-   AND 3 > (SELECT count(*)
-              FROM one_time_tokens AS newer
-             WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose AND newer.created_at > token.created_at);
+ WHERE token.token_hash = :token_hash AND token.purpose = ANY (:purposes) AND is_good_link(token);
 
 -- name: verify_address(token_hash bytea, target text, code_mac bytea, purposes text[], redirects boolean, authorization_code text,
 --                      authorization_code_lifetime integer, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text, audience text)
@@ -129,8 +132,10 @@ WITH spent AS (
   -- Waits for what is under way with this user, and sees what it has left.
   SELECT account.id, account.email_proved, account.phone_proved, (account.banned_until > now()) IS TRUE AS is_banned,
          spent.purpose, spent.redirect_to, spent.code_challenge, spent.password_hash AS new_password_hash, spent.target LIKE '%@%' AS by_email,
-         NOT account.email_proved AND NOT account.phone_proved
-           OR NOT account.email_proved AND spent.target LIKE '%@%' AS is_first_proof,
+         CASE WHEN spent.target LIKE '%@%' THEN NOT account.email_proved
+              ELSE NOT account.phone_proved AND (NOT account.email_proved OR account.made_by = 'signup') END AS is_first_proof,
+         -- Whoever signed up with somebody else's phone may have added an email of their own since.
+         spent.target NOT LIKE '%@%' AND NOT account.phone_proved AND account.made_by = 'signup' AS drops_email,
          spent.purpose IN ('signup', 'sms_signup') AS is_own_sign_up
     FROM users AS account
     JOIN spent ON spent.user_id = account.id
@@ -138,8 +143,10 @@ WITH spent AS (
      FOR UPDATE OF account
 ), verified AS (
   UPDATE users AS account
-     SET email_confirmed_at = CASE WHEN before.by_email THEN coalesce(account.email_confirmed_at, now()) ELSE account.email_confirmed_at END,
-         email_proved = account.email_proved OR before.by_email,
+     SET email = CASE WHEN before.drops_email THEN NULL ELSE account.email END,
+         email_confirmed_at = CASE WHEN before.by_email THEN coalesce(account.email_confirmed_at, now())
+                                   WHEN before.drops_email THEN NULL ELSE account.email_confirmed_at END,
+         email_proved = before.by_email OR account.email_proved AND NOT before.drops_email,
          phone_confirmed_at = CASE WHEN NOT before.by_email THEN coalesce(account.phone_confirmed_at, now())
                                    WHEN before.is_first_proof THEN NULL ELSE account.phone_confirmed_at END,
          phone_proved = CASE WHEN NOT before.by_email THEN true
@@ -149,12 +156,14 @@ WITH spent AS (
                               WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL
                               ELSE account.password_hash END,
          new_email = CASE WHEN before.is_first_proof THEN NULL ELSE account.new_email END,
+         email_change_sent_at = CASE WHEN before.is_first_proof THEN NULL ELSE account.email_change_sent_at END,
          new_phone = CASE WHEN before.is_first_proof THEN NULL ELSE account.new_phone END,
+         phone_change_sent_at = CASE WHEN before.is_first_proof THEN NULL ELSE account.phone_change_sent_at END,
          last_sign_in_at = now(),
          updated_at = CASE WHEN before.is_first_proof OR before.new_password_hash IS NOT NULL THEN now() ELSE account.updated_at END
     FROM before
    WHERE account.id = before.id AND NOT before.is_banned
-  RETURNING account, before.code_challenge, before.is_first_proof AS drops, before.by_email,
+  RETURNING account, before.code_challenge, before.is_first_proof AS drops, before.drops_email, before.by_email,
             CASE WHEN before.new_password_hash IS NOT NULL THEN end_sessions(account.id, NULL, 'password_changed')
                  WHEN before.is_first_proof THEN end_sessions(account.id, NULL, 'address_proved') END AS ended,
             void_one_time_tokens(account.id) AS voided
@@ -163,6 +172,7 @@ WITH spent AS (
    USING verified
    WHERE identity.user_id = (verified.account).id AND verified.drops
      AND identity.provider <> CASE WHEN verified.by_email THEN 'email' ELSE 'phone' END
+     AND (identity.provider <> 'email' OR verified.drops_email)
   RETURNING identity.id
 ), used AS (
   UPDATE identities AS identity
@@ -209,16 +219,17 @@ SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
   LEFT JOIN session ON true;
 
 -- name: verify_change(token_hash bytea, target text, code_mac bytea, purposes text[], signs_in boolean, restore_id uuid, restore_hash bytea,
---                     restore_lifetime integer, notice_id uuid, notice_secret bytea, message_variables jsonb, ip inet, network text,
+--                     restore_lifetime integer, notice_id uuid, notice_secret bytea, message_variables jsonb,
+--                     sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text,
 --                     user_agent text, audience text)
 -- Spends a link or a code that was sent to a new address: it becomes the user's, all sessions end but the one that asked for it,
--- and the old email is told, with a link that restores it. An address that somebody else has by now breaks its constraint.
+-- and the old email, if it was proved, is told, with a link that restores it. An address that somebody else has by now breaks its constraint.
 WITH spent AS (
   SELECT * FROM spend_link(:token_hash, :purposes)
    UNION ALL
   SELECT * FROM spend_code(:target, :code_mac, :purposes)
 ), before AS (
-  SELECT account.id, account.email, account.user_metadata ->> 'locale' AS locale, (account.banned_until > now()) IS TRUE AS is_banned,
+  SELECT account.id, CASE WHEN account.email_proved THEN account.email END AS email, account.user_metadata ->> 'locale' AS locale, (account.banned_until > now()) IS TRUE AS is_banned,
          spent.purpose, spent.redirect_to, spent.target, spent.session_id
     FROM users AS account
     JOIN spent ON spent.user_id = account.id
@@ -261,9 +272,13 @@ WITH spent AS (
            WHERE NOT EXISTS (SELECT FROM written WHERE (written.identity).id = identity.id)) AS every
 ), network AS (
   INSERT INTO known_networks (user_id, network) SELECT (changed.account).id, :network FROM changed ON CONFLICT DO NOTHING
+), excess AS (
+  SELECT end_excess_sessions((changed.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many
+    FROM changed
+   WHERE :signs_in
 ), session AS (
   INSERT INTO sessions (user_id, method, ip, user_agent)
-  SELECT (changed.account).id, 'otp', :ip, :user_agent FROM changed WHERE :signs_in
+  SELECT (changed.account).id, 'otp', :ip, :user_agent FROM changed, excess
   RETURNING id, counter
 ), restore AS (
   INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, expires_at)
@@ -293,29 +308,44 @@ SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
   LEFT JOIN session ON true;
 
 -- name: restore_email(token_hash bytea)
--- Undoes a change of email: the old address is the user's again and proved, the password is void, and everybody is signed out.
--- Whoever changed it may hold links to undo later changes, to addresses of theirs: those go too; and so does a sign-up that
--- nobody has used, which would hold the address.
+-- Undoes a change of email: the old address is the user's again and proved, the password is void, everybody is signed out, and
+-- what was added since goes: a phone, identities, and links to undo later changes, to addresses of whoever made this one. Nor may
+-- somebody hold the address who has not proved it.
 WITH spent AS (
   SELECT * FROM spend_link(:token_hash, '{email_restore}')
-), squatter AS (
+), unused AS (
   DELETE FROM users AS account
    USING spent
    WHERE account.email = spent.target AND account.id <> spent.user_id AND NOT account.email_proved AND account.last_sign_in_at IS NULL
   RETURNING account.id
+), squatter AS (
+  UPDATE users AS account
+     SET email = NULL, email_confirmed_at = NULL, updated_at = now()
+    FROM spent
+   WHERE account.email = spent.target AND account.id <> spent.user_id AND NOT account.email_proved AND account.last_sign_in_at IS NOT NULL
+  RETURNING account.id
 ), restored AS (
   UPDATE users AS account
-     SET email = spent.target, email_confirmed_at = now(), email_proved = true, new_email = NULL, new_phone = NULL, password_hash = NULL,
+     SET email = spent.target, email_confirmed_at = now(), email_proved = true, password_hash = NULL,
+         new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
+         phone = CASE WHEN account.phone_confirmed_at >= spent.created_at THEN NULL ELSE account.phone END,
+         phone_proved = account.phone_proved AND (account.phone_confirmed_at >= spent.created_at) IS NOT TRUE,
+         phone_confirmed_at = CASE WHEN account.phone_confirmed_at < spent.created_at THEN account.phone_confirmed_at END,
          updated_at = now()
-    FROM spent, (SELECT count(*) FROM squatter) AS deletion
+    FROM spent, (SELECT count(*) FROM unused) AS first, (SELECT count(*) FROM squatter) AS second
    WHERE account.id = spent.user_id
-  RETURNING account.id, account.email, spent.created_at,
+  RETURNING account.id, account.email, account.phone, spent.created_at,
             end_sessions(account.id, NULL, 'email_restored') AS ended,
-            void_one_time_tokens(account.id) AS voided
-), void AS (
-  DELETE FROM one_time_tokens AS token
+            void_one_time_tokens(account.id) AS voided,
+            void_email_restores(account.id, spent.created_at) AS voided_restores
+), dropped AS (
+  DELETE FROM identities AS identity
    USING restored
-   WHERE token.user_id = restored.id AND token.purpose = 'email_restore' AND token.created_at > restored.created_at
+   WHERE identity.user_id = restored.id
+     AND (identity.provider = 'phone' AND restored.phone IS NULL
+          OR identity.provider NOT IN ('email', 'phone') AND identity.created_at >= restored.created_at)
+), taken AS (
+  DELETE FROM identities AS identity USING squatter WHERE identity.user_id = squatter.id AND identity.provider = 'email'
 ), written AS (
   UPDATE identities AS identity
      SET identity_data = jsonb_build_object('sub', restored.id, 'email', restored.email), updated_at = now()

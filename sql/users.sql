@@ -150,14 +150,23 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
 -- Changes the caller's metadata and password, and makes a new email or phone pending: what proves it is sent there. A password
 -- is changed only from the one that was checked; all other sessions end and all links are void then, and the user is told.
 -- Anything that does not allow the whole change is answered as a state, and nothing is changed.
-WITH account AS (
-  SELECT account.id, account.email, account.phone FROM users AS account WHERE account.id = :caller_id FOR UPDATE
+WITH quota AS (
+  SELECT CASE WHEN :email IS NOT NULL THEN count_messages(:email_quota_keys, :email_quota_amounts, :email_quota_seconds) ELSE 0 END AS email_wait,
+         CASE WHEN :phone IS NOT NULL THEN count_messages(:phone_quota_keys, :phone_quota_amounts, :phone_quota_seconds) ELSE 0 END AS phone_wait
+), account AS (
+  SELECT account.id, account.email, account.phone, quota.*
+    FROM quota
+   CROSS JOIN users AS account
+   WHERE account.id = :caller_id
+     FOR UPDATE OF account
 ), caller AS (
   SELECT account.id,
          caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
          coalesce(:email <> coalesce(account.email, ''), false) AS changes_email,
          coalesce(:phone <> coalesce(account.phone, ''), false) AS changes_phone,
-         NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age) AS is_old
+         NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age) AS is_old,
+         account.email_wait,
+         account.phone_wait
     FROM account
 ), allowed AS (
   SELECT caller.*,
@@ -169,19 +178,13 @@ WITH account AS (
            ELSE 'live'
          END AS decision
     FROM caller
-), counted AS (
-  SELECT allowed.*,
-         CASE WHEN decision = 'live' AND changes_email
-              THEN count_messages(:email_quota_keys, :email_quota_amounts, :email_quota_seconds) ELSE 0 END AS email_wait,
-         CASE WHEN decision = 'live' AND changes_phone
-              THEN count_messages(:phone_quota_keys, :phone_quota_amounts, :phone_quota_seconds) ELSE 0 END AS phone_wait
-    FROM allowed
 ), verdict AS (
-  SELECT counted.*,
-         CASE WHEN email_wait > 0 THEN 'over_email_send_rate_limit'
-              WHEN phone_wait > 0 THEN 'over_sms_send_rate_limit'
-              ELSE decision END AS answer
-    FROM counted
+  SELECT allowed.*,
+         CASE WHEN decision <> 'live' THEN decision
+              WHEN changes_email AND email_wait > 0 THEN 'over_email_send_rate_limit'
+              WHEN changes_phone AND phone_wait > 0 THEN 'over_sms_send_rate_limit'
+              ELSE 'live' END AS answer
+    FROM allowed
 ), changed AS (
   UPDATE users AS account
      SET user_metadata = merge_metadata(account.user_metadata, :user_metadata),

@@ -146,7 +146,7 @@ class FakeProvider:
 
     def authorize(self, asked: Asked) -> Answer:
         sent = asked.parameters
-        assert (sent["response_type"], sent["client_id"], sent["code_challenge_method"]) == ("code", self.client_id, "S256")
+        assert (sent["response_type"], sent["client_id"], sent.get("code_challenge_method", "S256")) == ("code", self.client_id, "S256")
         code = f"code-{uuid4()}"
         self.grants[code] = Grant(sent, dict(self.person))
         return self.respond(sent["redirect_uri"], _without_none({"code": code, "state": sent["state"]} | self.response))
@@ -158,10 +158,12 @@ class FakeProvider:
     def token(self, asked: Asked) -> Answer:
         sent = asked.parameters
         grant = self.grants.get(sent.get("code", ""))
-        challenge = base64.urlsafe_b64encode(hashlib.sha256(sent.get("code_verifier", "").encode()).digest()).rstrip(b"=").decode()
         if not self.authenticates(asked):
             return self.token_error("invalid_client", 401)
-        if grant is None or grant.used or grant.parameters["redirect_uri"] != sent.get("redirect_uri") or grant.parameters["code_challenge"] != challenge:
+        if grant is None or grant.used or grant.parameters["redirect_uri"] != sent.get("redirect_uri"):
+            return self.token_error("invalid_grant", 400)
+        # A verifier without a challenge is as wrong as a challenge without a verifier (RFC 9700, section 4.8.2).
+        if grant.parameters.get("code_challenge") != _challenge(sent.get("code_verifier")):
             return self.token_error("invalid_grant", 400)
         grant.used = True
         return _json(_without_none(self.tokens(grant) | self.token_response))
@@ -355,6 +357,10 @@ class Twitter(PlainProvider):
 
 def _settings(name: str, values: dict[str, str]) -> dict[str, str]:
     return {f"AUTH_PROVIDER_{name.upper()}_{key.upper()}": value for key, value in values.items()}
+
+
+def _challenge(verifier: str | None) -> str | None:
+    return verifier and base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def _without_none(members: dict[str, Any]) -> dict[str, Any]:

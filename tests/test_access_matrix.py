@@ -58,7 +58,7 @@ PUBLIC = [
     Route("get", "/callback", 303),
     Route("post", "/callback", 303),
     Route("get", "/link-identity", 400),
-    Route("post", "/link-identity", 400),
+    Route("post", "/link-identity", 403),
 ]
 # The holder of an access token.
 USER = [

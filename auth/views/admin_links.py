@@ -70,7 +70,8 @@ def invite() -> Response:
     redirect_to = checked_redirect(body)
     secrets = outgoing.secrets_for(email, code=False) | {"link_lifetime": one_time.INVITATION_LIFETIME}
     del secrets["code_mac"], secrets["code_lifetime"]
-    windows = [("invite", settings.rate_limit_invite), (f"invite {email}", settings.rate_limit_invite_per_address)]
+    # The address first: what it has no room for does not count for the service.
+    windows = [(f"invite {email}", settings.rate_limit_invite_per_address), ("invite", settings.rate_limit_invite)]
     row = latchkey.db.one(
         "invite_user",
         email=email,

@@ -37,6 +37,8 @@ blueprint = Blueprint("identities", __name__)
 @limited("user_changes", key=guard.caller_id)
 def authorize_identity() -> Response:
     """Begin to link an identity to the caller: answer the address of a page that says so, for the browser to visit."""
+    if request.method == "HEAD":
+        return Response()
     query = read_query(schemas.AuthorizeQuery())
     provider = provider_named(query["provider"])
     reauthenticated = "nonce" in query and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), query)

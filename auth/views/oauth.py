@@ -29,6 +29,8 @@ _CALLBACK_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 @limited("login")
 def authorize() -> Response:
     """Send a browser to the provider, and remember under which state (RFC 6749, section 4.1.1)."""
+    if request.method == "HEAD":
+        return Response()
     query = read_query(schemas.AuthorizeQuery())
     provider = provider_named(query["provider"])
     if query.get("skip_http_redirect") == "true":

@@ -5,7 +5,7 @@ Whoever asks need not be whom the message goes to: the answer never tells whethe
 
 from typing import Any
 
-from flask import Blueprint, Response, jsonify
+from flask import Blueprint, Response, jsonify, request
 
 from auth import guard, outgoing, schemas
 from auth.context import latchkey
@@ -51,6 +51,8 @@ def resend() -> Response:
 @limited("recover")
 def reauthenticate() -> Response:
     """Send the caller a code that a session of some age needs for what is sensitive."""
+    if request.method == "HEAD":
+        return Response()
     known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
     email = known.email if known.email_confirmed else None
     phone = known.phone if known.phone_confirmed and not email else None
@@ -78,12 +80,7 @@ def _request(purpose: str, body: dict[str, Any]) -> Response:
     settings = latchkey.settings
     email, phone = body.get("email"), body.get("phone")
     address = email or body["phone"]
-    if email and not settings.email_enabled:
-        raise ApiError(400, "email_provider_disabled", "Sign-in by email is disabled")
-    if phone and not settings.phone_enabled:
-        raise ApiError(400, "phone_provider_disabled", "Sign-in by phone is disabled")
-    if phone:
-        outgoing.check_country(phone)
+    outgoing.check_channel(email, phone)
     redirect_to = checked_redirect(body)
     secrets = outgoing.secrets_for(address)
     latchkey.db.run(

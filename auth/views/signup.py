@@ -23,12 +23,7 @@ def signup() -> Response:
     address = email or body["phone"]
     if settings.disable_signup:
         raise ApiError(403, "signup_disabled", "Sign-up is disabled")
-    if email and not settings.email_enabled:
-        raise ApiError(400, "email_provider_disabled", "Sign-up by email is disabled")
-    if phone and not settings.phone_enabled:
-        raise ApiError(400, "phone_provider_disabled", "Sign-up by phone is disabled")
-    if phone:
-        outgoing.check_country(phone)
+    outgoing.check_channel(email, phone, doing="Sign-up")
     check_strength(settings, body["password"], [email, phone], status=422)
 
     must_confirm = settings.email_confirm_required if email else settings.phone_confirm_required
