@@ -151,8 +151,11 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
 -- is changed only from the one that was checked; all other sessions end and all links are void then, and the user is told.
 -- Anything that does not allow the whole change is answered as a state, and nothing is changed.
 WITH quota AS (
-  SELECT CASE WHEN :email IS NOT NULL THEN count_messages(:email_quota_keys, :email_quota_amounts, :email_quota_seconds) ELSE 0 END AS email_wait,
-         CASE WHEN :phone IS NOT NULL THEN count_messages(:phone_quota_keys, :phone_quota_amounts, :phone_quota_seconds) ELSE 0 END AS phone_wait
+  -- Before the user's row is locked (law 3), and not for an address that will be refused.
+  SELECT CASE WHEN :email IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE email = :email)
+              THEN count_messages(:email_quota_keys, :email_quota_amounts, :email_quota_seconds) ELSE 0 END AS email_wait,
+         CASE WHEN :phone IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE phone = :phone)
+              THEN count_messages(:phone_quota_keys, :phone_quota_amounts, :phone_quota_seconds) ELSE 0 END AS phone_wait
 ), account AS (
   SELECT account.id, account.email, account.phone, quota.*
     FROM quota

@@ -229,7 +229,9 @@ class TestUndoing:
         return change(client, thief, outbox, "mallory@evil.example")
 
     def restored(self, database, email="alice@example.com"):
-        row = database.one("SELECT email, email_confirmed_at IS NOT NULL AS confirmed, email_proved, password_hash, new_email, new_phone FROM users")
+        row = database.one(
+            "SELECT email, email_confirmed_at IS NOT NULL AS confirmed, email_proved, password_hash, new_email, new_phone FROM users WHERE email IS NOT NULL"
+        )
         return tuple(row) == (email, True, True, None, None, None)
 
     def test_it_restores_the_address_ends_all_sessions_and_voids_the_password(self, client, thief, undo, alice, database, service_role):

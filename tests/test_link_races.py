@@ -420,7 +420,12 @@ class TestAskingBesideADeletion:
 
     @pytest.mark.parametrize(
         ("request_for", "body"),
-        [("/magiclink", {"email": DAVE}), ("/otp", {"email": DAVE}), ("/recover", {"email": DAVE}), ("/resend", {"type": "signup", "email": DAVE})],
+        [
+            ("/magiclink", {"email": DAVE, "create_user": False}),
+            ("/otp", {"email": DAVE, "create_user": False}),
+            ("/recover", {"email": DAVE}),
+            ("/resend", {"type": "signup", "email": DAVE}),
+        ],
     )
     def test_of_a_link(self, client, outbox, database, app, request_for, body):
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
