@@ -414,11 +414,18 @@ AS $$
   SELECT EXISTS (SELECT FROM ended)
 $$;
 
--- How many identities a user has besides one, seen after the user's row is locked.
-CREATE OR REPLACE FUNCTION other_identities(owner uuid, one uuid) RETURNS bigint
+-- Whether a user has an identity, seen after the user's row is locked.
+CREATE OR REPLACE FUNCTION has_identity(owner uuid, wanted_provider text, wanted_subject text) RETURNS boolean
   LANGUAGE sql VOLATILE
 AS $$
-  SELECT count(*) FROM identities WHERE user_id = owner AND id <> one
+  SELECT EXISTS (SELECT FROM identities WHERE user_id = owner AND provider = wanted_provider AND subject = wanted_subject)
+$$;
+
+-- How many identities of usable providers a user has besides one, seen after the user's row is locked.
+CREATE OR REPLACE FUNCTION other_identities(owner uuid, one uuid, usable text[]) RETURNS bigint
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT count(*) FROM identities WHERE user_id = owner AND id <> one AND provider = ANY (usable)
 $$;
 
 -- Takes back the count of a try whose password was right, and no other (see begin_password_attempt).

@@ -84,13 +84,18 @@ WITH first_use AS (
     FROM users AS account
     JOIN found ON found.user_id = account.id
      FOR UPDATE OF account
+), lost AS (
+  -- An identity that was there when this began, and is not now: somebody has proved the address meanwhile, or unlinked it.
+  SELECT EXISTS (SELECT FROM before WHERE NOT before.by_email AND NOT has_identity(before.id, :provider, :subject)) AS is_lost
 ), verdict AS (
   SELECT CASE WHEN NOT fresh.is_fresh THEN 'bad_oauth_callback'
               WHEN before.is_banned THEN 'user_banned'
               WHEN before.has_another THEN 'identity_already_exists'
+              WHEN lost.is_lost THEN 'identity_lost'
               WHEN before.id IS NULL AND NOT :signup_allowed THEN 'signup_disabled'
               ELSE 'live' END AS state
     FROM fresh
+   CROSS JOIN lost
     LEFT JOIN before ON true
 ), created AS (
   INSERT INTO users AS account (email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
@@ -218,9 +223,9 @@ WITH account AS (
 SELECT owner.id AS user_id FROM owner;
 
 -- name: unlink_identity(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                       session_timebox integer, reauthentication_age integer, reauthenticated boolean, identity_id uuid, message_id uuid,
+--                       session_timebox integer, reauthentication_age integer, reauthenticated boolean, identity_id uuid, usable text[], message_id uuid,
 --                       message_variables jsonb)
--- Removes one of the caller's identities, never the last, and never that of an address that the user has.
+-- Removes one of the caller's identities, never the last that is `usable`, and never that of an address that the user has.
 WITH account AS (
   -- Two at once must not each leave the other's.
   SELECT account.id, account.email, account.user_metadata ->> 'locale' AS locale FROM users AS account WHERE account.id = :caller_id FOR UPDATE
@@ -234,7 +239,7 @@ WITH account AS (
          ) AS state
 ), chosen AS (
   SELECT identity.id, identity.provider,
-         identity.provider IN ('email', 'phone') OR other_identities(identity.user_id, identity.id) = 0 AS is_last
+         identity.provider IN ('email', 'phone') OR other_identities(identity.user_id, identity.id, :usable) = 0 AS is_last
     FROM caller
     JOIN identities AS identity ON identity.id = :identity_id AND identity.user_id = caller.id
    WHERE caller.state = 'live'

@@ -66,14 +66,14 @@ class FakeProvider:
 
     AUTHORIZE, TOKEN, USERINFO, JWKS = "/authorize", "/token", "/userinfo", "/jwks"
     DISCOVERY = "/.well-known/openid-configuration"
-    AUTHENTICATES_BY = ("basic", "post")
+    AUTHENTICATES_BY: tuple[str, ...] = ("basic", "post")
 
-    def __init__(self, name: str, host: str = "127.0.0.1", client_secret: str = "a-secret") -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.client_id, self.client_secret = f"client-at-{name}", client_secret
-        self._server = _Server((host, 0), _handler(self))
+        self.client_id, self.client_secret = f"client-at-{name}", f"secret-at-{name}"
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
-        self.url = f"http://{host}:{self._server.server_address[1]}"
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._over = threading.Event()
         self.reset()
 

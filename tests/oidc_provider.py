@@ -103,9 +103,7 @@ def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
         OAUTH2_PROVIDER={
             "OIDC_ENABLED": True,
             "OIDC_ISS_ENDPOINT": f"http://127.0.0.1:{port}/o",
-            "OIDC_RSA_PRIVATE_KEY": key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            ).decode(),
+            "OIDC_RSA_PRIVATE_KEY": key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode(),
             "OAUTH2_VALIDATOR_CLASS": validator,
             "SCOPES": {"openid": "Who you are", "email": "Your address", "profile": "Your name"},
             "PKCE_REQUIRED": True,

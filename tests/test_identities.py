@@ -1,6 +1,7 @@
 """The identities of a user: linked over a page that says to whom, and unlinked, but never the last way to sign in."""
 
 import re
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -13,7 +14,7 @@ from tests.oauth import APPLICATION, SITE, assert_failed, begin_linking, externa
 from tests.server import at_once
 
 pytest_plugins = ["tests.oauth_fixtures"]
-ALICES = {"sub": "alice-at-google", "email": "alice.liddell@gmail.example", "email_verified": True, "name": "Alice L."}
+ALICES: dict[str, Any] = {"sub": "alice-at-google", "email": "alice.liddell@gmail.example", "email_verified": True, "name": "Alice L."}
 LINKED = {"message": A_SENTENCE, "type": "identity_linked"}
 AUTHORIZE = "/user/identities/authorize"
 
@@ -353,7 +354,9 @@ class TestMeanwhile:
 
     def test_a_log_out_at_the_same_moment_ends_it(self, service, session, browser, alice, database):
         back = browser.submit(stop=service.is_callback).url
-        statement = f"UPDATE users SET updated_at = now() WHERE id = %s; UPDATE sessions SET ended_at = now(), end_reason = 'ended_by_admin' WHERE id = '{session.id}'"
+        statement = (
+            f"UPDATE users SET updated_at = now() WHERE id = %s; UPDATE sessions SET ended_at = now(), end_reason = 'ended_by_admin' WHERE id = '{session.id}'"
+        )
         with database.locked("users", alice.id, statement) as lock:
             page = lock.start(lambda: browser.visit(back))
         assert_failed(page.result(), "session_not_found")

@@ -167,7 +167,9 @@ class TestIdTokens:
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    @pytest.mark.parametrize("token", ["", "x", "a.b.c", "..", "e30.e30.", "null", "x" * 70_000, "ä.ö.ü", 'e30"e30', of_parts([], []), of_parts({"alg": "RS256"}, NESTED)])
+    @pytest.mark.parametrize(
+        "token", ["", "x", "a.b.c", "..", "e30.e30.", "null", "x" * 70_000, "ä.ö.ü", 'e30"e30', of_parts([], []), of_parts({"alg": "RS256"}, NESTED)]
+    )
     def test_what_is_no_token_is_refused(self, service, google, token, assert_nothing_happened):
         google.sign = lambda _: token
         assert_failed(service.sign_in("google"), *FAILED)
@@ -202,7 +204,6 @@ class TestIdTokens:
         google.claims = {"name": None} | claims
         data = service.signed_in("google").get("/user").json["identities"][0]["identity_data"]
         assert {name: value[:1] for name, value in data.items() if name in ("name", "avatar_url")} == kept
-
 
     def test_a_token_with_many_claims_is_taken(self, service, google):
         # As Azure and Keycloak issue them to people who are in many groups.
@@ -335,20 +336,16 @@ GARBAGE = {
     "500": Answer(500, b"<h1>Internal Server Error</h1>"),
     "503 in JSON": Answer(503, b'{"error": "temporarily_unavailable"}', {"Content-Type": "application/json", "Retry-After": "86400"}),
     "404": Answer(404),
-    "204": Answer(204),
     "nothing": Answer(200),
     "HTML": Answer(200, b"<html><body>Welcome to this hotel's network</body></html>", {"Content-Type": "text/html"}),
     "bytes": Answer(200, bytes(range(256)) * 40, {"Content-Type": "application/json"}),
     "a list": Answer(200, b'["x"]'),
     "null": Answer(200, b"null"),
-    "a string": Answer(200, b'"x"'),
     "a number": Answer(200, b"1e999"),
     "an empty object": Answer(200, b"{}"),
     "nested": Answer(200, NESTED),
-    "nested objects": Answer(200, b'{"a":' * 100_000),
     "2 MiB": Answer(200, b'{"a": "' + b"x" * 2 * 1024 * 1024 + b'"}'),
     "gzip that is none": Answer(200, b"{}", {"Content-Encoding": "gzip"}),
-    "another charset": Answer(200, '{"a": 1}'.encode("utf-16"), {"Content-Type": "application/json; charset=utf-8"}),
     "a charset that is none": Answer(200, b"<html>", {"Content-Type": "text/html; charset=none-such"}),
     "a shorter body than it says": Answer(200, b"{}", {"Content-Length": "5", "Connection": "close"}),
     "a redirect": Answer(302, headers={"Location": "{thief}/"}),
@@ -486,9 +483,9 @@ def known() -> Slow:
     return Slow()
 
 
-def timed(act: Callable[[], Any]) -> tuple[Any, float]:
+def timed(act: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
     began = time.monotonic()
-    result = act()
+    result = act(*arguments)
     return result, time.monotonic() - began
 
 
@@ -564,11 +561,11 @@ class TestSlow:
             # Reading the contract takes a moment, which is not to be measured.
             service.client.get("/settings")
             asked = len(flooded.asked)
-            ends = {name: threads.submit(timed, lambda name=name: service.sign_in(name)) for name in [*slow_providers, "unreachable"]}
-            flood = [threads.submit(timed, lambda: status_of(far, "/authorize?provider=discoveryhang")) for _ in range(FLOOD)]
+            ends = {name: threads.submit(timed, service.sign_in, name) for name in [*slow_providers, "unreachable"]}
+            flood = [threads.submit(timed, status_of, far, "/authorize?provider=discoveryhang") for _ in range(FLOOD)]
             wait_until(lambda: len(flooded.asked) >= asked + 2)
-            known.others = [timed(lambda: service.sign_in("google")) for _ in range(3)]
-            known.other_at_gunicorn = timed(lambda: status_of(far, "/authorize?provider=google"))
+            known.others = [timed(service.sign_in, "google") for _ in range(3)]
+            known.other_at_gunicorn = timed(status_of, far, "/authorize?provider=google")
             known.flood = [future.result() for future in flood]
             known.ends = {name: future.result() for name, future in ends.items()}
         return known

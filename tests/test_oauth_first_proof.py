@@ -8,7 +8,8 @@ import pytest
 
 from tests.answers import A_TIMESTAMP, assert_error, identity
 from tests.cast import PASSWORD, Session, session_of, sign_in
-from tests.links import PHONE, VERIFIER, WITH_CHALLENGE, fragment as link_fragment
+from tests.links import PHONE, VERIFIER, WITH_CHALLENGE
+from tests.links import fragment as link_fragment
 from tests.oauth import assert_failed, begin_linking, external, fragment, link, query
 
 pytest_plugins = ["tests.oauth_fixtures"]

@@ -1,6 +1,7 @@
 """Signing in with GitHub, and what is in its manner: plain OAuth 2, a user without id_token, and addresses in a list of their own."""
 
 import secrets
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.oauth import assert_failed, external, new_user, query
 
 pytest_plugins = ["tests.oauth_fixtures"]
 FAILED = ("bad_oauth_callback", "server_error")
-OCTOCAT = {"name": "The Octocat", "avatar_url": "https://avatars.example/u/1"}
+OCTOCAT: dict[str, Any] = {"name": "The Octocat", "avatar_url": "https://avatars.example/u/1"}
 
 
 def test_a_new_person_becomes_a_user_with_the_primary_address(service, github):
@@ -159,7 +160,12 @@ def test_with_a_code_challenge_the_application_gets_a_code(service, github):
 
 def test_it_has_no_id_tokens(service, google):
     body = {"provider": "github", "id_token": google.id_token(sub="x", nonce=None)}
-    assert_error(service.client.post("/token?grant_type=id_token", json=body), 400, "bad_oauth_callback", details="id_token: must be a fresh one of this provider for this client, with its nonce")
+    assert_error(
+        service.client.post("/token?grant_type=id_token", json=body),
+        400,
+        "bad_oauth_callback",
+        details="id_token: must be a fresh one of this provider for this client, with its nonce",
+    )
 
 
 class TestTwitter:
@@ -167,7 +173,7 @@ class TestTwitter:
 
     def test_a_user_has_none_either(self, service, twitter):
         session = service.signed_in("twitter")
-        data = {"name": "X Dev", "avatar_url": "https://pbs.example/1.jpg"}
+        data: dict[str, Any] = {"name": "X Dev", "avatar_url": "https://pbs.example/1.jpg"}
         assert session.get("/user").json == new_user("twitter", "2244994945", None, **data)
         assert session.claims["email"] == ""
         assert session.refresh().status_code == 200

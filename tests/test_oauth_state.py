@@ -87,7 +87,9 @@ class TestLeaving:
     def test_scopes_replace_those_of_the_preset(self, service):
         assert service.leave(service.browser(), "google", scopes="openid calendar")["scope"] == "openid calendar"
 
-    @pytest.mark.parametrize("name", ["state", "nonce", "redirect_uri", "client_id", "response_type", "response_mode", "code_challenge_method", "prompt", "iss"])
+    @pytest.mark.parametrize(
+        "name", ["state", "nonce", "redirect_uri", "client_id", "response_type", "response_mode", "code_challenge_method", "prompt", "iss"]
+    )
     def test_a_link_of_somebody_else_can_set_nothing_of_what_protects(self, service, google, name):
         extra = {name: "of-mallory"} if name != "code_challenge_method" else {name: "s256", "code_challenge": CHALLENGE}
         sent = service.leave(service.browser(), "google", **extra)

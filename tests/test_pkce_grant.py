@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.server import at_once
 
 pytest_plugins = ["tests.oauth_fixtures"]
 PATH = "/token?grant_type=pkce"
-ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
+ALICE: dict[str, Any] = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
 
 
 @pytest.fixture(autouse=True)

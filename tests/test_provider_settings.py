@@ -88,7 +88,9 @@ class TestWhatStopsTheStart:
         endpoints = {f"AUTH_PROVIDER_ACME_{name}": "https://acme.example/x" for name in ("AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL") if name != missing}
         assert set(problems(load, AUTH_PROVIDER_ACME_CLIENT_ID="x", **endpoints)) == {"AUTH_PROVIDER_ACME_CLIENT_ID"}
 
-    @pytest.mark.parametrize("name", ["AUTH_PROVIDER_GOOGLE_CLIENTID", "AUTH_PROVIDER_GOOGLE", "AUTH_PROVIDER_GOOGLE_", "AUTH_PROVIDER__CLIENT_ID", "AUTH_PROVIDER_Google_CLIENT_ID"])
+    @pytest.mark.parametrize(
+        "name", ["AUTH_PROVIDER_GOOGLE_CLIENTID", "AUTH_PROVIDER_GOOGLE", "AUTH_PROVIDER_GOOGLE_", "AUTH_PROVIDER__CLIENT_ID", "AUTH_PROVIDER_Google_CLIENT_ID"]
+    )
     def test_a_variable_that_is_none(self, load, name):
         assert name in problems(load, **{name: "x"})
 
@@ -152,7 +154,9 @@ class TestWhatIsRead:
 
 def test_a_provider_without_a_secret_is_a_public_client(make_service, google):
     service = make_service(AUTH_PROVIDER_PUBLIC_ISSUER=google.url, AUTH_PROVIDER_PUBLIC_CLIENT_ID=google.client_id)
-    google.authenticates = lambda asked: "authorization" not in asked.headers and "client_secret" not in asked.parameters and asked.parameters["client_id"] == google.client_id
+    google.authenticates = lambda asked: (
+        "authorization" not in asked.headers and "client_secret" not in asked.parameters and asked.parameters["client_id"] == google.client_id
+    )
     google.person = {"sub": "x"}
     try:
         service.signed_in("public")

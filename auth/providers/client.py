@@ -1,9 +1,13 @@
 """One provider as this deployment has set it up: where to send a browser, and whom it brings back."""
 
+import base64
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote_plus
 
 import requests
 from authlib.common.errors import AuthlibBaseError
@@ -13,12 +17,17 @@ from joserfc import jwk, jwt
 
 from auth.addresses import InvalidAddress, canonical_email
 from auth.bounded_http import BoundedMixin, bound
-from auth.providers.id_tokens import IdTokens, InvalidIdToken
+from auth.providers.id_tokens import IdTokens, InvalidIdToken, is_subject
 from auth.providers.presets import GENERIC, PRESETS, Preset
 from auth.providers.settings import ProviderSettings
 
 _APPLE_SECRET_LIFETIME = 300
-_MAX_DATA = 2048
+_LONGEST_NAME = 200
+_LONGEST_URL = 1000
+# So many sign-ins of one provider wait for it at a time, in each worker, and others so many seconds for one of their places: a slow
+# provider must not take all threads.
+_PLACES = 4
+_PATIENCE = 1.0
 
 
 class ProviderError(Exception):
@@ -43,6 +52,14 @@ class _Session(BoundedMixin, OAuth2Session):  # type: ignore[misc]
     def __init__(self, **kwargs: Any) -> None:
         OAuth2Session.__init__(self, **kwargs)
         bound(self)
+        self.register_client_auth_method(("client_secret_basic", _encoded_basic))
+
+
+def _encoded_basic(client: Any, _method: str, uri: str, headers: dict[str, str], body: str) -> tuple[str, dict[str, str], str]:
+    """Form-encode id and secret before they are joined, as RFC 6749, section 2.3.1, has it and Authlib has not."""
+    joined = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
+    headers["Authorization"] = f"Basic {base64.b64encode(joined.encode()).decode()}"
+    return uri, headers, body
 
 
 class Provider:
@@ -59,6 +76,7 @@ class Provider:
         if settings.authorize_url and not settings.issuer:
             self._preset = replace(self._preset, issuer="")
         self._settings = settings
+        self._places = threading.BoundedSemaphore(_PLACES)
         self._redirect_uri = redirect_uri
         self._is_trusted = self._preset.link_by_email if settings.link_by_email is None else settings.link_by_email
         self._id_tokens = IdTokens(self._preset.issuer, settings.client_ids) if self._preset.issuer else None
@@ -75,35 +93,53 @@ class Provider:
 
     def authorization_url(self, *, state: str, nonce: str, code_verifier: str, scopes: str | None) -> str:
         """Return where to send the browser (RFC 6749, section 4.1.1; RFC 7636; OpenID Connect Core, 3.1.2.1). Raises `ProviderError`."""
-        parameters: dict[str, str] = {"code_challenge": create_s256_code_challenge(code_verifier), "code_challenge_method": "S256"}
+        parameters: dict[str, str] = {}
+        if self._preset.has_pkce:
+            parameters = {"code_challenge": create_s256_code_challenge(code_verifier), "code_challenge_method": "S256"}
         if self._id_tokens:
             parameters["nonce"] = nonce
         if self._preset.form_post:
             parameters["response_mode"] = "form_post"
-        session = self._session(scope=scopes or self._preset.scopes)
-        url, _ = session.create_authorization_url(self._endpoint("authorize_url", "authorization_endpoint"), state=state, **parameters)
+        with self._place():
+            endpoint = self._endpoint("authorize_url", "authorization_endpoint")
+        url, _ = self._session(scope=scopes or self._preset.scopes).create_authorization_url(endpoint, state=state, **parameters)
         return url
 
     def identify(self, *, code: str, code_verifier: str, nonce: str, issuer: str | None, user: Mapping[str, Any] | None) -> ExternalIdentity:
         """Trade an authorization code for who has signed in. Raises `ProviderError`."""
+        with self._place():
+            return self._identify(code, code_verifier if self._preset.has_pkce else None, nonce, issuer, user)
+
+    def _identify(self, code: str, code_verifier: str | None, nonce: str, issuer: str | None, user: Mapping[str, Any] | None) -> ExternalIdentity:
         if self._id_tokens:
             self._guarded(lambda id_tokens: id_tokens.check_issuer(issuer))
         session = self._session()
+        verifier = {"code_verifier": code_verifier} if code_verifier else {}
         try:
-            token = session.fetch_token(self._endpoint("token_url", "token_endpoint"), grant_type="authorization_code", code=code, code_verifier=code_verifier)
+            token = session.fetch_token(self._endpoint("token_url", "token_endpoint"), grant_type="authorization_code", code=code, **verifier)
             if not token.get("access_token"):
                 raise ProviderError("the token endpoint gave no access token")
             if self._id_tokens:
                 return self._by_claims(self._claims(session, token, nonce), user)
             return self._by_userinfo(session)
-        except (requests.RequestException, AuthlibBaseError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (requests.RequestException, AuthlibBaseError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             # Also what Authlib and requests raise over an answer that is no JSON, or of another shape.
             raise ProviderError(f"{type(error).__name__} at the token or userinfo endpoint") from error
 
     def identify_by_id_token(self, id_token: str, nonce: str | None) -> tuple[ExternalIdentity, int]:
         """Return whom an id_token names, and until when it is good (Unix seconds). Raises `ProviderError`."""
-        claims = self._guarded(lambda id_tokens: id_tokens.verify(id_token, nonce, may_be_hashed=True))
+        with self._place():
+            claims = self._guarded(lambda id_tokens: id_tokens.verify(id_token, nonce, may_be_hashed=True))
         return self._by_claims(claims, None), int(claims["exp"])
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._places.acquire(timeout=_PATIENCE):
+            raise ProviderError("too many sign-ins wait for it")
+        try:
+            yield
+        finally:
+            self._places.release()
 
     def _session(self, **kwargs: Any) -> _Session:
         return _Session(
@@ -158,7 +194,7 @@ class Provider:
         preset = self._preset
         userinfo = self._get(session, preset.userinfo_url)
         subject = _find(userinfo, preset.subject)
-        if not isinstance(subject, str | int) or isinstance(subject, bool) or subject == "":
+        if isinstance(subject, bool) or not isinstance(subject, str | int) or not is_subject(str(subject)):
             raise ProviderError("the userinfo names nobody")
         email = _find(userinfo, preset.email)
         verified = preset.gives_verified_only or _find(userinfo, preset.email_verified)
@@ -191,10 +227,11 @@ class Provider:
         # Verified is what says so: Apple's "true" is a string. Not 1, nor anything else that is merely not false.
         is_verified = canonical is not None and (verified is True or verified == "true")
         data = {"sub": subject, "email": canonical, "email_verified": is_verified}
-        for key, path in (("name", self._preset.name), ("avatar_url", self._preset.avatar)):
+        # They go to the user's metadata, which is bounded: what is too long is no name, and cut off no address of a picture.
+        for key, path, limit in (("name", self._preset.name, _LONGEST_NAME), ("avatar_url", self._preset.avatar, _LONGEST_URL)):
             value = _find(told, path) if path else None
-            if isinstance(value, str) and "\0" not in value:
-                data[key] = value[:_MAX_DATA]
+            if isinstance(value, str) and value.isprintable() and len(value) <= limit:
+                data[key] = value
         return ExternalIdentity(self.name, subject, canonical, is_verified, self._is_trusted, data)
 
 

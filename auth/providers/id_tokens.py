@@ -83,7 +83,7 @@ class IdTokens:
             raise InvalidIdToken("it has expired")
         if _number(claims, "iat") > now + _LEEWAY:
             raise InvalidIdToken("it is of the future")
-        if not isinstance(claims.get("sub"), str) or not claims["sub"]:
+        if not is_subject(claims.get("sub")):
             raise InvalidIdToken("it names nobody")
         _check_nonce(claims.get("nonce"), nonce, may_be_hashed)
         return claims
@@ -91,13 +91,13 @@ class IdTokens:
     def _decode(self, id_token: str) -> dict[str, Any]:
         try:
             return jwt.decode(id_token, self._key_set(), algorithms=ALGORITHMS).claims
-        except (JoseError, ValueError, TypeError, KeyError):
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError):
             # Perhaps the keys were rotated: then those of today know it.
             if not self._may_refetch():
                 raise InvalidIdToken("its signature is not one of the issuer's") from None
         try:
             return jwt.decode(id_token, self._key_set(), algorithms=ALGORITHMS).claims
-        except (JoseError, ValueError, TypeError, KeyError) as error:
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidIdToken("its signature is not one of the issuer's") from error
 
     def _may_refetch(self) -> bool:
@@ -140,6 +140,11 @@ class IdTokens:
             return self._keys
 
 
+def is_subject(value: Any) -> bool:
+    """Whether this can name a user: at most 255 characters (OpenID Connect Core, section 2), and none that Postgres can't store."""
+    return isinstance(value, str) and 0 < len(value) <= 255 and "\0" not in value and value.isprintable()
+
+
 def _parse_keys(document: dict[str, Any]) -> KeySet:
     """Return the keys that can be read: one of a kind that we don't know must not hide the others."""
     keys = []
@@ -147,7 +152,7 @@ def _parse_keys(document: dict[str, Any]) -> KeySet:
         try:
             if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig":
                 keys += KeySet.import_key_set({"keys": [key]}).keys
-        except (JoseError, ValueError, TypeError, KeyError):
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError):
             continue
     if not keys:
         raise InvalidIdToken("the issuer publishes no key")
@@ -159,7 +164,8 @@ def _get(url: str) -> dict[str, Any]:
         with BoundedSession() as session:
             response = session.get(url, headers={"Accept": "application/json"})
         document = response.json() if response.status_code == 200 else None
-    except (requests.RequestException, ValueError) as error:
+    # Python's decoder gives up on deep nesting in its own way.
+    except (requests.RequestException, ValueError, RecursionError) as error:
         raise InvalidIdToken(f"{type(error).__name__} at {url}") from error
     if not isinstance(document, dict):
         raise InvalidIdToken(f"no document at {url}")

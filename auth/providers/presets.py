@@ -33,6 +33,8 @@ class Preset:
     # How the provider answers: Apple posts a form from another site, which brings no Lax cookie.
     form_post: bool = False
     client_id_header: str = ""
+    # LinkedIn takes a challenge for another kind of client, and refuses it.
+    has_pkce: bool = True
     auth_method: str = "client_secret_basic"
 
 
@@ -120,6 +122,7 @@ PRESETS = {
         token_url="https://www.linkedin.com/oauth/v2/accessToken",
         userinfo_url="https://api.linkedin.com/v2/userinfo",
         scopes="openid email profile",
+        has_pkce=False,
         auth_method="client_secret_post",
     ),
     "slack": Preset(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from environs import Env
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey
 from marshmallow import ValidationError
 
 from auth.providers.presets import PRESETS
@@ -67,7 +69,7 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
         link_by_email=env.bool(f"{prefix}LINK_BY_EMAIL", None),
         team_id=env.str(f"{prefix}TEAM_ID", "") or "",
         key_id=env.str(f"{prefix}KEY_ID", "") or "",
-        private_key=(env.str(f"{prefix}PRIVATE_KEY", "") or "").replace("\\n", "\n"),
+        private_key=(env.str(f"{prefix}PRIVATE_KEY", "", validate=_ec_key) or "").replace("\\n", "\n"),
         **urls,
     )
 
@@ -83,6 +85,14 @@ def _needs_an_id(client_ids: list[str]) -> None:
 
 def _needs_an_issuer(_client_ids: list[str]) -> None:
     raise ValidationError("Belongs to a provider that is not built in: set its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL.")
+
+
+def _ec_key(value: str) -> None:
+    try:
+        if value:
+            ECKey.import_key(value.replace("\\n", "\n"))
+    except (JoseError, ValueError, TypeError):
+        raise ValidationError("Must be a private EC key in PEM form, its line ends perhaps written as \\n.") from None
 
 
 def _url(value: str) -> None:

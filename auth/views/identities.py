@@ -1,6 +1,7 @@
 """The identities of users: linked, over a page of ours, and unlinked."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, json, jsonify, request
 from psycopg2.errors import UniqueViolation
@@ -73,8 +74,16 @@ def linking_page() -> Response:
     if not flow:
         return page("link_dead.html", status=403)
     provider = provider_named(flow.provider)
-    target = origin(authorization_url(provider, flow_token, new_secrets(), None))
-    response = page("link_identity.html", form_target=target, provider=reduce.provider(flow.provider), account=flow.email or flow.phone, flow=flow_token)
+    # Browsers apply form-action to every redirect of the answer, and the provider leads where it likes, at last to the application.
+    schemes = {"https:", f"{urlsplit(authorization_url(provider, flow_token, new_secrets(), None)).scheme}:"}
+    target = origin(latchkey.redirects.checked(flow.redirect_to))
+    response = page(
+        "link_identity.html",
+        form_target=" ".join(sorted({*schemes, target})),
+        provider=reduce.provider(flow.provider),
+        account=flow.email or flow.phone,
+        flow=flow_token,
+    )
     # The form must come from this page: another site's would bring no such cookie.
     remember_browser(response, browser_secret())
     return response
@@ -106,6 +115,7 @@ def begin_linking() -> Response:
 def delete_identity(identity_id: str) -> Response:
     """Unlink one of the caller's identities, never the last way to sign in."""
     body = read_body(schemas.Reauthentication())
+    settings = latchkey.settings
     if not is_uuid(identity_id):
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))
         raise ApiError(404, "identity_not_found", "There is no such identity")
@@ -114,6 +124,7 @@ def delete_identity(identity_id: str) -> Response:
         latchkey.db.one(
             "unlink_identity",
             identity_id=identity_id,
+            usable=[*latchkey.providers, *(["email"] if settings.email_enabled else []), *(["phone"] if settings.phone_enabled else [])],
             reauthenticated=reauthenticated,
             message_id=outgoing.new_id(),
             message_variables=outgoing.variables(),

@@ -1,6 +1,7 @@
 """Signing in with a provider: GET /authorize, GET and POST /callback, and native id_tokens."""
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -138,10 +139,11 @@ def _sign_in(identity: ExternalIdentity, *, code_challenge: str | None = None, *
         "id_token_hash": None,
         "id_token_expires_at": None,
     }
-    try:
+    row = None
+    with suppress(UniqueViolation):
         row = latchkey.db.one("sign_in_by_identity", **parameters | id_token, **client())
-    except UniqueViolation:
-        # The same person has just come by another way; now that is seen.
+    if row is None or row.state == "identity_lost":
+        # The same person has just come by another way, or been parted from the identity; now that is seen.
         row = latchkey.db.one("sign_in_by_identity", **parameters | id_token, **client())
     latchkey.deliverer.wake()
     return row
