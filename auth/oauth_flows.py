@@ -12,6 +12,7 @@ from auth import bounded_http, one_time
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.providers.client import Provider, ProviderError
+from auth.token_response import redirect_with_error
 
 log = structlog.get_logger()
 
@@ -44,13 +45,19 @@ def new_secrets() -> dict[str, Any]:
 
 
 def authorization_url(provider: Provider, state: str, secrets: dict[str, Any], scopes: str | None) -> str:
-    """Return where the provider asks its user. Raises `ApiError` 503 when the provider can't be reached."""
+    """Return where the provider asks its user. Raises `ProviderError` when that can't be found out now."""
     try:
         with bounded_http.one_deadline():
             return provider.authorization_url(state=state, nonce=secrets["nonce"], code_verifier=secrets["code_verifier"], scopes=scopes)
     except ProviderError as error:
         log.warning("provider_failed", provider=provider.name, reason=str(error))
-        raise ApiError(503, "service_unavailable", "The provider can't be reached; try again shortly", headers={"Retry-After": "10"}) from None
+        raise
+
+
+def turned_back(redirect_to: str | None) -> Response:
+    """Send a browser back that can't be sent to the provider now."""
+    target = latchkey.redirects.checked(redirect_to)
+    return redirect_with_error(target, "temporarily_unavailable", "bad_oauth_callback", "The provider can't be reached; try again shortly")
 
 
 def browser_secret(provider: Provider | None = None) -> str:

@@ -324,23 +324,6 @@ class TestAnotherProvider:
         google.response = {"iss": google.url}
         service.signed_in("google")
 
-    def test_a_provider_cannot_have_the_code_of_another_one_brought_to_it(self, service, acme, google, github):
-        """Mix-up (RFC 9700, section 4.4): whoever runs acme sends a browser that signs in there on to GitHub, and is handed GitHub's code.
-
-        Acme has chosen the code_challenge: that of a flow of Mallory's, in which she hands the code in and is Alice. GitHub sends no `iss`.
-        """
-        github.be(1001, "alice@example.com")
-        alices = service.browser()
-        of_mallory = service.leave(service.browser(), "github")
-        to_acme = service.leave(alices, "acme")
-        # What acme answers Alice with: a redirect to GitHub, where she is signed in and has agreed long ago.
-        crossed = of_mallory | {"state": to_acme["state"]}
-        alices.be_at(f"{acme.url}/authorize")
-        alices.click(f"{github.url}{github.AUTHORIZE}?{urlencode(crossed)}")
-        (code,) = github.grants
-        told_to_acme = [asked.path for asked in acme.asked if asked.parameters.get("code") == code]
-        assert told_to_acme == []
-
 
 class TestAFormPost:
     """Apple's manner: the answer is a form that its page posts from another site."""

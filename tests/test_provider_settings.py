@@ -1,12 +1,15 @@
 """AUTH_PROVIDER_…: what a deployment sets up, what GET /settings tells of it, and what stops the start."""
 
 import os
+import re
 
 import pytest
 
 from auth import settings
 from auth.providers.presets import PRESETS
+from auth.providers.settings import SUFFIXES
 from auth.settings import SettingsError
+from tests.contract import OPENAPI
 
 pytest_plugins = ["tests.oauth_fixtures"]
 GOOGLE = {"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "x", "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": "a-secret-of-google"}
@@ -133,6 +136,34 @@ class TestWhatStopsTheStart:
         lines = str(caught.value).splitlines()
         assert sorted(line.split(":")[0] for line in lines) == ["AUTH_PROVIDER_ACME_CLIENT_ID", "AUTH_PROVIDER_GOOGLE_ISSUER", "PORT"]
         assert "a-secret" not in str(caught.value)
+
+
+def blocks(document: str) -> list[list[str]]:
+    """Return the lines of each block of a document that sets up a provider."""
+    text = (OPENAPI.parent / document).read_text(encoding="utf-8")
+    return [block.splitlines() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "AUTH_PROVIDER_" in block]
+
+
+class TestTheDocumentation:
+    @pytest.mark.parametrize(
+        ("document", "providers"), [("README.md", ["google", "github", "acme"]), ("docs/oauth.md", ["google", "github", "apple", "azure", "acme"])]
+    )
+    def test_it_sets_up_each_in_five_lines(self, load, fakes, document, providers):
+        found = []
+        for lines in blocks(document):
+            assert len(lines) <= 5
+            settings = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+            if "AUTH_PROVIDER_APPLE_PRIVATE_KEY" in settings:
+                settings["AUTH_PROVIDER_APPLE_PRIVATE_KEY"] = fakes.apple.settings()["AUTH_PROVIDER_APPLE_PRIVATE_KEY"]
+            found += [name for name in load(**settings).providers if name not in found]
+        assert found == providers
+
+    def test_it_tells_of_each_preset_and_each_setting(self):
+        text = (OPENAPI.parent / "docs/oauth.md").read_text(encoding="utf-8")
+        for name in PRESETS:
+            assert re.search(rf"\b{name}\b", text, re.IGNORECASE)
+        for suffix in SUFFIXES:
+            assert f"_{suffix}" in text
 
 
 class TestWhatIsRead:

@@ -143,10 +143,9 @@ class TestAFailureOfOurs:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_log_that_can_not_be_written_does_not_keep_anybody_out(make_app, alice, monkeypatch):
-    with io.TextIOWrapper(open("/dev/full", "wb", buffering=0), write_through=True) as full:
-        monkeypatch.setattr(sys, "stderr", full)
+    with io.TextIOWrapper(open("/dev/full", "wb", buffering=0), write_through=True) as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", full)
         client = make_app(AUTH_LOG_LEVEL="info").test_client()
-        monkeypatch.undo()
         assert client.get("/settings").status_code == 200
         assert sign_in(client, alice.email).status_code == 200
         assert_error(sign_in(client, alice.email, WRONG), 401, "invalid_credentials")

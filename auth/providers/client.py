@@ -181,6 +181,8 @@ class Provider:
             if userinfo_url:
                 userinfo = self._get(session, userinfo_url)
                 if userinfo.get("sub") == claims["sub"]:
+                    # What one document says of an address does not count for that of the other.
+                    claims.pop(self._preset.email_verified, None)
                     return userinfo | claims
         return claims
 

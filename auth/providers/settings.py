@@ -9,6 +9,7 @@ from environs import Env
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 from marshmallow import ValidationError
+from marshmallow.validate import Length
 
 from auth.providers.presets import PRESETS
 
@@ -57,11 +58,19 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
     urls = {
         suffix.lower(): env.str(prefix + suffix, "", validate=_url) or "" for suffix in ("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL")
     }
+    if name.lower() in ("email", "phone"):
+        env.str(f"{prefix}CLIENT_ID", validate=_refuse_name)
     is_known = name.lower() in PRESETS or urls["issuer"] or (urls["authorize_url"] and urls["token_url"] and urls["userinfo_url"])
     client_ids: list[str] = env.list(f"{prefix}CLIENT_ID", [], validate=_needs_an_id if is_known else _needs_an_issuer) or []
     if not client_ids:
         # The one setting that a provider can't be without.
         env.list(f"{prefix}CLIENT_ID", validate=_needs_an_id)
+    signing = [f"{prefix}{suffix}" for suffix in ("TEAM_ID", "KEY_ID", "PRIVATE_KEY")]
+    if any(env.str(variable, "") for variable in signing):
+        for variable in signing:
+            env.str(variable, "", validate=Length(min=1, error=f"Must be set, as must be all of {', '.join(signing)}."))
+            if not env.str(variable, ""):
+                env.str(variable)
     return ProviderSettings(
         client_ids=tuple(client_ids),
         client_secret=env.str(f"{prefix}CLIENT_SECRET", "") or "",
@@ -72,6 +81,10 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
         private_key=(env.str(f"{prefix}PRIVATE_KEY", "", validate=_ec_key) or "").replace("\\n", "\n"),
         **urls,
     )
+
+
+def _refuse_name(_value: str) -> None:
+    raise ValidationError("A provider can't be called email or phone: so are the identities of addresses.")
 
 
 def _refuse_unknown(_value: str) -> None:

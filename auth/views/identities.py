@@ -1,7 +1,6 @@
 """The identities of users: linked, over a page of ours, and unlinked."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, json, jsonify, request
 from psycopg2.errors import UniqueViolation
@@ -22,9 +21,10 @@ from auth.oauth_flows import (
     provider_named,
     remember_browser,
     to_provider,
+    turned_back,
 )
 from auth.pages import page
-from auth.providers.client import ExternalIdentity
+from auth.providers.client import ExternalIdentity, ProviderError
 from auth.reauthentication import reauthenticate, reauthentication_needed
 from auth.redirects import origin, with_fragment
 from auth.token_response import redirect_with_error, see_other
@@ -73,9 +73,8 @@ def linking_page() -> Response:
     flow = flow_hash and latchkey.db.one("select_linking_flow", state_hash=flow_hash)
     if not flow:
         return page("link_dead.html", status=403)
-    provider = provider_named(flow.provider)
     # Browsers apply form-action to every redirect of the answer, and the provider leads where it likes, at last to the application.
-    schemes = {"https:", f"{urlsplit(authorization_url(provider, flow_token, new_secrets(), None)).scheme}:"}
+    schemes = {"https:", *(["http:"] if latchkey.settings.is_local else [])}
     target = origin(latchkey.redirects.checked(flow.redirect_to))
     response = page(
         "link_identity.html",
@@ -106,7 +105,11 @@ def begin_linking() -> Response:
     if flow is None:
         return page("link_dead.html", status=403)
     secrets = json.loads(latchkey.sealer.open(bytes(flow.secrets), flow.id))
-    return to_provider(provider, authorization_url(provider, state, secrets, secrets.get("scopes")), browser, 303)
+    try:
+        url = authorization_url(provider, state, secrets, secrets.get("scopes"))
+    except ProviderError:
+        return turned_back(known.redirect_to)
+    return to_provider(provider, url, browser, 303)
 
 
 @blueprint.delete("/user/identities/<identity_id>")

@@ -13,7 +13,17 @@ from auth.context import latchkey
 from auth.errors import ApiError
 from auth.json_bodies import InvalidJson, decode
 from auth.limits import limited
-from auth.oauth_flows import FLOW_LIFETIME, REFUSALS, authorization_url, browser_secret, new_secrets, provider_named, sent_browser_hashes, to_provider
+from auth.oauth_flows import (
+    FLOW_LIFETIME,
+    REFUSALS,
+    authorization_url,
+    browser_secret,
+    new_secrets,
+    provider_named,
+    sent_browser_hashes,
+    to_provider,
+    turned_back,
+)
 from auth.providers.client import ExternalIdentity, ProviderError
 from auth.token_response import redirect_with_error, redirect_with_tokens
 from auth.views.identities import link_identity
@@ -40,7 +50,13 @@ def authorize() -> Response:
         return jsonify(url=outgoing.own_url("authorize", others))
     secrets = new_secrets()
     state, browser = one_time.new_token(), browser_secret(provider)
-    url = authorization_url(provider, state, secrets, query.get("scopes"))
+    redirect_to = checked_redirect(query)
+    try:
+        url = authorization_url(provider, state, secrets, query.get("scopes"))
+    except ProviderError:
+        response = turned_back(redirect_to)
+        response.status_code = 302  # as the way to the provider is
+        return response
     flow_id = outgoing.new_id()
     latchkey.db.run(
         "insert_oauth_flow",
@@ -49,7 +65,7 @@ def authorize() -> Response:
         browser_hash=one_time.hash_token(browser),
         provider=provider.name,
         secrets=latchkey.sealer.seal(json.dumps(secrets), flow_id),
-        redirect_to=checked_redirect(query),
+        redirect_to=redirect_to,
         code_challenge=query.get("code_challenge"),
         linking_user_id=None,
         linking_session_id=None,
