@@ -47,7 +47,8 @@ reuse_port = False
 control_socket_disable = True
 # To standard error, what needs attention: the application logs the requests, and below it says when it starts and ends.
 errorlog = "-"
-loglevel = "debug" if _loaded.log_level == "debug" else "warning"
+# Its debug lines quote requests, with the tokens in them.
+loglevel = "warning"
 
 
 def on_starting(server) -> None:

@@ -20,13 +20,14 @@ def register(app: Flask) -> None:
 @click.option("--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user; asked for when it is not given.")
 @with_appcontext
 def create_admin(email: str, password: str | None) -> None:
-    """Make the user EMAIL an administrator; create it when there is none."""
+    """Make the user EMAIL an administrator; create it when there is none, or only somebody who has not proved the address."""
     try:
         email = addresses.canonical_email(email)
     except addresses.InvalidAddress as error:
         raise click.BadParameter(str(error)) from None
     password_hash = None
-    if not latchkey.db.one("select_user_by_email", email=email):
+    known = latchkey.db.one("select_user_by_email", email=email)
+    if known is None or not known.email_proved:
         password = passwords.normalize(password or click.prompt("Password of the new administrator", hide_input=True, confirmation_prompt=True))
         try:
             check_strength(latchkey.settings, password, [email], status=400)

@@ -1,5 +1,6 @@
 """Errors as the outside sees them: one exception, one envelope, one place that turns everything else into it."""
 
+import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -117,6 +118,9 @@ def _too_many_waiting(_error: TooManyWaiting) -> Response:
 
 
 def _unexpected(error: Exception) -> Response:
-    log.exception("unexpected_failure", exc_info=error)
+    # Neither the message nor the values at hand: what Postgres says of a broken row is all that is in it.
+    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
+    log.error("unexpected_failure", error=type(error).__name__, said=said, where=where)
     msg = f"Something went wrong on our side; the request id is {g.request_id}"
     return envelope(ApiError(500, "unexpected_failure", msg))

@@ -160,7 +160,12 @@ def _add_headers(response: Response) -> Response:
     now = time.time()
     windows: list[Window] = g.get("windows", [])
     try:
-        windows += [Window(limit.limit.amount, max(0, limit.remaining), limit.window.reset_time - now) for limit in limiter.current_limits]
+        for limit in limiter.current_limits:
+            # Whose access token turned out not to count any more has not used up what is its user's.
+            if response.status_code == 401 and g.get("caller"):
+                limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
+            seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
+            windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
     # Redis has gone since it counted; the answer is there all the same.
     except StorageError as error:
         log.warning("rate_limit_storage_failed", reason=str(error))

@@ -23,6 +23,7 @@ from auth.settings import Settings
 
 log = structlog.get_logger()
 
+_FORWARDED = {"X-Forwarded-For", "X-Forwarded-Proto"}
 PREFIX = "/auth/v1"
 FORM = "application/x-www-form-urlencoded"
 MAX_BODY = 1024 * 1024
@@ -111,6 +112,8 @@ def _whole_body() -> bytes:
     body = request.get_data()
     if len(body) > MAX_BODY:
         raise _too_large()
+    if len(body) < (request.content_length or 0):
+        raise ApiError(400, "bad_json", "The body could not be read", "the body is shorter than its Content-Length")
     return body
 
 
@@ -149,7 +152,7 @@ def _begin() -> None:
     address = networks.parse(request.remote_addr or "")
     g.user_agent = request.headers.get("User-Agent", "")[:_MAX_USER_AGENT] or None
     g.ip, g.network = str(address) if address else None, networks.network_of(address)
-    if address and not latchkey.settings.trusted_proxies and "X-Forwarded-For" in request.headers and not address.is_global:
+    if address and not latchkey.settings.trusted_proxies and not _FORWARDED.isdisjoint(request.headers.keys()) and not address.is_global:
         _warn_of_proxy()
     has_body = bool(request.content_length) or "Transfer-Encoding" in request.headers
     if has_body and request.method not in ("GET", "HEAD", "OPTIONS"):

@@ -41,8 +41,15 @@ SELECT email, phone FROM users WHERE id = :id;
 --                       email_confirmed_at timestamptz, phone_confirm boolean, sets_phone_confirmed boolean,
 --                       phone_confirmed_at timestamptz, sets_ban boolean, ban_seconds double precision, audience text)
 -- Changes any user, for administrators. A new address is unconfirmed unless the same request confirms it. A new password or
--- email and a ban end all sessions and void all links; a ban without seconds is for ever, and one of 0 seconds is lifted.
-WITH changed AS (
+-- email and a ban end all sessions and void all links; a ban without seconds is for ever, and one of 0 seconds is lifted. Whoever
+-- confirms the email of a sign-up that nobody has proved proves it: what the sign-up has set otherwise goes.
+WITH before AS (
+  SELECT account.id, account.email, account.made_by = 'signup' AND NOT account.email_proved
+           AND (:email_confirm OR :sets_email_confirmed AND :email_confirmed_at IS NOT NULL) AS is_first_proof
+    FROM users AS account
+   WHERE account.id = :id
+     FOR UPDATE
+), changed AS (
   UPDATE users AS account
      SET email = coalesce(:email, account.email),
          email_confirmed_at = CASE WHEN :sets_email_confirmed THEN :email_confirmed_at
@@ -53,16 +60,16 @@ WITH changed AS (
                              WHEN :email_confirm THEN true
                              WHEN :email <> coalesce(account.email, '') THEN false
                              ELSE account.email_proved END,
-         new_email = CASE WHEN :email <> coalesce(account.email, '') THEN NULL ELSE account.new_email END,
+         new_email = CASE WHEN :email <> coalesce(account.email, '') OR before.is_first_proof THEN NULL ELSE account.new_email END,
          email_change_sent_at = CASE WHEN :email <> coalesce(account.email, '') THEN NULL ELSE account.email_change_sent_at END,
-         phone = coalesce(:phone, account.phone),
+         phone = coalesce(:phone, CASE WHEN NOT before.is_first_proof THEN account.phone END),
          phone_confirmed_at = CASE WHEN :sets_phone_confirmed THEN :phone_confirmed_at
                                    WHEN :phone_confirm THEN now()
-                                   WHEN :phone <> coalesce(account.phone, '') THEN NULL
+                                   WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN NULL
                                    ELSE account.phone_confirmed_at END,
-         new_phone = CASE WHEN :phone <> coalesce(account.phone, '') THEN NULL ELSE account.new_phone END,
+         new_phone = CASE WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN NULL ELSE account.new_phone END,
          phone_change_sent_at = CASE WHEN :phone <> coalesce(account.phone, '') THEN NULL ELSE account.phone_change_sent_at END,
-         password_hash = coalesce(:password_hash, account.password_hash),
+         password_hash = coalesce(:password_hash, CASE WHEN NOT before.is_first_proof THEN account.password_hash END),
          role = coalesce(:role, account.role),
          admin_since = CASE WHEN coalesce(:role, account.role) = 'admin' THEN coalesce(account.admin_since, now()) END,
          user_metadata = merge_metadata(account.user_metadata, :user_metadata),
@@ -71,16 +78,23 @@ WITH changed AS (
                              WHEN :ban_seconds IS NULL THEN timestamptz '9999-12-31 23:59:59+00'
                              WHEN :ban_seconds > 0 THEN now() + make_interval(secs => :ban_seconds) END,
          updated_at = now()
-    FROM users AS before
-   WHERE account.id = :id AND before.id = :id
-  RETURNING account, before.email AS old_email
+    FROM before
+   WHERE account.id = before.id
+  RETURNING account, before.email AS old_email, before.is_first_proof
 ), ended AS (
   SELECT end_sessions((account).id, NULL, reason) + void_one_time_tokens((account).id) AS many
     FROM changed,
          LATERAL (SELECT CASE WHEN :sets_ban AND (:ban_seconds > 0) IS NOT FALSE THEN 'banned'
                               WHEN :password_hash IS NOT NULL THEN 'password_changed'
-                              WHEN (account).email IS DISTINCT FROM old_email THEN 'email_changed' END AS reason) AS why
+                              WHEN (account).email IS DISTINCT FROM old_email THEN 'email_changed'
+                              WHEN is_first_proof THEN 'address_proved' END AS reason) AS why
    WHERE reason IS NOT NULL
+), dropped AS (
+  DELETE FROM identities AS identity
+   USING changed
+   WHERE identity.user_id = (changed.account).id AND changed.is_first_proof AND identity.provider <> 'email'
+     AND NOT (identity.provider = 'phone' AND :phone IS NOT NULL)
+  RETURNING identity.id
 ), written AS (
   INSERT INTO identities AS identity (user_id, provider, subject, identity_data)
   SELECT (account).id, address.provider, (account).id, jsonb_build_object('sub', (account).id, address.provider, address.value)
@@ -94,7 +108,8 @@ WITH changed AS (
     FROM (SELECT identity FROM written
            UNION ALL
           SELECT identity FROM identities AS identity
-           WHERE identity.user_id = :id AND NOT EXISTS (SELECT FROM written WHERE (written.identity).id = identity.id)) AS every
+           WHERE identity.user_id = :id AND identity.id NOT IN (SELECT id FROM dropped)
+             AND NOT EXISTS (SELECT FROM written WHERE (written.identity).id = identity.id)) AS every
 )
 SELECT user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object,
        (SELECT many FROM ended) AS ended
@@ -140,16 +155,20 @@ SELECT count(*) AS total
          LIMIT :most) AS found;
 
 -- name: select_user_by_email(email text)
--- Whether anybody has an address.
-SELECT id FROM users WHERE email = :email;
+-- Whether anybody has an address, and has proved it.
+SELECT email_proved FROM users WHERE email = :email;
 
 -- name: make_administrator(email text, password_hash text)
--- Makes the user of an address an administrator; creates it, confirmed, where nobody has the address.
-WITH made AS (
+-- Makes the user of an address an administrator; creates it, confirmed, where nobody has the address. Somebody who has signed up
+-- with the address and not proved it becomes none: that user is replaced.
+WITH unproved AS (
+  DELETE FROM users WHERE email = :email AND NOT email_proved AND :password_hash IS NOT NULL RETURNING id
+), made AS (
   INSERT INTO users AS account (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
-  VALUES (:email, now(), true, :password_hash, 'admin', now(), 'admin')
+  SELECT :email, now(), true, :password_hash, 'admin', now(), 'admin' FROM (SELECT count(*) FROM unproved) AS deletion
   ON CONFLICT (email) DO UPDATE
      SET role = 'admin', admin_since = coalesce(account.admin_since, now()), updated_at = now()
+   WHERE account.email_proved
   RETURNING id, created_at = now() AS created
 ), identity AS (
   INSERT INTO identities (user_id, provider, subject, identity_data)

@@ -126,15 +126,15 @@ class TestThePage:
         assert browser.submit().status == 403
         assert service.browser().visit(url).status == 403
 
-    def test_while_the_provider_is_away_it_says_so(self, make_service, alice, google, database):
+    def test_while_the_provider_is_away_its_button_leads_back_with_an_error(self, make_service, alice, google, database):
         service = make_service()
+        session = alice.sign_in()
         google.instead[google.DISCOVERY] = Answer(500)
-        url = begin_linking(service, alice.sign_in(), "google")
-        assert service.browser().visit(url).status == 503
+        page = link(service, session, "google", redirect_to=APPLICATION)
+        assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
+        assert database.count("identities") == 1
         google.instead.clear()
-        browser = service.browser()
-        browser.visit(url)
-        assert fragment(browser.submit()) == LINKED
+        assert fragment(link(service, session, "google")) == LINKED
 
 
 class TestLinking:

@@ -39,6 +39,7 @@ blueprint = Blueprint("identities", __name__)
 def authorize_identity() -> Response:
     """Begin to link an identity to the caller: answer the address of a page that says so, for the browser to visit."""
     if request.method == "HEAD":
+        guard.admit(latchkey.db.one("select_caller", **guard.caller()))
         return Response()
     query = read_query(schemas.AuthorizeQuery())
     provider = provider_named(query["provider"])

@@ -51,9 +51,9 @@ def resend() -> Response:
 @limited("recover")
 def reauthenticate() -> Response:
     """Send the caller a code that a session of some age needs for what is sensitive."""
+    known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
     if request.method == "HEAD":
         return Response()
-    known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
     email = known.email if known.email_confirmed else None
     phone = known.phone if known.phone_confirmed and not email else None
     address = email or phone
