@@ -52,13 +52,17 @@ class Worker(ThreadWorker):
         self.pending_conns.append(conn)
         self.poller.register(client, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
+    def enqueue_req(self, conn: TConn) -> None:
+        """Have a thread serve a request. Its time begins here: what waits for a thread behind slow ones must not wait for each of them."""
+        self._begun[conn] = time.monotonic()
+        super().enqueue_req(conn)
+
     def handle(self, conn: TConn) -> Any:
         """Serve a request, under the eyes of `murder_pending`."""
-        self._begun[conn] = time.monotonic()
         try:
             return super().handle(conn)
         finally:
-            del self._begun[conn]
+            self._begun.pop(conn, None)
 
     def murder_pending(self) -> None:
         """End connections that stay silent, and requests that take too long; gunicorn calls this every second."""

@@ -4,6 +4,7 @@ Requests are counted by Flask-Limiter, in the database by default (storage `post
 always counted in the database, by the statement that looks the password up.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -105,6 +106,15 @@ def _network() -> str:
     return g.network
 
 
+class _ToOurLog(logging.Handler):
+    """Takes what Flask-Limiter says of a storage that fails, which nobody would read otherwise."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        log.warning("rate_limit_storage_failed", reason=record.getMessage(), error=str(error) if error else None)
+
+
+logging.getLogger("flask-limiter").addHandler(_ToOurLog(logging.ERROR))
 limiter = Limiter(key_func=_network, strategy="fixed-window")
 
 

@@ -11,7 +11,7 @@ from limits import RateLimitItem
 from auth import one_time
 from auth.context import latchkey
 from auth.errors import ApiError
-from auth.limits import refusal
+from auth.limits import Window, note, refusal
 
 _MAX_LANGUAGES = 200
 
@@ -80,8 +80,9 @@ def as_parameters(windows: Sequence[tuple[str, RateLimitItem]], prefix: str = ""
     }
 
 
-def over_quota(error_code: str, seconds: float) -> ApiError:
-    """Return the 429 for a message too many."""
+def over_quota(error_code: str, seconds: float, limit: RateLimitItem | None = None) -> ApiError:
+    """Return the 429 for a message too many; `limit` is the tightest of those that it has met."""
+    note(Window((limit or latchkey.settings.rate_limit_messages[0]).amount, 0, seconds))
     error = refusal("Too many messages; try again later", seconds)
     error.error_code = error_code
     return error

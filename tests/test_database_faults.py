@@ -294,11 +294,6 @@ class TestSeveralHosts:
         assert connection.info.host.startswith("/")
         connection.close()
 
-    def test_the_next_one_serves_when_the_first_hangs(self, postgres, silent_port):
-        connection = connect(self.url(postgres, silent_port))
-        assert connection.info.host.startswith("/")
-        connection.close()
-
 
 class TestAConnection:
     def test_it_has_bounds_of_its_own_in_the_database(self, postgres):

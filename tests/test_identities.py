@@ -91,7 +91,7 @@ class TestThePage:
         page = service.browser().visit(begin_linking(service, session, "google"))
         assert page.status == 200
         assert "None" not in page.text
-        assert "X Dev" in page.text or "Twitter" in page.text
+        assert "the user who has asked for this" in page.text
 
     def test_it_shows_names_as_text(self, service, session, database, alice):
         database.run("UPDATE users SET email = '<b>x</b>@example.com'")

@@ -307,13 +307,6 @@ class TestInvitations:
         pass_time(database, 3600)
         assert invite("dave@example.com").status_code == 200
 
-    def test_they_say_so_in_headers(self, invite):
-        # "Rate limit headers: rate-limited endpoints" (the specification, Limits).
-        invite("dave@example.com")
-        assert limits(invite("dave@example.com")) == (3, 1)
-        invite("dave@example.com")
-        assert limits(invite("dave@example.com")) == (3, 0)
-
 
 class TestTheServiceRole:
     def test_it_has_no_other_limit(self, limited, service_role, alice):

@@ -149,7 +149,7 @@ class TestTheContinuePage:
 
 class TestTheSignUpPage:
     def test_it_tells_time_and_browser_of_the_sign_up(self, client, link, database):
-        database.run("UPDATE one_time_tokens SET created_at = '2026-01-02 03:04:05+01'")
+        database.run("UPDATE users SET created_at = '2026-01-02 03:04:05+01'")
         page = look(client, link)
         assert "was made on 2026-01-02 02:04 UTC, with Firefox on Linux." in page.text
         assert page.all("time") == [{"datetime": "2026-01-02T02:04Z"}]
@@ -215,7 +215,7 @@ class TestThePagesOfAddressChanges:
         assert database.count("sessions") == before
 
     def test_a_user_without_an_address_is_none_yet(self, client, change, database):
-        database.run("UPDATE users SET email = NULL, phone = %(phone)s", phone=PHONE)
+        database.run("UPDATE users SET email = NULL, phone = NULL")
         text = look(client, path("email_change", change)).text
         assert "new@example.com will become the email address of a user who has none yet at localhost:8000." in text
 
@@ -322,7 +322,7 @@ class TestTheLinkingPage:
     @pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
     def test_it_tells_to_whom(self, app, account, masked):
         with app.test_request_context("/link-identity"):
-            page = Page(pages.page("link_identity.html", form_target="https://provider.example", provider="google", account=account, flow="x"))
+            page = Page(pages.page("link_identity.html", form_target="https://provider.example", provider="Google", account=account, flow="x"))
         assert page.heading == "Link Google to your user"
         assert f"Whoever signs in with Google from then on signs in as {masked}." in page.text
         assert account not in page.html

@@ -83,7 +83,7 @@ def invite() -> Response:
         **outgoing.as_parameters(windows if settings.rate_limits_enabled else []),
     )
     if row.state == "over_email_send_rate_limit":
-        raise outgoing.over_quota(row.state, row.seconds_left)
+        raise outgoing.over_quota(row.state, row.seconds_left, settings.rate_limit_invite_per_address)
     if row.state == "email_exists":
         raise ApiError(409, "email_exists", "A user with this email address has already been registered")
     latchkey.deliverer.wake()
