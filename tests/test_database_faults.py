@@ -46,7 +46,9 @@ class Postgres:
     def signal(self, number: int) -> None:
         """Send a signal to each of its processes."""
         for pid in self._processes():
-            os.kill(pid, number)
+            # One of a session may have ended meanwhile.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def run(self, *statements: str) -> Any:
         """Run statements one by one; return the first row of the last one."""
