@@ -356,6 +356,14 @@ AS $$
      AND account.last_sign_in_at IS NULL AND (account.banned_until > now()) IS NOT TRUE
 $$;
 
+-- Whether a user has come by signing up with a phone; one that was added later, or by an administrator, is another thing.
+CREATE OR REPLACE FUNCTION signed_up_by_phone(account users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT account.made_by = 'signup'
+     AND EXISTS (SELECT FROM identities WHERE user_id = account.id AND provider = 'phone' AND created_at = account.created_at)
+$$;
+
 -- Ends a user's live sessions but `kept` (may be null), and says how many.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS bigint
   LANGUAGE sql VOLATILE

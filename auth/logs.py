@@ -36,7 +36,7 @@ def configure(settings: Settings) -> None:
     if log_format == "json":
         processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
     else:
-        processors.append(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()))
+        processors.append(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback))
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, settings.log_level.upper())),

@@ -2,10 +2,10 @@
 --                   email_confirm boolean, phone_confirm boolean, audience text)
 -- Makes a user as an administrator describes it. An address that is taken breaks its constraint.
 WITH created AS (
-  INSERT INTO users AS account (email, email_confirmed_at, email_proved, phone, phone_confirmed_at, password_hash, role,
+  INSERT INTO users AS account (email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved, password_hash, role,
                                 admin_since, user_metadata, app_metadata, made_by)
   VALUES (:email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
-          :phone, CASE WHEN :phone_confirm AND :phone IS NOT NULL THEN now() END, :password_hash,
+          :phone, CASE WHEN :phone_confirm AND :phone IS NOT NULL THEN now() END, :phone_confirm AND :phone IS NOT NULL, :password_hash,
           coalesce(:role, 'authenticated'), CASE WHEN :role = 'admin' THEN now() END,
           merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'admin')
   RETURNING account
@@ -67,6 +67,10 @@ WITH before AS (
                                    WHEN :phone_confirm THEN now()
                                    WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN NULL
                                    ELSE account.phone_confirmed_at END,
+         phone_proved = CASE WHEN :sets_phone_confirmed THEN :phone_confirmed_at IS NOT NULL
+                             WHEN :phone_confirm THEN true
+                             WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN false
+                             ELSE account.phone_proved END,
          new_phone = CASE WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN NULL ELSE account.new_phone END,
          phone_change_sent_at = CASE WHEN :phone <> coalesce(account.phone, '') THEN NULL ELSE account.phone_change_sent_at END,
          password_hash = coalesce(:password_hash, CASE WHEN NOT before.is_first_proof THEN account.password_hash END),

@@ -133,9 +133,9 @@ WITH spent AS (
   SELECT account.id, account.email_proved, account.phone_proved, (account.banned_until > now()) IS TRUE AS is_banned,
          spent.purpose, spent.redirect_to, spent.code_challenge, spent.password_hash AS new_password_hash, spent.target LIKE '%@%' AS by_email,
          CASE WHEN spent.target LIKE '%@%' THEN NOT account.email_proved
-              ELSE NOT account.phone_proved AND (NOT account.email_proved OR account.made_by = 'signup') END AS is_first_proof,
+              ELSE NOT account.phone_proved AND (NOT account.email_proved OR signed_up_by_phone(account)) END AS is_first_proof,
          -- Whoever signed up with somebody else's phone may have added an email of their own since.
-         spent.target NOT LIKE '%@%' AND NOT account.phone_proved AND account.made_by = 'signup' AS drops_email,
+         spent.target NOT LIKE '%@%' AND NOT account.phone_proved AND signed_up_by_phone(account) AS drops_email,
          spent.purpose IN ('signup', 'sms_signup') AS is_own_sign_up
     FROM users AS account
     JOIN spent ON spent.user_id = account.id

@@ -186,3 +186,24 @@ class TestWhatItRefuses:
         assert database.count("sessions") == 0
         assert type_in(client, "sms", OTHER_PHONE, other.code).status_code == 200
         assert type_in(client, "sms", PHONE, mine.code).status_code == 200
+
+
+def test_a_phone_that_an_administrator_has_confirmed_takes_nothing_from_its_user(client, service_role, alice, outbox, database):
+    # The email was proved before, and the phone by the administrator: the first sign-in by SMS proves nothing anew.
+    changed = client.put(f"/admin/users/{alice.id}", headers=service_role, json={"phone": "+491701234567", "phone_confirm": True})
+    assert changed.status_code == 200
+    database.run("UPDATE users SET made_by = 'signup'")
+    client.post("/otp", json={"phone": "+491701234567", "create_user": False})
+    response = client.post("/verify", json={"type": "sms", "phone": "+491701234567", "token": outbox.last().code})
+    user = response.json["user"]
+    assert (response.status_code, user["email"], user["app_metadata"]["providers"]) == (200, alice.email, ["email", "phone"])
+    assert database.count("users", "password_hash IS NOT NULL") == 1
+
+
+def test_nor_does_a_phone_that_was_set_unconfirmed(client, service_role, alice, outbox, database):
+    client.put(f"/admin/users/{alice.id}", headers=service_role, json={"phone": "+491701234567"})
+    database.run("UPDATE users SET made_by = 'signup'")
+    client.post("/otp", json={"phone": "+491701234567", "create_user": False})
+    response = client.post("/verify", json={"type": "sms", "phone": "+491701234567", "token": outbox.last().code})
+    assert (response.status_code, response.json["user"]["email"]) == (200, alice.email)
+    assert database.count("users", "password_hash IS NOT NULL") == 1
