@@ -90,12 +90,17 @@ def over_quota(error_code: str, seconds: float, limit: RateLimitItem | None = No
 
 def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
     """Refuse an address of a kind that is switched off, or a phone of a country that messages are not sent to. Raises `ApiError`."""
+    check_enabled(email, phone, doing=doing)
+    if phone:
+        _check_country(phone)
+
+
+def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
+    """Refuse an address of a kind that is switched off. Raises `ApiError`."""
     if email and not latchkey.settings.email_enabled:
         raise ApiError(400, "email_provider_disabled", f"{doing} by email is disabled")
     if phone and not latchkey.settings.phone_enabled:
         raise ApiError(400, "phone_provider_disabled", f"{doing} by phone is disabled")
-    if phone:
-        _check_country(phone)
 
 
 def _check_country(phone: str) -> None:

@@ -146,6 +146,7 @@ def delete_identity(identity_id: str) -> Response:
 
 
 def link_identity(flow: Any, identity: ExternalIdentity, target: str) -> Response:
+    """Add whom a provider has identified to the user who began the flow, and send the browser on."""
     try:
         row = latchkey.db.one(
             "link_identity",

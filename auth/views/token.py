@@ -1,14 +1,13 @@
 """POST /token: signing in with a password, and trading a refresh token."""
 
-import base64
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
 import structlog
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from flask import Blueprint, Response, jsonify, request
 
-from auth import one_time, schemas
+from auth import one_time, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
@@ -86,11 +85,7 @@ def _sign_in(admin_only: bool = False) -> tuple[dict[str, Any], Any]:
     """Return the token response for an address and its password, and the row that made the session."""
     body = read_body(schemas.PasswordGrant())
     email, phone = body.get("email"), body.get("phone")
-    settings = latchkey.settings
-    if email and not settings.email_enabled:
-        raise ApiError(400, "email_provider_disabled", "Sign-in by email is disabled")
-    if phone and not settings.phone_enabled:
-        raise ApiError(400, "phone_provider_disabled", "Sign-in by phone is disabled")
+    outgoing.check_enabled(email, phone)
     invalid = ApiError(401, "invalid_credentials", "Invalid login credentials")
 
     with password_attempt(email, phone) as attempt:
@@ -135,11 +130,10 @@ def _refresh() -> dict[str, Any]:
 
 def _exchange_code() -> dict[str, Any]:
     body = read_body(schemas.PkceGrant())
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(body["code_verifier"].encode()).digest()).rstrip(b"=").decode()
     row = latchkey.db.one(
         "exchange_authorization_code",
         code_hash=one_time.hash_token(body["auth_code"]),
-        code_challenge=challenge,
+        code_challenge=create_s256_code_challenge(body["code_verifier"]),
         **client(),
     )
     state = row.state if row else "flow_state_not_found"
