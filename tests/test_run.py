@@ -40,12 +40,18 @@ def used_directory() -> Iterator[Path]:
     yield from new_directory()
 
 
+def kill_all(directory: Path) -> None:
+    """Kill every process of a state directory; the death of one may have ended another, which is as dead then."""
+    for pid in processes_of(directory):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 @pytest.fixture
 def state_dir(used_directory: Path) -> Iterator[Path]:
     """A state directory that is free; from the second test on with a database in it."""
     yield used_directory
-    for pid in processes_of(used_directory):
-        os.kill(pid, signal.SIGKILL)
+    kill_all(used_directory)
 
 
 def none_left(state_dir: Path) -> bool:
@@ -186,10 +192,7 @@ def test_nothing_outlives_a_killed_master_and_the_next_start_works(state_dir):
 
 def test_it_starts_at_once_after_everything_was_killed(state_dir):
     with Service(state_dir) as service:
-        for pid in processes_of(state_dir):
-            # The death of one may have ended another, which is as dead then.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all(state_dir)
 
     with Service(state_dir, PORT=str(service.port)):
         pass
