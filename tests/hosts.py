@@ -95,7 +95,7 @@ def serve(environment, state_dir: Path) -> Any:
         def __exit__(self, *_: object) -> None:
             self.client.close()
             self.service.__exit__()
-            log_watch.look_through("a service", self.service.text())
+            log_watch.look_through("a service", self.service.log())
 
     return Serving
 

@@ -62,7 +62,7 @@ class Service:
     def __init__(self, state_dir: Path, *, command: list[str] | None = None, user: str | None = None, **environment: str) -> None:
         self.state_dir = state_dir
         self.port = int(environment.get("PORT") or free_port())
-        self._output = state_dir.parent / f"output of {id(self)}"
+        self._output, self._log = (state_dir.parent / f"{kind} of {id(self)}" for kind in ("output", "log"))
         self._environment = {
             "HOME": "/",
             "PATH": os.environ["PATH"],
@@ -85,8 +85,8 @@ class Service:
 
     def _start(self) -> None:
         # A session of its own, as a terminal gives it one: a signal can then go to the whole group.
-        with self._output.open("wb") as output:
-            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "start_new_session": True, **as_user(self._user)}
+        with self._output.open("wb") as output, self._log.open("wb") as log:
+            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": log, "start_new_session": True, **as_user(self._user)}
             self.process = subprocess.Popen(self._command, cwd=CHECKOUT, env=self._environment, **how)
 
     def __exit__(self, *_: object) -> None:
@@ -112,7 +112,11 @@ class Service:
 
     def text(self) -> str:
         """Return all that it has printed."""
-        return self._output.read_text()
+        return self._output.read_text() + self.log()
+
+    def log(self) -> str:
+        """Return what it has printed to standard error: its log, without the messages that it prints where there is no mail server."""
+        return self._log.read_text()
 
     def refuses_to_start(self) -> tuple[int, str]:
         """Return the status it ends with and what it prints."""
@@ -126,7 +130,7 @@ class Service:
         assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.text()}"
         try:
             # The workers of a service that was killed before may still answer on this port.
-            return "\nServing " in self.text() and self.get("/health")[0] == 200
+            return "\nServing " in self.log() and self.get("/health")[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 
