@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from auth import commands, errors, keys, limits, logs, settings, wire
+from auth import audit, commands, errors, keys, limits, logs, settings, wire
 from auth.access_tokens import AccessTokens
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
@@ -54,7 +54,7 @@ def _make_parts(config: Settings) -> Latchkey:
     }
     # A connection for each request thread, and one for the delivery threads, which need one for a moment now and then.
     database_url = config.database_url or running_url(config.state_dir)
-    db = Database(database_url, size=config.threads + 1, prepare=config.db_prepare, constants=constants)
+    db = Database(database_url, size=config.threads + 1, prepare=config.db_prepare, constants=constants, origin=audit.origin)
     sealer = keys.Sealer(keys.derive(config.secret_key, "outbox"))
     return Latchkey(
         settings=config,

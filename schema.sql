@@ -194,6 +194,51 @@ CREATE TABLE IF NOT EXISTS dev_inbox (
 );
 CREATE INDEX IF NOT EXISTS dev_inbox_kept_at ON dev_inbox (kept_at);
 
+-- Where other systems want to hear of events. `secrets` is a list, the newest first, encrypted; the one before the newest signs
+-- too until `previous_secret_expires_at`. What is sent to an endpoint are rows of the outbox, whose recipient is its id.
+CREATE TABLE IF NOT EXISTS webhooks (
+  id                          uuid PRIMARY KEY,
+  url                         text NOT NULL,
+  description                 text,
+  events                      text[] NOT NULL,
+  secrets                     bytea NOT NULL,
+  previous_secret_expires_at  timestamptz,
+  failing_since               timestamptz,
+  disabled_at                 timestamptz,
+  disabled_reason             text,
+  created_at                  timestamptz NOT NULL DEFAULT now(),
+  updated_at                  timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT webhooks_events_check CHECK (
+    cardinality(events) > 0 AND events <@ ARRAY['user.created', 'user.updated', 'user.deleted', 'auth.login', 'auth.logout']
+  ),
+  CONSTRAINT webhooks_disabled_check CHECK (
+    (disabled_at IS NULL) = (disabled_reason IS NULL) AND disabled_reason IN ('by_administrator', 'gone', 'failing')
+  )
+);
+
+-- Who did what to whom, from where: a row for each act that matters to security, written by the statement that does it. An act that
+-- was refused has a `reason`; those of a minute are one row, with their count, so that a flood can't fill the disk. Users may be
+-- deleted; what was done to them stays, until AUTH_AUDIT_RETENTION is over.
+CREATE TABLE IF NOT EXISTS audit_log (
+  id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  at          timestamptz NOT NULL DEFAULT now(),
+  action      text NOT NULL,
+  reason      text,
+  user_id     uuid,
+  actor       text NOT NULL CONSTRAINT audit_log_actor_check CHECK (actor IN ('user', 'service_role', 'anonymous', 'command', 'service')),
+  actor_id    uuid,
+  ip          inet,
+  network     text,
+  user_agent  text,
+  request_id  text,
+  count       integer NOT NULL DEFAULT 1,
+  details     jsonb NOT NULL DEFAULT '{}'
+);
+CREATE INDEX IF NOT EXISTS audit_log_at ON audit_log (at, id);
+CREATE INDEX IF NOT EXISTS audit_log_user_id ON audit_log (user_id, at, id) WHERE user_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS audit_log_action ON audit_log (action, at, id);
+CREATE INDEX IF NOT EXISTS audit_log_request_id ON audit_log (request_id) WHERE request_id IS NOT NULL;
+
 -- Where a message goes, as far as slowness is concerned: one mail host, one endpoint, or the provider of all SMS.
 CREATE OR REPLACE FUNCTION outbox_target(channel text, recipient text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -558,5 +603,53 @@ BEGIN
   IF FOUND THEN
     UPDATE failure_counts AS counter SET count = greatest(counter.count - 1, 0) WHERE counter.key = 'code ' || address;
   END IF;
+END
+$$;
+
+-- Writes down what a statement has done to a user: a row of the audit log for each of `acts`, and a message to each webhook that
+-- wants to hear of one of `events`; nulls among them are left out. `origin` is where the request comes from, as every statement
+-- that calls this is given it. To be called where it is certain to run: in RETURNING, or in the last SELECT.
+CREATE OR REPLACE FUNCTION record_acts(origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb DEFAULT '{}') RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  -- Whoever signs in by a request is the one who acts in it.
+  signs_in CONSTANT boolean := origin ->> 'actor' = 'anonymous' AND 'signed_in' = ANY (acts);
+BEGIN
+  INSERT INTO audit_log (action, user_id, actor, actor_id, ip, network, user_agent, request_id, details)
+  SELECT act, subject,
+         CASE WHEN signs_in THEN 'user' ELSE origin ->> 'actor' END,
+         CASE WHEN signs_in THEN subject ELSE (origin ->> 'actor_id')::uuid END,
+         (origin ->> 'ip')::inet, origin ->> 'network', origin ->> 'user_agent', origin ->> 'request_id', jsonb_strip_nulls(details)
+    FROM unnest(acts) AS act
+   WHERE act IS NOT NULL;
+
+  WITH event AS MATERIALIZED (
+    SELECT kind, gen_random_uuid() AS id FROM unnest(events) AS kind WHERE kind IS NOT NULL
+  )
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
+  SELECT gen_random_uuid(), subject, 'webhook', event.kind, webhook.id,
+         jsonb_build_object('event_id', event.id, 'timestamp', iso_8601(now()),
+                            'data', jsonb_build_object('user', jsonb_build_object('id', subject, 'email', email)))
+    FROM event
+    JOIN webhooks AS webhook ON event.kind = ANY (webhook.events) AND webhook.disabled_at IS NULL;
+END
+$$;
+
+-- Writes down that something was refused: once a minute for each user, action, reason and network, with the count and what was told
+-- last. It commits without waiting for the disk: nothing has been acknowledged, and a flood must not be able to make the disk busy.
+CREATE OR REPLACE FUNCTION record_refusal(origin jsonb, subject uuid, refused_act text, error_code text, told jsonb) RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  minute CONSTANT timestamptz := date_trunc('minute', now());
+  sum CONSTANT text := concat_ws('|', minute, subject, refused_act, error_code, origin ->> 'network', origin ->> 'actor', origin ->> 'actor_id');
+BEGIN
+  INSERT INTO audit_log AS refusal (id, at, action, reason, user_id, actor, actor_id, ip, network, user_agent, request_id, details)
+  VALUES (encode(substr(sha256(convert_to(sum, 'UTF8')), 1, 16), 'hex')::uuid, now(), refused_act, error_code, subject,
+          origin ->> 'actor', (origin ->> 'actor_id')::uuid, (origin ->> 'ip')::inet, origin ->> 'network', origin ->> 'user_agent',
+          origin ->> 'request_id', told)
+  ON CONFLICT (id) DO UPDATE
+     SET count = refusal.count + 1, user_agent = excluded.user_agent, request_id = excluded.request_id, details = excluded.details;
 END
 $$;

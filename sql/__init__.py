@@ -12,7 +12,7 @@ Nothing is ever formatted into a statement, and each stands alone: connections a
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,16 +100,27 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
 class Database:
     """Runs named statements on pooled connections. Parameters are given by keyword.
 
-    `constants` are values of this deployment, such as lifetimes: a statement that declares one of their names is given it.
+    `constants` are values of this deployment, such as lifetimes: a statement that declares one of their names is given it. One that
+    declares `origin` is given what `origin` returns when it is run: who acts, and from where.
     Every method raises `psycopg2.Error`: `OperationalError` and `InterfaceError` mean that the database can't serve now.
     """
 
-    def __init__(self, url: str, *, size: int, prepare: bool = True, constants: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        size: int,
+        prepare: bool = True,
+        constants: Mapping[str, Any] | None = None,
+        origin: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
         statements = load_statements()
         self._texts = {name: statement.execute if prepare else statement.direct for name, statement in statements.items()}
         self._constants = {
             name: {key: value for key, value in (constants or {}).items() if key in statement.parameters} for name, statement in statements.items()
         }
+        self._origin = origin
+        self._with_origin = {name for name, statement in statements.items() if "origin" in statement.parameters}
         preparation = ";".join(statement.prepare for statement in statements.values()) if prepare else ""
         self._pool = Pool(url, size, preparation)
         # How many statements were run, for those who measure.
@@ -136,9 +147,12 @@ class Database:
 
     @contextmanager
     def _run(self, name: str, parameters: Mapping[str, Any]) -> Iterator[NamedTupleCursor]:
+        given = {**self._constants[name], **parameters}
+        if name in self._with_origin:
+            given["origin"] = self._origin()
         with self._pool.connection() as connection, connection.cursor(cursor_factory=NamedTupleCursor) as cursor:
             self.statements_run += 1
-            cursor.execute(self._texts[name], {**self._constants[name], **parameters})
+            cursor.execute(self._texts[name], given)
             yield cursor
 
 
