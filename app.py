@@ -32,6 +32,7 @@ def create_app(config: Settings | None = None) -> Flask:
     errors.register(app)
     wire.register(app, config)
     limits.register(app, config)
+    audit.register(app)
     commands.register(app)
     delivery_commands.register(app)
     for view in BLUEPRINTS:

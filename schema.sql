@@ -496,13 +496,16 @@ AS $$
                     FOR UPDATE)
 $$;
 
--- Voids what could still sign a user in: links and codes, whose number it tells, and authorization codes. A message that waits to carry one is not sent then. What undoes a change of
--- email stays: whoever has taken over a user would void it first.
+-- Voids what could still sign a user in: links and codes, whose number it tells, and authorization codes. A message that waits to
+-- carry one is not sent then. What was spent stays until it would have expired, so that it is known whose it was when somebody
+-- brings it again. What undoes a change of email stays good: whoever has taken over a user would void it first.
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
   DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
-  WITH voided AS (DELETE FROM one_time_tokens WHERE user_id = owner AND purpose <> 'email_restore' RETURNING id)
+  WITH voided AS (
+    DELETE FROM one_time_tokens WHERE user_id = owner AND purpose <> 'email_restore' AND spent_at IS NULL RETURNING id
+  )
   SELECT count(*) FROM voided
 $$;
 

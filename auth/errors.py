@@ -12,6 +12,7 @@ from gunicorn.http.errors import ParseException
 from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
 from werkzeug.exceptions import HTTPException
 
+from auth import audit
 from auth.passwords import TooManyWaiting
 
 log = structlog.get_logger()
@@ -59,6 +60,7 @@ def unavailable(msg: str = "The service can't answer at the moment; try again sh
 
 def envelope(error: ApiError) -> Response:
     """Return the error envelope of the specification."""
+    audit.refused(error.error_code)
     body: dict[str, Any] = {"code": error.status, "msg": error.msg}
     if error.details:
         body["details"] = error.details

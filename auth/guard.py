@@ -50,6 +50,7 @@ def admin(view: View) -> View:
 
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
+        g.is_administrative = True
         if _has_service_role_key():
             g.caller = None
         else:
@@ -67,6 +68,7 @@ def service_role(view: View) -> View:
 
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
+        g.is_administrative = True
         if not _has_service_role_key():
             _refuse_wrong_key()
             # Whose access token is good is told that it does not suffice.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from flask import g
 
-from auth import limits
+from auth import audit, limits
 from auth.context import latchkey
 from auth.passwords import Slot
 
@@ -52,5 +52,6 @@ def password_attempt(email: str | None, phone: str | None) -> Iterator[Attempt]:
         if row.refused_for is not None:
             limits.note(limits.Window(failures.amount, 0, row.refused_for))
             raise limits.refusal("Too many failed sign-ins; try again later, or sign in by a link", row.refused_for)
+        audit.about(user_id=row.user_id, tries=row.tries, of=failures.amount)
         failure = limits.Window(failures.amount, failures.amount - row.tries, row.seconds_left) if row.tries else None
         yield Attempt(slot, row.user_id, row.password_hash, row.is_stranger, failure)

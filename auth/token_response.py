@@ -4,6 +4,7 @@ from typing import Any
 
 from flask import Response, json
 
+from auth import audit
 from auth.context import latchkey
 from auth.redirects import with_fragment, with_query
 
@@ -19,6 +20,7 @@ def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | No
 
 def redirect_with_error(target: str, error: str, error_code: str, description: str) -> Response:
     """Send a browser on with what went wrong, in the fragment."""
+    audit.refused(error_code)
     return see_other(with_fragment(target, {"error": error, "error_code": error_code, "error_description": description}))
 
 

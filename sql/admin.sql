@@ -1,5 +1,5 @@
 -- name: create_user(email text, phone text, password_hash text, role text, user_metadata user_metadata, app_metadata app_metadata,
---                   email_confirm boolean, phone_confirm boolean, audience text)
+--                   email_confirm boolean, phone_confirm boolean, audience text, origin jsonb)
 -- Makes a user as an administrator describes it. An address that is taken breaks its constraint.
 WITH created AS (
   INSERT INTO users AS account (email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved, password_hash, role,
@@ -21,7 +21,9 @@ WITH created AS (
          array_agg((identity).provider ORDER BY (identity).created_at, (identity).provider) AS providers
     FROM written
 )
-SELECT user_object(created.account, linked.objects, linked.providers, :audience)::text AS user_object
+SELECT user_object(created.account, linked.objects, linked.providers, :audience)::text AS user_object,
+       record_acts(:origin, (created.account).id, (created.account).email, '{user_created}', '{user.created}',
+                   jsonb_build_object('by', 'administrator', 'role', (created.account).role)) AS recorded
   FROM created
   CROSS JOIN linked;
 
@@ -39,12 +41,13 @@ SELECT email, phone FROM users WHERE id = :id;
 -- name: update_any_user(id uuid, email text, phone text, password_hash text, role text, user_metadata user_metadata,
 --                       app_metadata app_metadata, email_confirm boolean, sets_email_confirmed boolean,
 --                       email_confirmed_at timestamptz, phone_confirm boolean, sets_phone_confirmed boolean,
---                       phone_confirmed_at timestamptz, sets_ban boolean, ban_seconds double precision, audience text)
+--                       phone_confirmed_at timestamptz, sets_ban boolean, ban_seconds double precision, audience text, origin jsonb)
 -- Changes any user, for administrators. A new address is unconfirmed unless the same request confirms it. A new password or
 -- email and a ban end all sessions and void all links; a ban without seconds is for ever, and one of 0 seconds is lifted. Whoever
 -- confirms the email of a sign-up that nobody has proved proves it: what the sign-up has set otherwise goes.
 WITH before AS (
-  SELECT account.id, account.email, account.made_by = 'signup' AND NOT account.email_proved
+  SELECT account.id, account.email, account.phone, account.email_confirmed_at, account.phone_confirmed_at, account.role, account.banned_until,
+         account.user_metadata, account.app_metadata, account.made_by = 'signup' AND NOT account.email_proved
            AND (:email_confirm OR :sets_email_confirmed AND :email_confirmed_at IS NOT NULL) AS is_first_proof
     FROM users AS account
    WHERE account.id = :id
@@ -116,17 +119,41 @@ WITH before AS (
              AND NOT EXISTS (SELECT FROM written WHERE (written.identity).id = identity.id)) AS every
 )
 SELECT user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object,
-       (SELECT many FROM ended) AS ended
+       (SELECT many FROM ended) AS ended,
+       record_acts(:origin, (changed.account).id, (changed.account).email,
+                   ARRAY[CASE WHEN (before.user_metadata, before.app_metadata) <> ((changed.account).user_metadata, (changed.account).app_metadata)
+                              THEN 'user_changed' END,
+                         CASE WHEN :password_hash IS NOT NULL THEN 'password_changed' END,
+                         CASE WHEN before.email IS DISTINCT FROM (changed.account).email THEN 'email_changed' END,
+                         CASE WHEN before.phone IS DISTINCT FROM (changed.account).phone THEN 'phone_changed' END,
+                         CASE WHEN before.email_confirmed_at IS DISTINCT FROM (changed.account).email_confirmed_at
+                              THEN CASE WHEN (changed.account).email_confirmed_at IS NULL THEN 'email_unconfirmed' ELSE 'email_confirmed' END END,
+                         CASE WHEN before.phone_confirmed_at IS DISTINCT FROM (changed.account).phone_confirmed_at
+                              THEN CASE WHEN (changed.account).phone_confirmed_at IS NULL THEN 'phone_unconfirmed' ELSE 'phone_confirmed' END END,
+                         CASE WHEN before.role IS DISTINCT FROM (changed.account).role THEN 'role_changed' END,
+                         CASE WHEN :sets_ban AND (changed.account).banned_until IS NOT NULL THEN 'banned'
+                              WHEN before.banned_until IS NOT NULL AND (changed.account).banned_until IS NULL THEN 'unbanned' END],
+                   '{user.updated}',
+                   jsonb_build_object('old_email', CASE WHEN before.email <> (changed.account).email THEN before.email END,
+                                      'old_phone', CASE WHEN before.phone <> (changed.account).phone THEN before.phone END,
+                                      'old_role', CASE WHEN before.role <> (changed.account).role THEN before.role END,
+                                      'role', CASE WHEN before.role <> (changed.account).role THEN (changed.account).role END,
+                                      'banned_until', CASE WHEN :sets_ban THEN iso_8601((changed.account).banned_until) END)) AS recorded
   FROM changed
+  JOIN before ON true
   CROSS JOIN linked;
 
--- name: delete_any_user(id uuid)
+-- name: delete_any_user(id uuid, origin jsonb)
 -- Deletes any user with all that belongs to it, for administrators.
-DELETE FROM users WHERE id = :id;
+DELETE FROM users WHERE id = :id RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}');
 
--- name: end_any_users_sessions(id uuid)
+-- name: end_any_users_sessions(id uuid, origin jsonb)
 -- Signs any user out, for administrators; no row when there is no such user.
-SELECT end_sessions(account.id, NULL, 'ended_by_admin') AS ended, iso_8601(now()) AS moment FROM users AS account WHERE account.id = :id;
+SELECT end_sessions(account.id, NULL, 'ended_by_admin') AS ended,
+       iso_8601(now()) AS moment,
+       record_acts(:origin, account.id, account.email, '{signed_out}', '{auth.logout}', '{"scope": "global"}') AS recorded
+  FROM users AS account
+ WHERE account.id = :id;
 
 -- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer, page_offset bigint, audience text)
 -- A page of users, for administrators. With its parameters' values at hand the planner folds each CASE to a column or to
@@ -162,11 +189,12 @@ SELECT count(*) AS total
 -- Whether anybody has an address, and has proved it.
 SELECT email_proved FROM users WHERE email = :email;
 
--- name: make_administrator(email text, password_hash text)
+-- name: make_administrator(email text, password_hash text, origin jsonb)
 -- Makes the user of an address an administrator; creates it, confirmed, where nobody has the address. Somebody who has signed up
 -- with the address and not proved it becomes none: that user is replaced.
 WITH unproved AS (
-  DELETE FROM users WHERE email = :email AND NOT email_proved AND :password_hash IS NOT NULL RETURNING id
+  DELETE FROM users WHERE email = :email AND NOT email_proved AND :password_hash IS NOT NULL
+  RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{"because": "created_again"}')
 ), made AS (
   INSERT INTO users AS account (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
   SELECT :email, now(), true, :password_hash, 'admin', now(), 'admin' FROM (SELECT count(*) FROM unproved) AS deletion
@@ -179,4 +207,7 @@ WITH unproved AS (
   SELECT made.id, 'email', made.id, jsonb_build_object('sub', made.id, 'email', :email) FROM made
   ON CONFLICT (user_id, provider) DO NOTHING
 )
-SELECT id, created FROM made;
+SELECT id, created,
+       record_acts(:origin, id, :email, ARRAY[CASE WHEN created THEN 'user_created' ELSE 'role_changed' END],
+                   ARRAY[CASE WHEN created THEN 'user.created' ELSE 'user.updated' END], '{"by": "administrator", "role": "admin"}') AS recorded
+  FROM made;

@@ -20,7 +20,7 @@ DELETE FROM request_counts WHERE key = :key;
 DELETE FROM request_counts;
 
 -- name: begin_password_attempt(email text, phone text, network text, limited boolean, failures integer, failures_seconds integer,
---                              account_failures integer, account_failures_seconds integer)
+--                              account_failures integer, account_failures_seconds integer, origin jsonb)
 -- Counts a try of a password as failed before it is checked, whether or not anybody has the address, and answers the hash to
 -- check. The address is counted together with the network; and, while that allows the try, by itself, where its user has
 -- never signed in from there. `refused_for` is how many seconds are left of the window that allows no more.
@@ -50,7 +50,10 @@ SELECT known.id AS user_id,
        tried.count AS tries,
        tried.seconds_left,
        strange.refused IS NOT NULL AS is_stranger,
-       CASE WHEN tried.refused THEN tried.seconds_left WHEN strange.refused THEN strange.seconds_left END AS refused_for
+       CASE WHEN tried.refused THEN tried.seconds_left WHEN strange.refused THEN strange.seconds_left END AS refused_for,
+       CASE WHEN tried.refused OR strange.refused
+            THEN record_refusal(:origin, known.id, 'sign_in_refused', 'over_request_rate_limit',
+                                jsonb_build_object('tries', tried.count, 'of', :failures)) END AS recorded
   FROM (VALUES (1)) AS single (line)
   LEFT JOIN known ON true
   LEFT JOIN tried ON true

@@ -1,5 +1,5 @@
 -- name: generate_link(purpose text, email text, new_email text, creates boolean, user_metadata user_metadata, password_hash text,
---                     token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, redirect_to text, audience text)
+--                     token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, redirect_to text, audience text, origin jsonb)
 -- Makes a link for an administrator to hand on; no message is sent. A sign-up and an invitation make the user when there is none,
 -- and take over one whom nobody has confirmed, without what was set before. `is_taken` says that the user is confirmed already,
 -- or somebody has the new email; no row, that there is no user.
@@ -46,7 +46,13 @@ WITH known AS (
           SELECT identity FROM identities AS identity, changed WHERE identity.user_id = (changed.account).id) AS every
 )
 SELECT (target.account).id IS NULL AS is_taken,
-       user_object(target.account, linked.objects, linked.providers, :audience)::text AS user_object
+       user_object(target.account, linked.objects, linked.providers, :audience)::text AS user_object,
+       CASE WHEN (target.account).id IS NOT NULL
+            THEN record_acts(:origin, (target.account).id, (target.account).email,
+                             ARRAY[CASE WHEN known.id IS NULL THEN 'user_created' END, 'link_generated'],
+                             ARRAY[CASE WHEN known.id IS NULL THEN 'user.created' END],
+                             jsonb_build_object('by', CASE WHEN known.id IS NULL THEN 'link' END, 'purpose', :purpose, 'new_email', :new_email))
+       END AS recorded
   FROM (VALUES (1)) AS single (line)
   LEFT JOIN target ON true
   LEFT JOIN known ON true
@@ -55,7 +61,7 @@ SELECT (target.account).id IS NULL AS is_taken,
 
 -- name: invite_user(email text, user_metadata user_metadata, app_metadata app_metadata, token_id uuid, token_hash bytea, link_lifetime integer,
 --                   redirect_to text, message_id uuid, message_secret bytea, message_variables jsonb, quota_keys text[],
---                   quota_amounts integer[], quota_seconds integer[], audience text)
+--                   quota_amounts integer[], quota_seconds integer[], audience text, origin jsonb)
 -- Invites somebody by mail. Whoever was invited and has not accepted is invited again; any other user is left alone.
 WITH known AS (
   SELECT account.id,
@@ -99,7 +105,13 @@ SELECT CASE WHEN quota.seconds_left > 0 THEN 'over_email_send_rate_limit'
             WHEN (invited.account).id IS NULL THEN 'email_exists'
             ELSE 'live' END AS state,
        quota.seconds_left,
-       user_object(invited.account, json_build_array(identity_object(identity.identity)), ARRAY['email'], :audience)::text AS user_object
+       user_object(invited.account, json_build_array(identity_object(identity.identity)), ARRAY['email'], :audience)::text AS user_object,
+       CASE WHEN (invited.account).id IS NOT NULL
+            THEN record_acts(:origin, (invited.account).id, :email,
+                             ARRAY[CASE WHEN known.id IS NULL THEN 'user_created' END, 'invited'],
+                             ARRAY[CASE WHEN known.id IS NULL THEN 'user.created' END],
+                             jsonb_build_object('by', CASE WHEN known.id IS NULL THEN 'invitation' END)) END AS recorded
   FROM quota
+  LEFT JOIN known ON true
   LEFT JOIN invited ON true
   LEFT JOIN identity ON true;

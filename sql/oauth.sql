@@ -54,7 +54,7 @@ SELECT caller.state FROM caller;
 -- name: sign_in_by_identity(provider text, subject text, identity_data jsonb, email text, email_verified boolean, is_trusted boolean,
 --                           signup_allowed boolean, code_challenge text, authorization_code text, authorization_code_lifetime integer,
 --                           id_token_hash bytea, id_token_expires_at bigint, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text,
---                           audience text)
+--                           audience text, origin jsonb)
 -- Signs in whom a provider has identified: the user who has the identity; else, where a trusted provider says that the address
 -- is verified, the user who has the address; else a new one. Where that proves the address for the first time, what was set
 -- before without proof goes: password, sessions, other identities, phone, pending changes. An id_token serves once.
@@ -80,7 +80,8 @@ WITH first_use AS (
 ), before AS (
   -- Waits for what is under way with this user, and sees what it has left.
   SELECT account.id, found.by_email, found.has_another, (account.banned_until > now()) IS TRUE AS is_banned,
-         found.by_email AND NOT account.email_proved AS is_first_proof
+         found.by_email AND NOT account.email_proved AS is_first_proof,
+         found.by_email AND (NOT account.email_proved OR account.email_confirmed_at IS NULL) AS is_confirmation
     FROM users AS account
     JOIN found ON found.user_id = account.id
      FOR UPDATE OF account
@@ -193,15 +194,28 @@ SELECT verdict.state,
        CASE WHEN code.id IS NOT NULL THEN :authorization_code END AS authorization_code,
        session.id AS session_id,
        session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       CASE WHEN (target.account).id IS NOT NULL
+            THEN record_acts(:origin, (target.account).id, (target.account).email,
+                             ARRAY[CASE WHEN before.id IS NULL THEN 'user_created' END,
+                                   CASE WHEN before.is_confirmation THEN 'email_confirmed' END,
+                                   CASE WHEN before.by_email THEN 'identity_linked' END,
+                                   CASE WHEN session.id IS NOT NULL THEN 'signed_in' END],
+                             ARRAY[CASE WHEN before.id IS NULL THEN 'user.created' WHEN before.by_email THEN 'user.updated' END,
+                                   CASE WHEN session.id IS NOT NULL THEN 'auth.login' END],
+                             jsonb_build_object('by', CASE WHEN before.id IS NULL THEN 'oauth' END, 'method', 'oauth', 'provider', :provider,
+                                                'session_id', session.id))
+       END AS recorded,
+       before.id AS user_id
   FROM verdict
   CROSS JOIN linked
+  LEFT JOIN before ON true
   LEFT JOIN target ON true
   LEFT JOIN code ON true
   LEFT JOIN session ON true;
 
 -- name: link_identity(user_id uuid, session_id uuid, refresh_token_lifetime integer, session_timebox integer,
---                     provider text, subject text, identity_data jsonb, message_id uuid, message_variables jsonb)
+--                     provider text, subject text, identity_data jsonb, message_id uuid, message_variables jsonb, origin jsonb)
 -- Adds an identity to the user who began the flow, while the session that began it lives. An identity that somebody has breaks
 -- its constraint. No row when the session has ended.
 WITH account AS (
@@ -220,11 +234,13 @@ WITH account AS (
     FROM owner
    WHERE owner.email IS NOT NULL
 )
-SELECT owner.id AS user_id FROM owner;
+SELECT owner.id AS user_id,
+       record_acts(:origin, owner.id, owner.email, '{identity_linked}', '{user.updated}', jsonb_build_object('provider', :provider)) AS recorded
+  FROM owner;
 
 -- name: unlink_identity(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
 --                       session_timebox integer, reauthentication_age integer, reauthenticated boolean, identity_id uuid, usable text[], message_id uuid,
---                       message_variables jsonb)
+--                       message_variables jsonb, origin jsonb)
 -- Removes one of the caller's identities, never the last that is `usable`, and never that of an address that the user has.
 WITH account AS (
   -- Two at once must not each leave the other's.
@@ -257,6 +273,10 @@ SELECT CASE WHEN caller.state <> 'live' THEN caller.state
             WHEN chosen.id IS NULL THEN 'identity_not_found'
             WHEN chosen.is_last THEN 'single_identity_not_deletable'
             ELSE 'live' END AS state,
-       iso_8601(now()) AS moment
+       iso_8601(now()) AS moment,
+       CASE WHEN deleted.provider IS NOT NULL
+            THEN record_acts(:origin, caller.id, caller.email, '{identity_unlinked}', '{user.updated}',
+                             jsonb_build_object('provider', deleted.provider)) END AS recorded
   FROM caller
-  LEFT JOIN chosen ON true;
+  LEFT JOIN chosen ON true
+  LEFT JOIN deleted ON true;

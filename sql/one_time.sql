@@ -1,7 +1,7 @@
 -- name: request_message(purpose text, email text, phone text, create_user boolean, user_metadata user_metadata,
 --                       token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                       code_challenge text, message_id uuid, message_secret bytea, message_variables jsonb, quota_keys text[],
---                       quota_amounts integer[], quota_seconds integer[])
+--                       quota_amounts integer[], quota_seconds integer[], origin jsonb)
 -- Sends what signs in or proves an address, because somebody has asked for it who need not be its owner: a link, a code. Makes
 -- the user where that is asked for. Whether anybody has the address shows nowhere, so one message is written in each case; it
 -- is of kind `none`, and nothing else happens, where there is nothing to send or the quota is used up.
@@ -49,6 +49,7 @@ WITH quota AS (
          coalesce(known.locale, created.locale) AS locale,
          coalesce(known.sign_up, '{}') AS sign_up,
          known.session_id,
+         created.id IS NOT NULL AS is_created,
          quota.allowed AND coalesce(known.is_due, created.id IS NOT NULL) AS is_due
     FROM quota
     LEFT JOIN known ON true
@@ -60,25 +61,30 @@ WITH quota AS (
          now() + make_interval(secs => :link_lifetime)
     FROM told
    WHERE told.is_due
+), message AS (
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at, outcome, finished_at)
+  SELECT :message_id,
+         told.user_id,
+         CASE WHEN told.is_due THEN CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'sms' END END,
+         CASE WHEN told.is_due THEN replace(:purpose, 'sms_signup', 'sms') ELSE 'none' END,
+         CASE WHEN told.is_due THEN coalesce(:email, :phone) END,
+         :message_variables || jsonb_build_object('locale', told.locale) || told.sign_up,
+         CASE WHEN told.is_due THEN :message_secret END,
+         CASE WHEN told.is_due THEN :token_id END,
+         now() + make_interval(secs => CASE WHEN :email IS NOT NULL THEN :link_lifetime ELSE :code_lifetime END),
+         CASE WHEN NOT told.is_due THEN 'none' END,
+         CASE WHEN NOT told.is_due THEN now() END
+    FROM told
 )
-INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at, outcome, finished_at)
-SELECT :message_id,
-       told.user_id,
-       CASE WHEN told.is_due THEN CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'sms' END END,
-       CASE WHEN told.is_due THEN replace(:purpose, 'sms_signup', 'sms') ELSE 'none' END,
-       CASE WHEN told.is_due THEN coalesce(:email, :phone) END,
-       :message_variables || jsonb_build_object('locale', told.locale) || told.sign_up,
-       CASE WHEN told.is_due THEN :message_secret END,
-       CASE WHEN told.is_due THEN :token_id END,
-       now() + make_interval(secs => CASE WHEN :email IS NOT NULL THEN :link_lifetime ELSE :code_lifetime END),
-       CASE WHEN NOT told.is_due THEN 'none' END,
-       CASE WHEN NOT told.is_due THEN now() END
+SELECT record_acts(:origin, told.user_id, :email, ARRAY[CASE WHEN told.is_created THEN 'user_created' END, 'message_requested'],
+                   ARRAY[CASE WHEN told.is_created THEN 'user.created' END],
+                   jsonb_build_object('by', CASE WHEN told.is_created THEN 'message' END, 'purpose', :purpose, 'is_sent', told.is_due)) AS recorded
   FROM told;
 
 -- name: request_reauthentication(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
 --                                session_timebox integer, channel text, address text, token_id uuid, code_mac bytea,
 --                                code_lifetime integer, message_id uuid, message_secret bytea, message_variables jsonb,
---                                quota_keys text[], quota_amounts integer[], quota_seconds integer[])
+--                                quota_keys text[], quota_amounts integer[], quota_seconds integer[], origin jsonb)
 -- Sends the caller a code that reauthenticates its session, to the address that select_caller has just shown as confirmed.
 WITH quota AS (
   SELECT count_messages(:quota_keys, :quota_amounts, :quota_seconds) AS seconds_left
@@ -104,11 +110,17 @@ WITH quota AS (
     FROM verdict
    WHERE verdict.state = 'live' AND verdict.seconds_left = 0
 )
-SELECT verdict.state, verdict.seconds_left FROM verdict;
+SELECT verdict.state,
+       verdict.seconds_left,
+       CASE WHEN verdict.state = 'live' AND verdict.seconds_left = 0
+            THEN record_acts(:origin, verdict.id, NULL, '{message_requested}', '{}', '{"purpose": "reauthentication", "is_sent": true}') END AS recorded
+  FROM verdict;
 
--- name: spend_reauthentication_code(user_id uuid, address text, code_mac bytea)
+-- name: spend_reauthentication_code(user_id uuid, address text, code_mac bytea, origin jsonb)
 -- Spends a code that was sent to reauthenticate a user.
-SELECT spent.id FROM spend_code(:address, :code_mac, '{reauthentication}') AS spent WHERE spent.user_id = :user_id;
+SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded
+  FROM spend_code(:address, :code_mac, '{reauthentication}') AS spent
+ WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
 -- What a link would do, without doing it; no row when it would do nothing any more.
@@ -119,7 +131,8 @@ SELECT token.purpose, token.target, token.redirect_to, account.email, account.ph
  WHERE token.token_hash = :token_hash AND token.purpose = ANY (:purposes) AND is_good_link(token);
 
 -- name: verify_address(token_hash bytea, target text, code_mac bytea, purposes text[], redirects boolean, authorization_code text,
---                      authorization_code_lifetime integer, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text, audience text)
+--                      authorization_code_lifetime integer, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text, audience text,
+--                      origin jsonb)
 -- Spends a link or a code that was sent to a user's own address: confirms the address, voids what else was sent, and signs in:
 -- by a session or, where the link `redirects` and was asked for with a code_challenge, by an authorization code.
 -- When an address is proved for the first time, what was there before without proof goes: sessions, other identities, the phone,
@@ -136,7 +149,9 @@ WITH spent AS (
               ELSE NOT account.phone_proved AND (NOT account.email_proved OR signed_up_by_phone(account)) END AS is_first_proof,
          -- Whoever signed up with somebody else's phone may have added an email of their own since.
          spent.target NOT LIKE '%@%' AND NOT account.phone_proved AND signed_up_by_phone(account) AS drops_email,
-         spent.purpose IN ('signup', 'sms_signup') AS is_own_sign_up
+         spent.purpose IN ('signup', 'sms_signup') AS is_own_sign_up,
+         CASE WHEN spent.target LIKE '%@%' THEN NOT account.email_proved OR account.email_confirmed_at IS NULL
+              ELSE NOT account.phone_proved OR account.phone_confirmed_at IS NULL END AS is_confirmation
     FROM users AS account
     JOIN spent ON spent.user_id = account.id
    WHERE spent.target IN (account.email, account.phone)
@@ -211,7 +226,15 @@ SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
        before.redirect_to,
        session.id AS session_id,
        session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       CASE WHEN (verified.account).id IS NOT NULL
+            THEN record_acts(:origin, before.id, (verified.account).email,
+                             ARRAY[CASE WHEN before.is_confirmation THEN CASE WHEN before.by_email THEN 'email_confirmed' ELSE 'phone_confirmed' END END,
+                                   CASE WHEN before.new_password_hash IS NOT NULL THEN 'password_changed' END,
+                                   CASE WHEN session.id IS NOT NULL THEN 'signed_in' END],
+                             ARRAY[CASE WHEN before.is_confirmation OR before.new_password_hash IS NOT NULL THEN 'user.updated' END,
+                                   CASE WHEN session.id IS NOT NULL THEN 'auth.login' END],
+                             jsonb_build_object('method', 'otp', 'purpose', before.purpose, 'session_id', session.id)) END AS recorded
   FROM before
   CROSS JOIN linked
   LEFT JOIN verified ON true
@@ -221,7 +244,7 @@ SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
 -- name: verify_change(token_hash bytea, target text, code_mac bytea, purposes text[], signs_in boolean, restore_id uuid, restore_hash bytea,
 --                     restore_lifetime integer, notice_id uuid, notice_secret bytea, message_variables jsonb,
 --                     sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text,
---                     user_agent text, audience text)
+--                     user_agent text, audience text, origin jsonb)
 -- Spends a link or a code that was sent to a new address: it becomes the user's, all sessions end but the one that asked for it,
 -- and the old email, if it was proved, is told, with a link that restores it. An address that somebody else has by now breaks its constraint.
 WITH spent AS (
@@ -230,7 +253,7 @@ WITH spent AS (
   SELECT * FROM spend_code(:target, :code_mac, :purposes)
 ), before AS (
   SELECT account.id, CASE WHEN account.email_proved THEN account.email END AS email, account.user_metadata ->> 'locale' AS locale, (account.banned_until > now()) IS TRUE AS is_banned,
-         spent.purpose, spent.redirect_to, spent.target, spent.session_id
+         CASE spent.purpose WHEN 'email_change' THEN account.email ELSE account.phone END AS old_address, spent.purpose, spent.redirect_to, spent.target, spent.session_id
     FROM users AS account
     JOIN spent ON spent.user_id = account.id
    WHERE spent.target = CASE spent.purpose WHEN 'email_change' THEN account.new_email ELSE account.new_phone END
@@ -301,13 +324,20 @@ SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
        before.redirect_to,
        session.id AS session_id,
        session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       CASE WHEN (changed.account).id IS NOT NULL
+            THEN record_acts(:origin, before.id, (changed.account).email,
+                             ARRAY[CASE before.purpose WHEN 'email_change' THEN 'email_changed' ELSE 'phone_changed' END,
+                                   CASE WHEN session.id IS NOT NULL THEN 'signed_in' END],
+                             ARRAY['user.updated', CASE WHEN session.id IS NOT NULL THEN 'auth.login' END],
+                             jsonb_build_object('old_address', before.old_address, 'new_address', before.target, 'method', 'otp', 'session_id', session.id))
+       END AS recorded
   FROM before
   CROSS JOIN linked
   LEFT JOIN changed ON true
   LEFT JOIN session ON true;
 
--- name: restore_email(token_hash bytea)
+-- name: restore_email(token_hash bytea, origin jsonb)
 -- Undoes a change of email: the old address is the user's again and proved, the password is void, everybody is signed out, and
 -- what was added since goes: a phone, identities, and links to undo later changes, to addresses of whoever made this one. Nor may
 -- somebody hold the address who has not proved it.
@@ -317,13 +347,13 @@ WITH spent AS (
   DELETE FROM users AS account
    USING spent
    WHERE account.email = spent.target AND account.id <> spent.user_id AND NOT account.email_proved AND account.last_sign_in_at IS NULL
-  RETURNING account.id
+  RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}', '{"because": "email_restored"}')
 ), squatter AS (
   UPDATE users AS account
      SET email = NULL, email_confirmed_at = NULL, updated_at = now()
     FROM spent
    WHERE account.email = spent.target AND account.id <> spent.user_id AND NOT account.email_proved AND account.last_sign_in_at IS NOT NULL
-  RETURNING account.id
+  RETURNING account.id, record_acts(:origin, account.id, NULL, '{email_changed}', '{user.updated}', jsonb_build_object('old_address', spent.target))
 ), restored AS (
   UPDATE users AS account
      SET email = spent.target, email_confirmed_at = now(), email_proved = true, password_hash = NULL,
@@ -352,17 +382,20 @@ WITH spent AS (
     FROM restored
    WHERE identity.user_id = restored.id AND identity.provider = 'email'
 )
-SELECT 'live' AS state, NULL AS redirect_to, id AS user_id, email FROM restored;
+SELECT 'live' AS state, NULL AS redirect_to, id AS user_id, email,
+       record_acts(:origin, id, email, '{email_change_undone}', '{user.updated}') AS recorded
+  FROM restored;
 
--- name: decline_signup(token_hash bytea)
+-- name: decline_signup(token_hash bytea, origin jsonb)
 -- "This was not me": deletes the sign-up that a link would confirm, while nobody has confirmed or used it.
 DELETE FROM users AS account
  USING one_time_tokens AS token
  WHERE token.token_hash = :token_hash AND token.purpose = 'signup' AND token.spent_at IS NULL AND token.expires_at > now()
-   AND account.id = token.user_id AND is_unused_sign_up(account);
+   AND account.id = token.user_id AND is_unused_sign_up(account)
+RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
 
 -- name: exchange_authorization_code(code_hash bytea, code_challenge text, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text,
---                                   audience text)
+--                                   audience text, origin jsonb)
 -- Trades an authorization code for a session, once, for whoever knows the verifier of its challenge. Used again, it ends the
 -- session that it made (RFC 6749, section 4.1.2). No row for an unknown or expired code.
 WITH owner AS (
@@ -403,7 +436,14 @@ SELECT CASE WHEN used.session_id IS NULL THEN 'bad_code_verifier'
        used.method,
        session.id AS session_id,
        session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       code.user_id,
+       CASE WHEN session.id IS NOT NULL
+            THEN record_acts(:origin, code.user_id, (signed_in.account).email, '{signed_in}', '{auth.login}',
+                             jsonb_build_object('method', used.method, 'session_id', session.id))
+            WHEN reused.is_reused
+            THEN record_acts(:origin, code.user_id, NULL, '{authorization_code_reused}', '{}', jsonb_build_object('session_id', used.session_id))
+       END AS recorded
   FROM authorization_codes AS code
   LEFT JOIN used ON true
   LEFT JOIN reused ON true

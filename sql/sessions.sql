@@ -1,6 +1,6 @@
 -- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, email text, phone text, is_stranger boolean,
 --               admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer,
---               method text, ip inet, network text, user_agent text, audience text)
+--               method text, ip inet, network text, user_agent text, audience text, origin jsonb)
 -- Makes a session for a user whose password was checked: only if it still is the password, the user is not banned, the address
 -- that it was sent with (email, else phone) is confirmed where it must be, and the user is an administrator where only those
 -- are let in. Beyond so many, the oldest session ends. The count of the try is taken back, and the network is known from now on.
@@ -55,19 +55,23 @@ SELECT CASE WHEN candidate.state = 'live' AND session.id IS NULL THEN 'invalid_c
        session.counter,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        iso_8601((signed_in.account).admin_since) AS admin_since,
-       take_back_attempt(coalesce(:email, :phone), :network, :is_stranger) AS taken_back
+       take_back_attempt(coalesce(:email, :phone), :network, :is_stranger) AS taken_back,
+       CASE WHEN session.id IS NOT NULL
+            THEN record_acts(:origin, (signed_in.account).id, (signed_in.account).email, '{signed_in}', '{auth.login}',
+                             jsonb_build_object('method', :method, 'session_id', session.id)) END AS recorded
   FROM candidate
   CROSS JOIN linked
   LEFT JOIN signed_in ON true
   LEFT JOIN session ON true;
 
 -- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
---                       refresh_token_lifetime integer, session_timebox integer, audience text)
+--                       refresh_token_lifetime integer, session_timebox integer, audience text, origin jsonb)
 -- Trades a refresh token of a live session, of which `counter` is known to be ours, for the session's next one. The cases
 -- are told apart in the SET clause of one UPDATE: of all statements only that sees the row as the request before it has left
 -- it, so N requests with one token at once move the counter once and are all given the same one.
 --   The session's own counter, or one ahead of it (the database was restored to an earlier moment): accepted.
---   One behind, and rotated a moment ago: the current token again (two tabs, a lost response); nothing changes.
+--   One behind, and rotated a moment ago: the current token again (two tabs, a lost response); nothing changes, but it is
+--   written down when it comes from elsewhere than the session does.
 --   Anything else: a token used again after rotation, so a stolen one; the session ends.
 -- No row when the session is not live; select_refresh_refusal says why.
 UPDATE sessions AS session
@@ -89,7 +93,13 @@ RETURNING CASE WHEN session.ended_at IS NULL THEN 'live' ELSE 'refresh_token_alr
           session.counter,
           session.method,
           floor(extract(epoch FROM session.created_at))::bigint AS signed_in_at,
-          floor(extract(epoch FROM now()))::bigint AS issued_at;
+          floor(extract(epoch FROM now()))::bigint AS issued_at,
+          CASE WHEN session.ended_at IS NOT NULL
+               THEN record_acts(:origin, account.id, account.email, '{refresh_token_reused}', '{}', jsonb_build_object('session_id', session.id))
+               WHEN session.refreshed_at <> now()
+                    AND (session.ip, session.user_agent) IS DISTINCT FROM ((:origin ->> 'ip')::inet, :origin ->> 'user_agent')
+               THEN record_acts(:origin, account.id, account.email, '{refresh_token_repeated}', '{}', jsonb_build_object('session_id', session.id))
+          END AS recorded;
 
 -- name: select_refresh_refusal(session_id uuid, refresh_token_lifetime integer, session_timebox integer)
 -- Why a session can't be refreshed; no row when it is gone.
@@ -97,16 +107,17 @@ SELECT CASE
          WHEN account.banned_until > now() THEN 'user_banned'
          WHEN session.ended_at IS NULL AND session_expired(session, :refresh_token_lifetime, :session_timebox) THEN 'session_expired'
          ELSE 'refresh_token_not_found'
-       END AS state
+       END AS state,
+       session.user_id
   FROM sessions AS session
   JOIN users AS account ON account.id = session.user_id
  WHERE session.id = :session_id;
 
 -- name: end_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                    session_timebox integer, scope text)
+--                    session_timebox integer, scope text, origin jsonb)
 -- Signs the caller out: of all sessions (`global`), of this one (`local`), or of all but this one (`others`).
 WITH caller AS (
-  SELECT caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state
+  SELECT caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, account.email
     FROM users AS account
     LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
    WHERE account.id = :caller_id
@@ -117,13 +128,18 @@ WITH caller AS (
    WHERE caller.state = 'live' AND session.user_id = :caller_id AND session.ended_at IS NULL
      AND CASE :scope WHEN 'global' THEN true WHEN 'local' THEN session.id = :caller_session_id ELSE session.id <> :caller_session_id END
 )
-SELECT caller.state, iso_8601(now()) AS moment FROM caller;
+SELECT caller.state,
+       iso_8601(now()) AS moment,
+       CASE WHEN caller.state = 'live'
+            THEN record_acts(:origin, :caller_id, caller.email, '{signed_out}', '{auth.logout}',
+                             jsonb_build_object('scope', :scope, 'session_id', :caller_session_id)) END AS recorded
+  FROM caller;
 
 -- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                   session_timebox integer, session_id uuid)
+--                   session_timebox integer, session_id uuid, origin jsonb)
 -- Ends one of the caller's own sessions; `found` is false for another user's, an ended and an unknown one alike.
 WITH caller AS (
-  SELECT caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state
+  SELECT caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, account.email
     FROM users AS account
     LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
    WHERE account.id = :caller_id
@@ -135,7 +151,14 @@ WITH caller AS (
      AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
   RETURNING session.id
 )
-SELECT caller.state, EXISTS (SELECT FROM ended) AS found, iso_8601(now()) AS moment FROM caller;
+SELECT caller.state,
+       ended.id IS NOT NULL AS found,
+       iso_8601(now()) AS moment,
+       CASE WHEN ended.id IS NOT NULL
+            THEN record_acts(:origin, :caller_id, caller.email, '{session_ended}', '{auth.logout}', jsonb_build_object('session_id', ended.id))
+       END AS recorded
+  FROM caller
+  LEFT JOIN ended ON true;
 
 -- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
 --                       session_timebox integer, page_size integer, page_offset bigint)

@@ -1,7 +1,7 @@
 -- name: sign_up(email text, phone text, password_hash text, user_metadata user_metadata, autoconfirm boolean, hidden boolean,
 --               token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --               code_challenge text, message_id uuid, message_secret bytea, message_variables jsonb, quota_keys text[],
---               quota_amounts integer[], quota_seconds integer[], ip inet, network text, user_agent text, audience text)
+--               quota_amounts integer[], quota_seconds integer[], ip inet, network text, user_agent text, audience text, origin jsonb)
 -- Registers a user by email or phone, and password. A sign-up of the same address that nobody has confirmed or used is
 -- replaced, with all that belongs to it; any other user is left alone. Where that must stay `hidden` (an address has to be
 -- confirmed), the answer is the same for a free and a taken address: it is built from the draft of a user, whether or not
@@ -33,7 +33,7 @@ WITH quota AS (
   DELETE FROM users AS account
    USING quota
    WHERE (account.email = :email OR account.phone = :phone) AND :hidden AND quota.allowed AND is_unused_sign_up(account)
-  RETURNING account.id
+  RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}', '{"because": "signed_up_again"}')
 ), created AS (
   -- The count makes the deletion come first.
   INSERT INTO users
@@ -106,9 +106,15 @@ SELECT created.id IS NOT NULL AS created,
          AS user_object,
        session.id AS session_id,
        session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       CASE WHEN created.id IS NOT NULL
+            THEN record_acts(:origin, created.id, draft.email, ARRAY['user_created', CASE WHEN session.id IS NOT NULL THEN 'signed_in' END],
+                             ARRAY['user.created', CASE WHEN session.id IS NOT NULL THEN 'auth.login' END],
+                             jsonb_build_object('by', 'signup', 'method', 'password', 'session_id', session.id))
+            ELSE record_refusal(:origin, told.user_id, 'sign_up_refused', 'user_already_exists', '{}') END AS recorded
   FROM draft
   CROSS JOIN draft_identity
+  CROSS JOIN told
   LEFT JOIN created ON true
   LEFT JOIN session ON true;
 
@@ -146,7 +152,7 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
 --                   email_code_lifetime integer, email_message_id uuid, email_message_secret bytea, redirect_to text, code_challenge text,
 --                   email_quota_keys text[], email_quota_amounts integer[], email_quota_seconds integer[],
 --                   phone text, phone_token_id uuid, phone_code_mac bytea, phone_code_lifetime integer, phone_message_id uuid,
---                   phone_message_secret bytea, phone_quota_keys text[], phone_quota_amounts integer[], phone_quota_seconds integer[])
+--                   phone_message_secret bytea, phone_quota_keys text[], phone_quota_amounts integer[], phone_quota_seconds integer[], origin jsonb)
 -- Changes the caller's metadata and password, and makes a new email or phone pending: what proves it is sent there. A password
 -- is changed only from the one that was checked; all other sessions end and all links are void then, and the user is told.
 -- Anything that does not allow the whole change is answered as a state, and nothing is changed.
@@ -235,13 +241,22 @@ WITH quota AS (
 )
 SELECT CASE WHEN verdict.answer = 'live' AND (changed.account).id IS NULL THEN 'session_not_found' ELSE verdict.answer END AS state,
        greatest(verdict.email_wait, verdict.phone_wait) AS seconds_left,
-       user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object
+       user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object,
+       CASE WHEN (changed.account).id IS NOT NULL
+            THEN record_acts(:origin, verdict.id, (changed.account).email,
+                             ARRAY[CASE WHEN :user_metadata IS NOT NULL THEN 'user_changed' END,
+                                   CASE WHEN :password_hash IS NOT NULL THEN 'password_changed' END,
+                                   CASE WHEN verdict.changes_email THEN 'email_change_requested' END,
+                                   CASE WHEN verdict.changes_phone THEN 'phone_change_requested' END],
+                             '{user.updated}',
+                             jsonb_build_object('new_email', CASE WHEN verdict.changes_email THEN :email END,
+                                                'new_phone', CASE WHEN verdict.changes_phone THEN :phone END)) END AS recorded
   FROM verdict
   CROSS JOIN identities_of(verdict.id) AS linked
   LEFT JOIN changed ON true;
 
 -- name: delete_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                   session_timebox integer, reauthentication_age integer, reauthenticated boolean)
+--                   session_timebox integer, reauthentication_age integer, reauthenticated boolean, origin jsonb)
 -- Deletes the caller with all that belongs to it, unless its session has to reauthenticate first.
 WITH account AS (
   SELECT account.id FROM users AS account WHERE account.id = :caller_id FOR UPDATE
@@ -252,6 +267,7 @@ WITH account AS (
     FROM account
 ), deleted AS (
   DELETE FROM users AS account USING caller WHERE account.id = caller.id AND caller.state = 'live' AND NOT caller.is_old
+  RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}')
 )
 SELECT CASE WHEN caller.state = 'live' AND caller.is_old THEN 'reauthentication_needed' ELSE caller.state END AS state,
        iso_8601(now()) AS moment

@@ -65,8 +65,11 @@ class Rows:
         return self.value(f"SELECT count(*) FROM {table} WHERE {condition}", **parameters)
 
     def everything(self, *tables: str) -> dict[str, list[Any]]:
-        """Return all that these tables hold, or all tables, to see whether a request has changed anything."""
-        each = "'{0}', (SELECT coalesce(json_agg(row ORDER BY row::text), '[]') FROM {0} AS row)"
+        """Return all that these tables hold, or all tables, to see whether a request has changed anything.
+
+        That something was refused, which the audit log says with a reason, changes nothing.
+        """
+        each = "'{0}', (SELECT coalesce(json_agg(row ORDER BY row::text), '[]') FROM {0} AS row WHERE to_jsonb(row) ->> 'reason' IS NULL)"
         parts = ", ".join(each.format(table) for table in tables or self._tables)
         return self.value(f"SELECT json_build_object({parts})")
 

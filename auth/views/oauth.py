@@ -8,7 +8,7 @@ import structlog
 from flask import Blueprint, Response, json, jsonify, request
 from psycopg2.errors import UniqueViolation
 
-from auth import bounded_http, one_time, outgoing, schemas
+from auth import audit, bounded_http, one_time, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.json_bodies import InvalidJson, decode
@@ -105,6 +105,7 @@ def callback() -> Response:
         log.warning("provider_failed", provider=flow.provider, reason=str(error))
         return redirect_with_error(target, "server_error", "bad_oauth_callback", REFUSALS["bad_oauth_callback"])
     if flow.user_id:
+        audit.about(user_id=flow.user_id, provider=flow.provider)
         return link_identity(flow, identity, target)
     row = _sign_in(identity, code_challenge=flow.code_challenge)
     if row.state != "live":
@@ -161,5 +162,6 @@ def _sign_in(identity: ExternalIdentity, *, code_challenge: str | None = None, *
     if row is None or row.state == "identity_lost":
         # The same person has just come by another way, or been parted from the identity; now that is seen.
         row = latchkey.db.one("sign_in_by_identity", **parameters | id_token, **client())
+    audit.about(user_id=row.user_id, provider=identity.provider)
     latchkey.deliverer.wake()
     return row

@@ -7,7 +7,7 @@ import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from flask import Blueprint, Response, jsonify, request
 
-from auth import one_time, outgoing, schemas
+from auth import audit, one_time, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
@@ -120,6 +120,7 @@ def _refresh() -> dict[str, Any]:
     row = latchkey.db.one("refresh_session", session_id=sent.session_id, counter=sent.counter)
     if row is None:
         row = latchkey.db.one("select_refresh_refusal", session_id=sent.session_id)
+        audit.about(user_id=row.user_id if row else None)
     state = row.state if row else "refresh_token_not_found"
     if state == "refresh_token_already_used":
         log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **client())
@@ -136,6 +137,7 @@ def _exchange_code() -> dict[str, Any]:
         code_challenge=create_s256_code_challenge(body["code_verifier"]),
         **client(),
     )
+    audit.about(user_id=row.user_id if row else None)
     state = row.state if row else "flow_state_not_found"
     if state != "live":
         status, msg = _CODE_REFUSALS[state]

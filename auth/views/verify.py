@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
-from auth import one_time, outgoing, schemas
+from auth import audit, one_time, outgoing, schemas
 from auth.context import latchkey
 from auth.delivery import reduce
 from auth.errors import ApiError
@@ -127,6 +127,7 @@ def _spend_and_redirect(query: Mapping[str, str], token_hash: bytes | None) -> R
 
 def _spend(link_type: str, proof: dict[str, Any], *, redirects: bool) -> tuple[Any, str]:
     """Spend what was sent. Return the row of what has become of it, or None and the error_code."""
+    audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     if link_type not in one_time.PURPOSES:
         return None, "otp_expired"
     purposes = one_time.PURPOSES[link_type]

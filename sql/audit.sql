@@ -1,0 +1,9 @@
+-- name: record_refusal(user_id uuid, address text, token_hash bytea, action text, reason text, details jsonb, origin jsonb)
+-- Writes down that something was refused, without waiting for the disk: nothing has been acknowledged. Whom it concerns is known by
+-- id, or found by an address or the link that was brought.
+SELECT set_config('synchronous_commit', 'off', true) AS setting,
+       record_refusal(:origin,
+                      coalesce(:user_id,
+                               (SELECT id FROM users WHERE email = :address OR phone = :address),
+                               (SELECT user_id FROM one_time_tokens WHERE token_hash = :token_hash)),
+                      :action, :reason, :details) AS recorded;

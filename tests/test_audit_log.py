@@ -1,0 +1,280 @@
+"""The audit log as it is written: who did what to whom, from where, and what was refused."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+
+import sql
+from auth import audit
+from tests.answers import A_UUID, assert_error
+from tests.cast import PASSWORD, Person, refresh, register
+from tests.hosts import HOME, at
+from tests.links import follow, send, type_in
+from tests.rows import Rows
+from tests.server import at_once
+
+WRONG_PASSWORD = "Wrong-Horse-1"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+def written(database: Rows) -> list[dict[str, Any]]:
+    """Return the rows, the oldest first, without their ids and times."""
+    rows = database.all("SELECT to_jsonb(audit_log) - 'id' - 'at' AS row FROM audit_log ORDER BY at, action")
+    return [row.row for row in rows]
+
+
+def refusals(database: Rows) -> list[tuple[str, str, str | None, int]]:
+    """Return action, reason, user and count of what was refused."""
+    rows = database.all("SELECT action, reason, user_id, count FROM audit_log WHERE reason IS NOT NULL ORDER BY at")
+    return [(row.action, row.reason, row.user_id, row.count) for row in rows]
+
+
+class TestAnAct:
+    def test_it_says_who_did_what_to_whom_from_where_and_in_which_request(self, client, alice, database):
+        database.run("DELETE FROM audit_log")
+        headers = {"X-Request-Id": "a-request-of-alice", "User-Agent": FIREFOX}
+        body = {"email": alice.email, "password": PASSWORD}
+        session = client.post("/token?grant_type=password", json=body, headers=headers, **at(HOME)).json
+
+        assert written(database) == [
+            {
+                "action": "signed_in",
+                "reason": None,
+                "user_id": alice.id,
+                "actor": "user",
+                "actor_id": alice.id,
+                "ip": HOME,
+                "network": HOME,
+                "user_agent": FIREFOX,
+                "request_id": "a-request-of-alice",
+                "count": 1,
+                "details": {"method": "password", "session_id": A_UUID},
+            }
+        ]
+        assert session["user"]["id"] == alice.id
+
+    def test_what_the_service_role_does_to_somebody_is_not_done_by_them(self, client, alice, service_role, database):
+        database.run("DELETE FROM audit_log")
+        client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
+
+        (row,) = written(database)
+        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("role_changed", alice.id, "service_role", None)
+        assert row["details"] == {"old_role": "authenticated", "role": "admin"}
+
+    def test_an_administrator_is_named(self, client, carol, database):
+        session = carol.sign_in()
+        database.run("DELETE FROM audit_log")
+        created = session.post("/admin/users", json={"email": "dave@example.com"}).json
+
+        (row,) = written(database)
+        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("user_created", created["id"], "user", carol.id)
+
+    def test_whoever_asks_for_a_message_is_nobody_that_is_known(self, client, alice, database):
+        database.run("DELETE FROM audit_log")
+        client.post("/recover", json={"email": alice.email})
+
+        (row,) = written(database)
+        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("message_requested", alice.id, "anonymous", None)
+        assert row["details"] == {"purpose": "recovery", "is_sent": True}
+
+    def test_it_outlives_the_user(self, client, alice, database):
+        alice.sign_in().delete("/user")
+
+        assert database.count("users") == 0
+        assert [row["action"] for row in written(database)] == ["user_created", "signed_in", "user_deleted"]
+
+    def test_no_secret_is_in_it(self, client, alice, service_role, database, outbox):
+        session = alice.sign_in()
+        session.put("/user", json={"password": "New-Horse-2", "email": "new@example.com"})
+        sent = outbox.last("new@example.com")
+        type_in(client, "email_change", "new@example.com", sent.wrong_code)
+        follow(client, "email_change", sent.token)
+
+        text = str(database.all("SELECT * FROM audit_log"))
+        assert all(secret not in text for secret in (PASSWORD, "New-Horse-2", sent.token, sent.code, session.access_token, session.refresh_token))
+
+
+class TestARefusal:
+    @pytest.fixture
+    def quiet(self, alice, database) -> Person:
+        """Alice, of whom nothing is written down yet."""
+        database.run("DELETE FROM audit_log")
+        return alice
+
+    def test_a_wrong_password_is_told_with_the_tries_that_it_was(self, make_app, client, quiet, database):
+        limited = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
+        database.run("DELETE FROM audit_log")
+        for _ in range(3):
+            assert quiet.try_to_sign_in(WRONG_PASSWORD, limited).status_code == 401
+
+        (row,) = written(database)
+        assert (row["action"], row["reason"], row["user_id"], row["count"]) == ("sign_in_refused", "invalid_credentials", quiet.id, 3)
+        assert (row["actor"], row["actor_id"], row["details"]) == ("anonymous", None, {"tries": 3, "of": 10})
+
+    def test_beyond_the_limit_it_says_that_too(self, make_app, client, quiet, database):
+        limited = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="2 per hour").test_client()
+        database.run("DELETE FROM audit_log")
+        assert [quiet.try_to_sign_in(WRONG_PASSWORD, limited).status_code for _ in range(4)] == [401, 401, 429, 429]
+
+        assert refusals(database) == [
+            ("sign_in_refused", "invalid_credentials", quiet.id, 2),
+            ("sign_in_refused", "over_request_rate_limit", quiet.id, 2),
+        ]
+
+    def test_fifty_at_once_are_one_row(self, client, quiet, database, app):
+        answers = at_once(50, lambda _: sign_in_wrongly(app, quiet.email))
+
+        assert {answer.status_code for answer in answers} <= {401, 503}
+        wrong = sum(answer.status_code == 401 for answer in answers)
+        assert sum(count for _, _, _, count in refusals(database)) == wrong > 0
+        assert len(refusals(database)) <= 2  # a minute may have ended between them
+
+    def test_other_minutes_networks_users_and_reasons_are_other_rows(self, client, quiet, bob, database):
+        database.run("DELETE FROM audit_log")
+        quiet.try_to_sign_in(WRONG_PASSWORD)
+        bob.try_to_sign_in(WRONG_PASSWORD)
+        client.post("/token?grant_type=password", json={"email": quiet.email, "password": WRONG_PASSWORD}, **at(HOME))
+        database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
+        quiet.try_to_sign_in()
+
+        assert len(refusals(database)) == 4
+        assert {count for _, _, _, count in refusals(database)} == {1}
+
+    def test_an_address_that_nobody_has_is_nobodys(self, client, database):
+        client.post("/token?grant_type=password", json={"email": "nobody@example.com", "password": WRONG_PASSWORD})
+
+        assert refusals(database) == [("sign_in_refused", "invalid_credentials", None, 1)]
+        assert "nobody@example.com" not in str(written(database))
+
+    def test_a_wrong_code_and_a_dead_link_are_told_of_whom_they_were_for(self, client, service_role, outbox, database):
+        sent = send("magiclink", client, service_role, outbox)
+        type_in(client, "magiclink", sent.to, sent.wrong_code)
+        follow(client, "magiclink", sent.token)
+        follow(client, "magiclink", sent.token)
+        follow(client, "magiclink", "a" * 43)
+
+        assert refusals(database) == [
+            ("verification_refused", "otp_expired", sent.user_id, 2),
+            ("verification_refused", "otp_expired", None, 1),
+        ]
+
+    def test_a_session_that_has_ended_is_not_refreshed(self, client, quiet, database):
+        session = quiet.sign_in()
+        session.post("/logout")
+        session.refresh()
+
+        assert refusals(database) == [("refresh_refused", "refresh_token_not_found", quiet.id, 1)]
+
+    def test_a_forged_refresh_token_never_reaches_the_database(self, client, parts, database):
+        before = parts.db.statements_run
+        assert refresh(client, "a" * 56).status_code == 400
+
+        assert (parts.db.statements_run - before, refusals(database)) == (0, [])
+
+    def test_a_change_that_needs_more_than_the_session_is_told(self, client, quiet, database):
+        session = quiet.sign_in()
+        database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
+        session.put("/user", json={"password": "New-Horse-2"})
+        session.put("/user", json={"password": "New-Horse-2", "current_password": WRONG_PASSWORD})
+        session.delete("/user")
+
+        assert refusals(database) == [
+            ("change_refused", "reauthentication_needed", quiet.id, 2),
+            ("change_refused", "current_password_invalid", quiet.id, 1),
+        ]
+
+    def test_a_user_at_a_door_of_administrators_is_named(self, client, quiet, database):
+        session = quiet.sign_in()
+        session.get("/admin/users")
+        session.delete(f"/admin/users/{quiet.id}")
+
+        assert refusals(database) == [
+            ("admin_refused", "not_admin", quiet.id, 1),
+            ("admin_refused", "insufficient_permissions", quiet.id, 1),
+        ]
+        assert {(row["actor"], row["actor_id"]) for row in written(database) if row["reason"]} == {("user", quiet.id)}
+
+    def test_a_wrong_key_is_told(self, client, database):
+        client.get("/admin/users", headers={"Authorization": "Bearer a-key-that-somebody-guesses"})
+        client.get("/admin/users", headers={"apikey": "a-key-that-somebody-guesses"})
+
+        assert refusals(database) == [("admin_refused", "bad_jwt", None, 2)]
+
+    @pytest.mark.parametrize(
+        ("method", "path", "body"),
+        [
+            ("POST", "/token?grant_type=password", {"email": "no address"}),
+            ("POST", "/token?grant_type=password", {}),
+            ("GET", "/user", None),
+            ("PUT", "/user", {}),
+            ("GET", "/admin/users", None),
+            ("GET", "/nowhere", None),
+        ],
+    )
+    def test_a_request_that_is_merely_wrong_or_brings_nothing_is_no_refusal(self, method, path, body, client, database):
+        client.open(path, method=method, json=body)
+
+        assert written(database) == []
+
+    def test_the_answer_stands_when_it_cannot_be_written_down(self, client, alice, database):
+        database.run("ALTER TABLE audit_log RENAME TO mislaid")
+        try:
+            assert_error(alice.try_to_sign_in(WRONG_PASSWORD), 401, "invalid_credentials", "Invalid login credentials")
+        finally:
+            database.run("ALTER TABLE mislaid RENAME TO audit_log")
+
+    def test_it_does_not_wait_for_the_disk(self, database_url):
+        statement = sql.load_statements()["record_refusal"]
+        connection = psycopg2.connect(database_url)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                statement.direct, dict.fromkeys(statement.parameters) | {"origin": {"actor": "anonymous"}, "action": "x", "reason": "y", "details": {}}
+            )
+            cursor.execute("SHOW synchronous_commit")
+            assert cursor.fetchone() == ("off",)
+        connection.close()
+
+
+def sign_in_wrongly(app: Any, email: str) -> Any:
+    return app.test_client().post("/token?grant_type=password", json={"email": email, "password": WRONG_PASSWORD})
+
+
+def acts_of(text: str) -> set[str]:
+    """Return the acts that the calls of record_acts in a statement name: their fourth argument."""
+    found = set()
+    for match in re.finditer(r"record_acts\(", text):
+        depth, place, arguments = 1, match.end(), [""]
+        while depth:
+            letter = text[place]
+            depth += (letter in "([") - (letter in ")]")
+            if letter == "," and depth == 1:
+                arguments.append("")
+            else:
+                arguments[-1] += letter
+            place += 1
+        acts = re.sub(r"WHEN '\w+'", "", arguments[3])
+        found |= {name for names in re.findall(r"'\{?([a-z_, ]+)\}?'", acts) for name in names.split(", ")}
+    return found
+
+
+def test_the_documentation_lists_each_action_and_no_other():
+    acts = set().union(*(acts_of(re.sub(r"--[^\n]*", "", statement.text)) for statement in sql.load_statements().values()))
+    refused = {*audit.REFUSED_ACTIONS}
+    document = (Path(sql.SCHEMA).parent / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
+
+    assert set(re.findall(r"^\| `(\w+)` \|", document, re.MULTILINE)) == acts | refused
+
+
+def test_somebody_signed_up_is_known_by_the_address_that_they_gave(client, service_role, database):
+    register(client, service_role, "dave@example.com")
+    client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+
+    (row,) = [row for row in written(database) if row["reason"]]
+    assert (row["action"], row["reason"], row["user_id"]) == (
+        "sign_up_refused",
+        "user_already_exists",
+        database.value("SELECT id FROM users"),
+    )
