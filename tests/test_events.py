@@ -136,7 +136,8 @@ def signing_in(world: World) -> Callable[[], Any]:
 
 @story("post /token", "", "")
 def a_wrong_password(world: World) -> Callable[[], Any]:
-    return lambda alice=world.alice: alice.try_to_sign_in("Wrong-Horse-1")
+    alice = world.alice
+    return lambda: alice.try_to_sign_in("Wrong-Horse-1")
 
 
 @story("post /token", "", "")

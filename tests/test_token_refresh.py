@@ -2,8 +2,10 @@
 
 import json
 
+import psycopg2
 import pytest
 
+import sql
 from tests.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.cast import refresh
 from tests.server import at_once
@@ -165,6 +167,27 @@ class TestATokenAheadOfTheDatabase:
         newest = newest.refreshed()
         assert_error(first.refresh(), 400, "refresh_token_already_used", STOLEN)
         assert_ended(client, newest, database, "refresh_token_reused")
+
+
+@pytest.mark.parametrize(("counter", "setting"), [(1, "off"), (0, "on")], ids=["a rotation", "the end of a session"])
+def test_only_what_may_be_lost_does_not_wait_for_the_disk(alice, database_url, counter, setting):
+    session = alice.sign_in()
+    session.refresh()
+    statement = sql.load_statements()["refresh_session"]
+    values = {
+        "session_id": session.id,
+        "counter": counter,
+        "rotation": True,
+        "reuse_interval": 0,
+        "refresh_token_lifetime": 60,
+        "origin": {"actor": "anonymous"},
+    }
+    connection = psycopg2.connect(database_url)
+    with connection.cursor() as cursor:
+        cursor.execute(statement.direct, dict.fromkeys(statement.parameters) | values)
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == (setting,)
+    connection.close()
 
 
 class TestWithoutRotation:
