@@ -521,21 +521,32 @@ AS $$
   RETURNING counter.count, extract(epoch FROM counter.expires_at - now())::double precision
 $$;
 
--- Counts in several windows, one after the other: 0 where all allow one more, else the seconds until the first does that refuses.
--- What that has refused does not count in the others: nobody can use up another's messages, or everybody's, by asking in vain.
-CREATE OR REPLACE FUNCTION count_messages(keys text[], amounts integer[], seconds integer[]) RETURNS double precision
+-- Counts in several windows, one after the other. `seconds_left` is 0 where all allow one more, else how long the first does not that
+-- refuses; the rest tells of that one, or of the one with the least left. What one has refused does not count in those after it:
+-- nobody can use up another's messages, or everybody's, by asking in vain.
+CREATE OR REPLACE FUNCTION take_from_quota(keys text[], amounts integer[], seconds integer[])
+  RETURNS TABLE (seconds_left double precision, amount integer, remaining integer, resets_in double precision)
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
   counted record;
 BEGIN
+  seconds_left := 0;
   FOR place IN 1 .. coalesce(array_length(keys, 1), 0) LOOP
     SELECT * INTO counted FROM count_up(keys[place], seconds[place]);
-    IF counted.count > amounts[place] THEN
-      RETURN counted.seconds_left;
+    -- One that refuses has less than nothing left.
+    IF remaining IS NULL OR amounts[place] - counted.count < remaining THEN
+      amount := amounts[place];
+      remaining := amounts[place] - counted.count;
+      resets_in := counted.seconds_left;
+    END IF;
+    IF remaining < 0 THEN
+      remaining := 0;
+      seconds_left := resets_in;
+      EXIT;
     END IF;
   END LOOP;
-  RETURN 0;
+  RETURN NEXT;
 END
 $$;
 

@@ -72,7 +72,7 @@ def quota(address: str, prefix: str = "") -> dict[str, list[Any]]:
 
 
 def as_parameters(windows: Sequence[tuple[str, RateLimitItem]], prefix: str = "") -> dict[str, list[Any]]:
-    """Return windows as the arrays that `count_messages` takes; a key has one count for each length of window."""
+    """Return windows as the arrays that `take_from_quota` takes; a key has one count for each length of window."""
     return {
         f"{prefix}quota_keys": [f"{key} {limit.get_expiry()}" for key, limit in windows],
         f"{prefix}quota_amounts": [limit.amount for _, limit in windows],
@@ -80,10 +80,16 @@ def as_parameters(windows: Sequence[tuple[str, RateLimitItem]], prefix: str = ""
     }
 
 
-def over_quota(error_code: str, seconds: float, limit: RateLimitItem | None = None) -> ApiError:
-    """Return the 429 for a message too many; `limit` is the tightest of those that it has met."""
-    note(Window((limit or latchkey.settings.rate_limit_messages[0]).amount, 0, seconds))
-    error = refusal("Too many messages; try again later", seconds)
+def note_quota(row: Any) -> None:
+    """Have the response tell of the quota that a statement has taken from: its row has the columns of `take_from_quota`."""
+    if row.amount is not None:
+        note(Window(row.amount, row.remaining, row.resets_in))
+
+
+def over_quota(error_code: str, row: Any) -> ApiError:
+    """Return the 429 for a message too many."""
+    note(Window(row.amount, 0, row.seconds_left))
+    error = refusal("Too many messages; try again later", row.seconds_left)
     error.error_code = error_code
     return error
 

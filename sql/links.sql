@@ -71,7 +71,9 @@ WITH known AS (
 ), verdict AS (
   SELECT CASE WHEN EXISTS (SELECT FROM known WHERE NOT is_pending) THEN 'email_exists' ELSE 'live' END AS state
 ), quota AS (
-  SELECT CASE WHEN verdict.state = 'live' THEN count_messages(:quota_keys, :quota_amounts, :quota_seconds) ELSE 0 END AS seconds_left FROM verdict
+  SELECT spent.*
+    FROM verdict
+   CROSS JOIN LATERAL take_from_quota(CASE WHEN verdict.state = 'live' THEN :quota_keys END, :quota_amounts, :quota_seconds) AS spent
 ), invited AS (
   INSERT INTO users AS account (email, user_metadata, app_metadata, made_by, invited_at, confirmation_sent_at)
   SELECT :email, merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'invite', now(), now()
@@ -104,7 +106,7 @@ WITH known AS (
 SELECT CASE WHEN quota.seconds_left > 0 THEN 'over_email_send_rate_limit'
             WHEN (invited.account).id IS NULL THEN 'email_exists'
             ELSE 'live' END AS state,
-       quota.seconds_left,
+       quota.*,
        user_object(invited.account, json_build_array(identity_object(identity.identity)), ARRAY['email'], :audience)::text AS user_object,
        CASE WHEN (invited.account).id IS NOT NULL
             THEN record_acts(:origin, (invited.account).id, :email,

@@ -6,7 +6,7 @@
 -- the user where that is asked for. Whether anybody has the address shows nowhere, so one message is written in each case; it
 -- is of kind `none`, and nothing else happens, where there is nothing to send or the quota is used up.
 WITH quota AS (
-  SELECT count_messages(:quota_keys, :quota_amounts, :quota_seconds) = 0 AS allowed
+  SELECT seconds_left = 0 AS allowed FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds)
 ), known AS (
   SELECT account.id, account.user_metadata ->> 'locale' AS locale,
          -- What confirms a sign-up names that sign-up, not whoever asks for it again.
@@ -87,9 +87,9 @@ SELECT record_acts(:origin, told.user_id, :email, ARRAY[CASE WHEN told.is_create
 --                                quota_keys text[], quota_amounts integer[], quota_seconds integer[], origin jsonb)
 -- Sends the caller a code that reauthenticates its session, to the address that select_caller has just shown as confirmed.
 WITH quota AS (
-  SELECT count_messages(:quota_keys, :quota_amounts, :quota_seconds) AS seconds_left
+  SELECT * FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds)
 ), verdict AS (
-  SELECT account.id, account.user_metadata ->> 'locale' AS locale, quota.seconds_left,
+  SELECT account.id, account.user_metadata ->> 'locale' AS locale, quota.*,
          caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state
     FROM quota
    CROSS JOIN users AS account
@@ -112,6 +112,9 @@ WITH quota AS (
 )
 SELECT verdict.state,
        verdict.seconds_left,
+       verdict.amount,
+       verdict.remaining,
+       verdict.resets_in,
        CASE WHEN verdict.state = 'live' AND verdict.seconds_left = 0
             THEN record_acts(:origin, verdict.id, NULL, '{message_requested}', '{}', '{"purpose": "reauthentication", "is_sent": true}') END AS recorded
   FROM verdict;

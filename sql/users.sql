@@ -7,7 +7,7 @@
 -- confirmed), the answer is the same for a free and a taken address: it is built from the draft of a user, whether or not
 -- that was kept, and one message is written in each case. Over the quota nothing is sent, and so nothing is replaced.
 WITH quota AS (
-  SELECT count_messages(:quota_keys, :quota_amounts, :quota_seconds) = 0 AS allowed
+  SELECT seconds_left = 0 AS allowed FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds)
 ), draft AS (
   SELECT account.*
     FROM jsonb_populate_record(NULL::users, jsonb_build_object(
@@ -158,12 +158,14 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
 -- Anything that does not allow the whole change is answered as a state, and nothing is changed.
 WITH quota AS (
   -- Before the user's row is locked (law 3), and not for an address that will be refused.
-  SELECT CASE WHEN :email IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE email = :email)
-              THEN count_messages(:email_quota_keys, :email_quota_amounts, :email_quota_seconds) ELSE 0 END AS email_wait,
-         CASE WHEN :phone IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE phone = :phone)
-              THEN count_messages(:phone_quota_keys, :phone_quota_amounts, :phone_quota_seconds) ELSE 0 END AS phone_wait
+  SELECT mail.seconds_left AS email_wait, sms.seconds_left AS phone_wait, greatest(mail.seconds_left, sms.seconds_left) AS seconds_left,
+         CASE WHEN mail.seconds_left > sms.seconds_left THEN mail.amount ELSE sms.amount END AS amount
+    FROM take_from_quota(CASE WHEN :email IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE email = :email) THEN :email_quota_keys END,
+                         :email_quota_amounts, :email_quota_seconds) AS mail,
+         take_from_quota(CASE WHEN :phone IS NOT NULL AND NOT EXISTS (SELECT FROM users WHERE phone = :phone) THEN :phone_quota_keys END,
+                         :phone_quota_amounts, :phone_quota_seconds) AS sms
 ), account AS (
-  SELECT account.id, account.email, account.phone, quota.*
+  SELECT account.id, account.email, account.phone, quota.email_wait, quota.phone_wait
     FROM quota
    CROSS JOIN users AS account
    WHERE account.id = :caller_id
@@ -240,7 +242,8 @@ WITH quota AS (
    WHERE told.is_due
 )
 SELECT CASE WHEN verdict.answer = 'live' AND (changed.account).id IS NULL THEN 'session_not_found' ELSE verdict.answer END AS state,
-       greatest(verdict.email_wait, verdict.phone_wait) AS seconds_left,
+       quota.seconds_left,
+       quota.amount,
        user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object,
        CASE WHEN (changed.account).id IS NOT NULL
             THEN record_acts(:origin, verdict.id, (changed.account).email,
@@ -252,6 +255,7 @@ SELECT CASE WHEN verdict.answer = 'live' AND (changed.account).id IS NULL THEN '
                              jsonb_build_object('new_email', CASE WHEN verdict.changes_email THEN :email END,
                                                 'new_phone', CASE WHEN verdict.changes_phone THEN :phone END)) END AS recorded
   FROM verdict
+  CROSS JOIN quota
   CROSS JOIN identities_of(verdict.id) AS linked
   LEFT JOIN changed ON true;
 

@@ -19,7 +19,7 @@ PHONE = "+491701234567"
 OTHER_PHONE = "+491707654321"
 # The whole answer to whoever asks for a message.
 ON_ITS_WAY = {"message": A_SENTENCE, "message_id": A_UUID}
-EXPIRED = {"error": "access_denied", "error_code": "otp_expired", "error_description": "The link is invalid or has expired"}
+EXPIRED = {"error": "access_denied", "error_code": "otp_expired", "error_description": "The link or code is invalid or has expired"}
 # What a browser sends when somebody clicks a link in a mail.
 BROWSER = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",

@@ -176,6 +176,18 @@ class TestLimits:
         later(database, days=1)
         invite()
 
+    def test_the_headers_tell_of_the_limit_with_least_left(self, client, service_role, invite):
+        def headers(email=DAVE):
+            response = client.post("/admin/invite", json={"email": email}, headers=service_role)
+            reset = int(response.headers["X-RateLimit-Reset"])
+            return response.status_code, response.headers["X-RateLimit-Limit"], response.headers["X-RateLimit-Remaining"], reset > 3600
+
+        assert [headers() for _ in range(4)] == [(200, "3", "2", True), (200, "3", "1", True), (200, "3", "0", True), (429, "3", "0", True)]
+        for number in range(26):
+            invite(f"dave{number}@example.com")
+        assert headers("erin@example.com") == (200, "30", "0", False)
+        assert headers("frank@example.com") == (429, "30", "0", False)
+
     def test_thirty_an_hour_in_all(self, client, service_role, invite, outbox, database):
         for number in range(30):
             invite(f"dave{number}@example.com")

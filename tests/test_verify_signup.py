@@ -10,7 +10,7 @@ from tests.server import at_once
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 SITE = "http://localhost:8000"
-FAILED = {"error": "access_denied", "error_code": "otp_expired", "error_description": "The link is invalid or has expired"}
+FAILED = {"error": "access_denied", "error_code": "otp_expired", "error_description": "The link or code is invalid or has expired"}
 
 
 @pytest.fixture

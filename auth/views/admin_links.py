@@ -83,8 +83,9 @@ def invite() -> Response:
         **outgoing.as_parameters(windows if settings.rate_limits_enabled else []),
     )
     if row.state == "over_email_send_rate_limit":
-        raise outgoing.over_quota(row.state, row.seconds_left, settings.rate_limit_invite_per_address)
+        raise outgoing.over_quota(row.state, row)
     if row.state == "email_exists":
         raise ApiError(409, "email_exists", "A user with this email address has already been registered")
+    outgoing.note_quota(row)
     latchkey.deliverer.wake()
     return json_response(f'{{"user": {row.user_object}, "message_id": "{secrets["message_id"]}"}}')

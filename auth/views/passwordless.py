@@ -72,7 +72,9 @@ def reauthenticate() -> Response:
         )
     )
     if row.seconds_left:
-        raise outgoing.over_quota("over_email_send_rate_limit" if email else "over_sms_send_rate_limit", row.seconds_left)
+        raise outgoing.over_quota("over_email_send_rate_limit" if email else "over_sms_send_rate_limit", row)
+    outgoing.note_quota(row)
+    latchkey.deliverer.wake()
     return _sent(secrets["message_id"])
 
 

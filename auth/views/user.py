@@ -76,7 +76,7 @@ def update_user() -> Response:
         status, msg = _CHANGE_REFUSALS[row.state]
         raise ApiError(status, row.state, msg)
     if row.state in ("over_email_send_rate_limit", "over_sms_send_rate_limit"):
-        raise outgoing.over_quota(row.state, row.seconds_left)
+        raise outgoing.over_quota(row.state, row)
     if row.state == "reauthentication_needed":
         raise reauthentication_needed()
     latchkey.deliverer.wake()

@@ -29,7 +29,7 @@ _PREVIEW_BOTS = re.compile(
 )
 _PREFETCH_HEADERS = {"sec-purpose", "purpose", "x-purpose", "x-moz"}
 _FAILURES = {
-    "otp_expired": "The link is invalid or has expired",
+    "otp_expired": "The link or code is invalid or has expired",
     "user_banned": "This user is banned",
     "email_exists": "A user with this email address has already been registered",
     "phone_exists": "A user with this phone number has already been registered",
