@@ -103,7 +103,16 @@ class TestWhatStopsTheStart:
         variable = f"AUTH_PROVIDER_GITHUB_{name}"
         assert set(problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})) == {variable}
 
-    @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9"])
+    @pytest.mark.parametrize("url", ["http://id.example.com", "http://10.0.0.1", "http://127.0.0.1.example.com", "http://localhost.example.com", "https://x:y"])
+    @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
+    def test_one_elsewhere_without_tls(self, load, name, url):
+        # Whoever is on the way would read the codes and the client secret, and say who signs in.
+        variable = f"AUTH_PROVIDER_GITHUB_{name}"
+        found = problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})
+        assert set(found) == {variable}
+        assert "https" in found[variable]
+
+    @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9", "http://id.localhost:9"])
     def test_one_on_this_machine_needs_no_tls(self, load, url):
         assert load(**ACME | {"AUTH_PROVIDER_ACME_ISSUER": url}).providers["acme"].issuer == url
 
