@@ -41,7 +41,7 @@ def authorize_identity() -> Response:
     if request.method == "HEAD":
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))
         return Response()
-    query = read_query(schemas.AuthorizeQuery())
+    query = read_query(schemas.LinkingQuery())
     provider = provider_named(query["provider"])
     reauthenticated = "nonce" in query and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), query)
     state, flow_id = one_time.new_token(), outgoing.new_id()
@@ -55,13 +55,13 @@ def authorize_identity() -> Response:
             provider=provider.name,
             secrets=latchkey.sealer.seal(json.dumps(secrets), flow_id),
             redirect_to=checked_redirect(query),
-            code_challenge=query.get("code_challenge"),
             lifetime=FLOW_LIFETIME,
             **guard.caller(),
         )
     )
     if row.state == "reauthentication_needed":
-        raise reauthentication_needed()
+        # No password: an address is kept by logs and histories.
+        raise reauthentication_needed("nonce with the code that GET /reauthenticate sends")
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
 
 
@@ -82,6 +82,8 @@ def linking_page() -> Response:
         form_target=" ".join(sorted({*schemes, target})),
         provider=reduce.provider(flow.provider),
         account=flow.email or flow.phone,
+        known_by=reduce.provider(flow.known_by),
+        known_as=reduce.person(flow.known_as),
         flow=flow_token,
     )
     # The form must come from this page: another site's would bring no such cookie.
