@@ -12,6 +12,7 @@ from tests.fake_provider import Answer
 from tests.links import CHALLENGE
 from tests.oauth import APPLICATION, SITE, assert_failed, begin_linking, external, fragment, identities_of, link, single
 from tests.server import at_once
+from tests.user_agent import UserAgent
 
 pytest_plugins = ["tests.oauth_fixtures"]
 ALICES: dict[str, Any] = {"sub": "alice-at-google", "email": "alice.liddell@gmail.example", "email_verified": True, "name": "Alice L."}
@@ -320,7 +321,7 @@ class TestMallory:
         sent = service.leave(alices, "google")
         back = service.return_url(alices, "google")
         code = single(urlsplit(back).query)["code"]
-        assert_failed(alices.visit(f"{SITE}/callback?{urlencode({'state': flow_of(url), 'code': code})}"), "bad_oauth_state", "invalid_request")
+        assert_failed(alices.visit(f"{service.callback('google')}?{urlencode({'state': flow_of(url), 'code': code})}"), "bad_oauth_state", "invalid_request")
         assert sent["state"] != flow_of(url)
         self.assert_nothing_linked(database)
 
@@ -339,8 +340,8 @@ class TestMallory:
         mallorys = service.browser()
         hers = service.return_url(mallorys, "google")
         mixed = single(urlsplit(back).query) | {"code": single(urlsplit(hers).query)["code"]}
-        assert_failed(mallorys.visit(f"{SITE}/callback?{urlencode(mixed)}"), "bad_oauth_state", "invalid_request")
-        assert_failed(alices.visit(f"{SITE}/callback?{urlencode(mixed)}"), "bad_oauth_callback", "server_error")
+        assert_failed(mallorys.visit(f"{service.callback('google')}?{urlencode(mixed)}"), "bad_oauth_state", "invalid_request")
+        assert_failed(alices.visit(f"{service.callback('google')}?{urlencode(mixed)}"), "bad_oauth_callback", "server_error")
         assert database.count("identities", "subject = 'mallory-at-google'") == 0
 
 
@@ -375,6 +376,25 @@ class TestMeanwhile:
         assert session.delete("/user").status_code == 200
         assert_failed(browser.visit(back), "bad_oauth_state", "invalid_request")
         assert database.count("users") == 0
+
+    def test_a_provider_that_is_removed_before_the_button_ends_it(self, service, session, browser, make_app, google, database):
+        later = UserAgent({SITE: make_app().test_client(use_cookies=False)})
+        later.cookies, later.page = browser.cookies, browser.page
+        assert_failed(later.submit(), "oauth_provider_not_supported", "server_error")
+        assert ("/authorize" in google.paths(), database.count("identities")) == (False, 1)
+
+    def test_a_provider_that_is_removed_before_the_way_back_ends_it(self, service, session, browser, make_app, database):
+        back = browser.submit(stop=service.is_callback).url
+        later = UserAgent({SITE: make_app().test_client(use_cookies=False)})
+        later.cookies = browser.cookies
+        assert_failed(later.visit(back), "oauth_provider_not_supported", "server_error")
+        assert (database.count("identities"), database.count("oauth_flows")) == (1, 0)
+
+    def test_a_root_secret_that_is_replaced_ends_it(self, service, session, browser, make_service, google, database):
+        later = make_service(AUTH_SECRET_KEY="x" * 32).browser()
+        later.cookies, later.page = browser.cookies, browser.page
+        assert later.submit().status == 403
+        assert ("/authorize" in google.paths(), database.count("identities")) == (False, 1)
 
     def test_a_log_out_at_the_same_moment_ends_it(self, service, session, browser, alice, database):
         back = browser.submit(stop=service.is_callback).url

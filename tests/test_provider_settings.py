@@ -6,6 +6,7 @@ import re
 import pytest
 
 from auth import settings
+from auth.providers.client import Provider
 from auth.providers.presets import PRESETS
 from auth.providers.settings import SUFFIXES
 from auth.settings import SettingsError
@@ -164,7 +165,12 @@ class TestTheDocumentation:
             settings = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
             if "AUTH_PROVIDER_APPLE_PRIVATE_KEY" in settings:
                 settings["AUTH_PROVIDER_APPLE_PRIVATE_KEY"] = fakes.apple.settings()["AUTH_PROVIDER_APPLE_PRIVATE_KEY"]
-            found += [name for name in load(**settings).providers if name not in found]
+            loaded = load(**settings).providers
+            (name,) = [name for name in loaded if name not in found]
+            found.append(name)
+            # What is to be registered is what will be sent.
+            told = re.findall(r"https://[^\s;,]+/callback", " ".join(line for line in lines if line.startswith("#")))
+            assert told == [Provider(name, loaded[name], "https://auth.example.com").redirect_uri]
         assert found == providers
 
     def test_it_tells_of_each_preset_and_each_setting(self):

@@ -35,8 +35,9 @@ class IssuerUnavailable(InvalidIdToken):
 class IdTokens:
     """The id_tokens of one issuer for one client. What the issuer publishes is kept for an hour, and longer while it is away."""
 
-    def __init__(self, issuer: str, client_ids: Sequence[str]) -> None:
+    def __init__(self, issuer: str, client_ids: Sequence[str], other_issuers: Sequence[str] = ()) -> None:
         self._issuer = issuer.rstrip("/")
+        self._other_issuers = other_issuers
         self._client_ids = client_ids
         self._lock = threading.Lock()
         self._metadata: dict[str, Any] = {}
@@ -76,7 +77,8 @@ class IdTokens:
         metadata = self._discovered()
         claims = self._decode(id_token)
         expected = metadata["issuer"].replace(_TENANT, str(claims.get("tid", "")))
-        if claims.get("iss") != expected or (_TENANT in metadata["issuer"] and not re.fullmatch(r"[0-9a-f-]{36}", str(claims.get("tid")))):
+        is_of_tenant = _TENANT not in metadata["issuer"] or re.fullmatch(r"[0-9a-f-]{36}", str(claims.get("tid")))
+        if claims.get("iss") not in (expected, *self._other_issuers) or not is_of_tenant:
             raise InvalidIdToken("it is of another issuer")
         audience = claims.get("aud")
         audiences = audience if isinstance(audience, list) else [audience]
