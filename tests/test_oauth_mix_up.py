@@ -11,7 +11,8 @@ import pytest
 
 from auth.providers.presets import PRESETS
 from tests.fake_provider import FakeProvider, GitHub
-from tests.oauth import SITE, Fakes, Service, assert_failed, begin_linking, single
+from tests.oauth import SITE, Fakes, Service, assert_failed, begin_linking, fragment, single
+from tests.server import at_once
 from tests.user_agent import Page
 
 pytest_plugins = ["tests.oauth_fixtures"]
@@ -178,6 +179,19 @@ class TestWhereAFlowEnds:
         assert url.startswith(f"{CALLBACK}?")
         assert_failed(browser.visit(url.replace(CALLBACK, f"{SITE}{path}")), *FAILED)
         assert (github.TOKEN in github.paths(), database.count("users")) == (False, 0)
+
+    def test_of_many_at_once_at_both_the_first_alone_counts(self, service, google, database):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        twins = [service.browser() for _ in range(8)]
+        for twin in twins:
+            twin.cookies = list(browser.cookies)
+        urls = [url, url.replace(service.callback("google"), CALLBACK)]
+        pages = at_once(8, lambda number: twins[number].visit(urls[number % 2]))
+        ends = sorted(fragment(page).get("error_code", "") for page in pages)
+        assert ends[1:] == ["bad_oauth_state"] * 7
+        assert ends[0] in ("", "bad_oauth_callback")
+        assert database.count("sessions") == google.paths().count("/token") == (ends[0] == "")
 
     def test_an_error_of_another_provider_is_none_of_this_one(self, service, google, database):
         browser = service.browser()
