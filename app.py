@@ -67,5 +67,5 @@ def _make_parts(config: Settings) -> Latchkey:
         codes=Codes(config.secret_key),
         redirects=AllowList(config.site_url, config.redirect_allow_list),
         deliverer=Deliverer(config, db, sealer),
-        providers={name: Provider(name, provider, f"{config.base_url}/callback") for name, provider in config.providers.items()},
+        providers={name: Provider(name, provider, config.base_url) for name, provider in config.providers.items()},
     )

@@ -14,7 +14,6 @@ from auth import networks
 from auth.access_tokens import Caller, InvalidAccessToken
 from auth.context import latchkey
 from auth.errors import ApiError
-from auth.settings import is_loopback
 
 View = Callable[..., ResponseReturnValue]
 
@@ -170,4 +169,4 @@ def _is_on_this_machine() -> bool:
     if any(name.startswith("X-Forwarded-") or name in _FORWARDING_HEADERS for name, _ in request.headers):
         return False
     peer = networks.parse(request.remote_addr or "")
-    return peer is not None and peer.is_loopback and is_loopback(urlsplit(f"//{request.host}").hostname or "")
+    return peer is not None and peer.is_loopback and networks.is_loopback(urlsplit(f"//{request.host}").hostname or "")

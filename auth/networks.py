@@ -24,6 +24,14 @@ def parse(address: str) -> IPv4 | IPv6 | None:
     return parsed
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
 def network_of(address: IPv4 | IPv6 | None) -> str:
     """Return the network that is counted as one client: an IPv4 address, or an IPv6 /64, which one customer has whole."""
     if address is None:

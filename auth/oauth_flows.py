@@ -12,6 +12,7 @@ from auth import bounded_http, one_time
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.providers.client import Provider, ProviderError
+from auth.sealed import open_json
 from auth.token_response import redirect_with_error
 
 log = structlog.get_logger()
@@ -26,7 +27,10 @@ REFUSALS = {
     "signup_disabled": "Sign-up is disabled",
     "user_banned": "This user is banned",
     "session_not_found": "The session that began this has ended",
+    "oauth_provider_not_supported": "This provider is not set up",
 }
+# What is no refusal of the user (RFC 6749, section 4.1.2.1: `access_denied`).
+_ERRORS = {"bad_oauth_state": "invalid_request", "bad_oauth_callback": "server_error", "oauth_provider_not_supported": "server_error"}
 # One cookie for providers that redirect, one for those that post a form: a form from another site brings no Lax cookie.
 _LAX, _CROSS_SITE = "flow", "flow_post"
 
@@ -35,7 +39,8 @@ def provider_named(name: str) -> Provider:
     """Return a provider that is set up. Raises `ApiError` 400."""
     provider = latchkey.providers.get(name)
     if provider is None:
-        raise ApiError(400, "oauth_provider_not_supported", "This provider is not set up", "provider: must be one of external_providers in /settings")
+        details = "provider: must be one of external_providers in /settings"
+        raise ApiError(400, "oauth_provider_not_supported", REFUSALS["oauth_provider_not_supported"], details)
     return provider
 
 
@@ -52,6 +57,16 @@ def authorization_url(provider: Provider, state: str, secrets: dict[str, Any], s
     except ProviderError as error:
         log.warning("provider_failed", provider=provider.name, reason=str(error))
         raise
+
+
+def flow_secrets(flow: Any) -> dict[str, Any]:
+    """Return what `new_secrets` made for a flow. Raises `CannotOpen`: its key may have been taken out of `AUTH_SECRET_KEY` meanwhile."""
+    return open_json(latchkey.sealer, flow.secrets, flow.id)
+
+
+def refused(target: str, error_code: str) -> Response:
+    """Send a browser on with why nobody was signed in."""
+    return redirect_with_error(target, _ERRORS.get(error_code, "access_denied"), error_code, REFUSALS[error_code])
 
 
 def turned_back(redirect_to: str | None) -> Response:

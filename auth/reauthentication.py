@@ -48,7 +48,6 @@ def _spend_nonce(nonce: str, known: Any) -> None:
         raise ApiError(400, "reauthentication_not_valid", "The code is wrong or has expired", "nonce: must be the code that GET /reauthenticate sent")
 
 
-def reauthentication_needed() -> ApiError:
+def reauthentication_needed(what: str = "current_password, or nonce with the code that GET /reauthenticate sends") -> ApiError:
     """Return the refusal of a session that is too old."""
-    details = "give current_password, or nonce with the code that GET /reauthenticate sends: this session is too old for this change"
-    return ApiError(400, "reauthentication_needed", "This needs reauthentication", details)
+    return ApiError(400, "reauthentication_needed", "This needs reauthentication", f"give {what}: this session is too old for this change")

@@ -127,6 +127,12 @@ class AuthorizeQuery(Challenged):
     provider = Text(required=True)
     scopes = Text()
     skip_http_redirect = Text()
+
+
+class LinkingQuery(Input):
+    provider = Text(required=True)
+    redirect_to = Text()
+    scopes = Text()
     nonce = Text()
 
 

@@ -6,7 +6,6 @@ platforms set under those names, have no prefix. docs/settings.md explains each 
 
 import dataclasses
 import difflib
-import ipaddress
 import os
 import re
 import warnings
@@ -23,6 +22,7 @@ from marshmallow.validate import Length, OneOf, Range, Regexp
 
 from auth import redirects, setting_checks, state
 from auth.delivery import settings as delivery_settings
+from auth.networks import is_loopback
 from auth.providers.settings import PROVIDER_PREFIX, ProviderSettings, read_providers
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
@@ -124,14 +124,6 @@ def name_of(field: str) -> str:
 def names() -> list[str]:
     """Return the variables there are, in the order of `Settings`."""
     return [name_of(field.name) for field in dataclasses.fields(Settings) if field.name != "providers"]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def load(dotenv: str | Path = ".env") -> Settings:

@@ -18,9 +18,16 @@ RETURNING flow.id, flow.provider, flow.secrets;
 
 -- name: select_linking_flow(state_hash bytea)
 -- Whom a flow would link to, for the page that asks.
-SELECT flow.provider, flow.redirect_to, account.email, account.phone
+SELECT flow.provider, flow.redirect_to, account.email, account.phone, known.provider AS known_by, known.name AS known_as
   FROM oauth_flows AS flow
   JOIN users AS account ON account.id = flow.user_id
+  LEFT JOIN LATERAL (
+         SELECT identity.provider, identity.identity_data ->> 'name' AS name
+           FROM identities AS identity
+          WHERE identity.user_id = account.id AND identity.provider NOT IN ('email', 'phone')
+          ORDER BY identity.created_at, identity.provider
+          LIMIT 1
+       ) AS known ON true
  WHERE flow.state_hash = :state_hash AND flow.browser_hash IS NULL AND flow.expires_at > now();
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hash bytea)
@@ -31,7 +38,7 @@ RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_i
 
 -- name: begin_linking(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer, session_timebox integer,
 --                     reauthentication_age integer, reauthenticated boolean, id uuid, state_hash bytea, provider text, secrets bytea,
---                     redirect_to text, code_challenge text, lifetime integer)
+--                     redirect_to text, lifetime integer)
 -- Begins a flow that will add an identity to the caller.
 WITH account AS (
   SELECT account.id FROM users AS account WHERE account.id = :caller_id FOR UPDATE
@@ -44,8 +51,8 @@ WITH account AS (
            SELECT caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS now
          ) AS state
 ), flow AS (
-  INSERT INTO oauth_flows (id, state_hash, provider, secrets, redirect_to, code_challenge, user_id, session_id, expires_at)
-  SELECT :id, :state_hash, :provider, :secrets, :redirect_to, :code_challenge, caller.id, :caller_session_id, now() + make_interval(secs => :lifetime)
+  INSERT INTO oauth_flows (id, state_hash, provider, secrets, redirect_to, user_id, session_id, expires_at)
+  SELECT :id, :state_hash, :provider, :secrets, :redirect_to, caller.id, :caller_session_id, now() + make_interval(secs => :lifetime)
     FROM caller
    WHERE caller.state = 'live'
 )

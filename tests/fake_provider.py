@@ -248,6 +248,8 @@ class GitHub(PlainProvider):
     def reset(self) -> None:
         super().reset()
         self.be(583231, "octocat@github.com")
+        # The callback URL of the OAuth App, where a test says so.
+        self.registered = ""
 
     def be(self, number: int, *addresses: str, verified: Any = True, **user: Any) -> None:
         """Be a person with these addresses, of which the first is the primary one."""
@@ -265,6 +267,12 @@ class GitHub(PlainProvider):
             return self.for_bearer(asked, lambda _: self.documents[self.EMAILS]) if granted else _json({"message": "Not Found"}, 404)
 
         return super().routes() | {("GET", self.EMAILS): emails}
+
+    def authorize(self, asked: Asked) -> Answer:
+        # "The redirect URL's path must reference a subdirectory of the callback URL."
+        if self.registered and not f"{asked.parameters['redirect_uri']}/".startswith(f"{self.registered}/"):
+            return _json({"error": "redirect_uri_mismatch"}, 400)
+        return super().authorize(asked)
 
     def token(self, asked: Asked) -> Answer:
         answer = super().token(asked)

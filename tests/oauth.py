@@ -1,5 +1,6 @@
 """What the tests of OAuth sign-in share: a service with many providers, people's browsers, and what a browser comes back with."""
 
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -16,7 +17,9 @@ ALLOW_LIST = {"AUTH_REDIRECT_ALLOW_LIST": "https://app.example.com/**"}
 
 
 class Fakes:
-    """All providers, by the names that the service knows them by: `google`, `github` and `apple` are trusted to link, as always."""
+    """All providers, by the names that the service knows them by. `google`, `github` and `apple` are trusted to link, as at home."""
+
+    TRUSTED = ("google", "github", "apple")
 
     def __init__(self) -> None:
         self.acme = FakeProvider("acme")
@@ -28,7 +31,8 @@ class Fakes:
         self.all: tuple[FakeProvider, ...] = (self.acme, self.google, self.github, self.apple, self.azure, self.twitter)
 
     def settings(self) -> dict[str, str]:
-        return {name: value for provider in self.all for name, value in provider.settings().items()}
+        trusted = {f"AUTH_PROVIDER_{name.upper()}_LINK_BY_EMAIL": "true" for name in self.TRUSTED}
+        return trusted | {name: value for provider in self.all for name, value in provider.settings().items()}
 
 
 class Service:
@@ -63,7 +67,11 @@ class Service:
         return (browser or self.browser()).visit(self.authorize(provider, **query))
 
     def is_callback(self, url: str) -> bool:
-        return url.startswith(f"{self.origin}/callback")
+        return re.match(rf"{self.origin}(/providers/\w+)?/callback\b", url) is not None
+
+    def callback(self, provider: str) -> str:
+        """Return the redirect URI of a provider at an address of its own, as all are here."""
+        return f"{self.origin}/providers/{provider}/callback"
 
     def session(self, page: Page, target: str = SITE) -> Session:
         """Return the session that a sign-in has ended with."""

@@ -27,7 +27,7 @@ class Route(NamedTuple):
 
     @property
     def url(self) -> str:
-        for name in ("user_id", "session_id", "identity_id", "message_id"):
+        for name in ("user_id", "session_id", "identity_id", "message_id", "name"):
             self = self._replace(path=self.path.replace(f"{{{name}}}", NOBODY))
         return self.path + self.query
 
@@ -57,6 +57,8 @@ PUBLIC = [
     Route("get", "/authorize", 400),
     Route("get", "/callback", 303),
     Route("post", "/callback", 303),
+    Route("get", "/providers/{name}/callback", 303),
+    Route("post", "/providers/{name}/callback", 303),
     Route("get", "/link-identity", 400),
     Route("post", "/link-identity", 403),
 ]

@@ -25,7 +25,12 @@ SCHEMES = {
     "developer": {NOBODY, "service_role_key", "service_role_apikey"},
 }
 # Views that answer two routes. Operations are named as their views, and each has a name of its own.
-SECOND_NAMES = {("post", "/callback"): "callback_by_form", ("post", "/invite"): "invite_by_short_path"}
+SECOND_NAMES = {
+    ("post", "/callback"): "callback_by_form",
+    ("get", "/providers/{name}/callback"): "own_callback",
+    ("post", "/providers/{name}/callback"): "own_callback_by_form",
+    ("post", "/invite"): "invite_by_short_path",
+}
 # Flask's own route to what is in auth/static.
 STATIC = "static"
 # Their limit is counted by their statement.

@@ -533,7 +533,7 @@ def test_it_makes_exactly_its_events_and_is_written_down_as_exactly_its_acts(sto
 
 
 def test_each_route_that_changes_something_has_its_story(app):
-    changing = {(method, path) for method, path, _ in routes(app) if method != "get"} - {("post", "/callback")}
+    changing = {(method, path) for method, path, _ in routes(app) if method != "get" and not path.endswith("/callback")}
 
     assert changing - {story.route for story in STORIES} == WITHOUT_EVENTS
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -94,6 +95,16 @@ class TestOnce:
         responses = at_once(8, lambda _: hand_in(service, token))
         assert sorted(response.status_code for response in responses) == [200] + [400] * 7
         assert (database.count("sessions"), database.count("users")) == (1, 1)
+
+    def test_it_is_not_lost_with_an_identity_that_is_unlinked_at_that_moment(self, service, google, alice, database):
+        hand_in(service, google.id_token(jti="before"))
+        unlinking = f"UPDATE users SET updated_at = now() WHERE id = %s; DELETE FROM identities WHERE user_id = '{alice.id}' AND provider = 'google'"
+        token = google.id_token()
+        with database.locked("users", alice.id, unlinking) as lock:
+            response = lock.start(lambda: hand_in(service, token))
+        # By the address, this time.
+        assert (response.result().status_code, response.result().json["user"]["id"]) == (200, alice.id)
+        assert_error(hand_in(service, token), 400, "bad_oauth_callback", details=DETAILS)
 
     def test_no_spelling_of_it_works_again(self, service, google, database):
         token = google.id_token()
@@ -207,12 +218,40 @@ class TestABadOne:
         access_token = alice.sign_in().access_token
         assert_error(hand_in(service, access_token), 400, "bad_oauth_callback", details=DETAILS)
 
-    def test_while_the_issuer_is_away_it_is_refused(self, make_service, google, database):
-        google.instead = {google.DISCOVERY: Answer(500)}
+    @pytest.mark.parametrize(
+        ("path", "answer"),
+        [
+            ("/.well-known/openid-configuration", Answer(500)),
+            ("/.well-known/openid-configuration", Answer(behaviour="close")),
+            ("/.well-known/openid-configuration", Answer(200, b"[")),
+            ("/jwks", Answer(503)),
+            ("/jwks", Answer(200, b'{"keys": []}')),
+        ],
+        ids=str,
+    )
+    def test_while_the_issuer_is_away_nothing_can_be_said_of_it(self, make_service, google, database, path, answer):
+        google.instead = {path: answer}
         service = make_service()
-        assert_refused(hand_in(service, google.id_token()), database)
+        token = google.id_token()
+        response = hand_in(service, token)
+        assert_error(response, 503, "service_unavailable")
+        assert (response.headers["Retry-After"], database.count("users")) == ("2", 0)
         google.instead = {}
+        assert hand_in(service, token).status_code == 200
+
+    def test_while_too_many_wait_for_the_issuer_it_may_be_sent_again(self, service, google):
+        places = service.parts.providers["google"]._places
+        with ExitStack() as stack:
+            while places.acquire(blocking=False):
+                stack.callback(places.release)
+            assert_error(hand_in(service, google.id_token()), 503, "service_unavailable")
         assert hand_in(service, google.id_token()).status_code == 200
+
+    def test_the_second_name_that_google_may_have_is_googles_alone(self, service, google, fakes):
+        assert hand_in(service, google.id_token(iss="accounts.google.com")).status_code == 200
+        fakes.acme.person = google.person
+        response = service.client.post(PATH, json={"provider": "acme", "id_token": fakes.acme.id_token(iss="accounts.google.com")})
+        assert_error(response, 400, "bad_oauth_callback", details=DETAILS)
 
     @pytest.mark.parametrize("body", [{}, {"provider": "google"}, {"id_token": "x"}, {"provider": 7, "id_token": "x"}, {"provider": "google", "id_token": 7}])
     def test_what_is_missing_or_of_another_type_is_refused(self, service, body):

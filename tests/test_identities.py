@@ -12,6 +12,7 @@ from tests.fake_provider import Answer
 from tests.links import CHALLENGE
 from tests.oauth import APPLICATION, SITE, assert_failed, begin_linking, external, fragment, identities_of, link, single
 from tests.server import at_once
+from tests.user_agent import UserAgent
 
 pytest_plugins = ["tests.oauth_fixtures"]
 ALICES: dict[str, Any] = {"sub": "alice-at-google", "email": "alice.liddell@gmail.example", "email_verified": True, "name": "Alice L."}
@@ -69,7 +70,7 @@ class TestBeginning:
             assert_error(session.get(AUTHORIZE, query_string={"provider": name}), 400, "oauth_provider_not_supported", details=A_SENTENCE)
         assert database.count("oauth_flows") == 0
 
-    @pytest.mark.parametrize("sent", ["", "provider=google&provider=acme", f"provider=google&code_challenge={CHALLENGE}&code_challenge_method=plain"])
+    @pytest.mark.parametrize("sent", ["", "provider=google&provider=acme", "provider=google&nonce=1&nonce=2"])
     def test_a_bad_request_is_refused(self, session, sent):
         assert_error(session.get(f"{AUTHORIZE}?{sent}"), 400, "validation_failed", details=A_SENTENCE)
 
@@ -86,12 +87,32 @@ class TestThePage:
         # Or so much of it that only its owner recognises it.
         assert alice.email in page.text or "@example.com" in page.text
 
-    def test_it_names_whoever_has_no_address(self, service, twitter):
+    @pytest.mark.parametrize(
+        ("name", "shown"),
+        [
+            ("Xenia Dev", 'the user who signs in with Twitter and is called <bdi translate="no">Xenia Dev</bdi> there.'),
+            ("<b>X", 'the user who signs in with Twitter and is called <bdi translate="no">&lt;b&gt;X</bdi> there.'),
+            # What would pass for somebody's address, or for a link, is no name.
+            ("bob@example.com", "the user who signs in with Twitter."),
+            ("mallory.example", "the user who signs in with Twitter."),
+            ("x" * 81, "the user who signs in with Twitter."),
+            ("", "the user who signs in with Twitter."),
+            (None, "the user who signs in with Twitter."),
+        ],
+        ids=str,
+    )
+    def test_it_names_whoever_has_no_address_by_the_oldest_identity(self, service, twitter, google, name, shown):
+        twitter.be("2244994945", name)
         session = service.signed_in("twitter")
-        page = service.browser().visit(begin_linking(service, session, "google"))
+        assert fragment(link(service, session, "google")) == LINKED
+        page = service.browser().visit(begin_linking(service, session, "acme"))
         assert page.status == 200
-        assert "None" not in page.text
-        assert "the user who has asked for this" in page.text
+        assert f"signs in as {shown}</p>" in page.text
+
+    def test_it_names_whoever_is_not_known_at_all_by_having_asked(self, service, session, database):
+        url = begin_linking(service, session, "google")
+        database.run("UPDATE users SET email = NULL")
+        assert "the user who has asked for this.</p>" in service.browser().visit(url).text
 
     def test_it_shows_names_as_text(self, service, session, database, alice):
         database.run("UPDATE users SET email = '<b>x</b>@example.com'")
@@ -179,7 +200,11 @@ class TestLinking:
         assert set(sent) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
         assert sent["scope"] == "openid contacts"
 
-    def test_with_a_code_challenge_it_ends_the_same(self, service, session):
+    @pytest.mark.parametrize("method", ["s256", "plain"])
+    def test_with_a_code_challenge_it_ends_the_same(self, service, session, database, method):
+        # Nobody is signed in by it, so there is nothing to trade.
+        begin_linking(service, session, "google", code_challenge=CHALLENGE, code_challenge_method=method)
+        assert database.value("SELECT code_challenge FROM oauth_flows") is None
         assert fragment(link(service, session, "google", code_challenge=CHALLENGE)) == LINKED
 
     def test_it_leads_to_an_application_of_another_origin(self, service, session):
@@ -296,7 +321,7 @@ class TestMallory:
         sent = service.leave(alices, "google")
         back = service.return_url(alices, "google")
         code = single(urlsplit(back).query)["code"]
-        assert_failed(alices.visit(f"{SITE}/callback?{urlencode({'state': flow_of(url), 'code': code})}"), "bad_oauth_state", "invalid_request")
+        assert_failed(alices.visit(f"{service.callback('google')}?{urlencode({'state': flow_of(url), 'code': code})}"), "bad_oauth_state", "invalid_request")
         assert sent["state"] != flow_of(url)
         self.assert_nothing_linked(database)
 
@@ -315,8 +340,8 @@ class TestMallory:
         mallorys = service.browser()
         hers = service.return_url(mallorys, "google")
         mixed = single(urlsplit(back).query) | {"code": single(urlsplit(hers).query)["code"]}
-        assert_failed(mallorys.visit(f"{SITE}/callback?{urlencode(mixed)}"), "bad_oauth_state", "invalid_request")
-        assert_failed(alices.visit(f"{SITE}/callback?{urlencode(mixed)}"), "bad_oauth_callback", "server_error")
+        assert_failed(mallorys.visit(f"{service.callback('google')}?{urlencode(mixed)}"), "bad_oauth_state", "invalid_request")
+        assert_failed(alices.visit(f"{service.callback('google')}?{urlencode(mixed)}"), "bad_oauth_callback", "server_error")
         assert database.count("identities", "subject = 'mallory-at-google'") == 0
 
 
@@ -352,6 +377,25 @@ class TestMeanwhile:
         assert_failed(browser.visit(back), "bad_oauth_state", "invalid_request")
         assert database.count("users") == 0
 
+    def test_a_provider_that_is_removed_before_the_button_ends_it(self, service, session, browser, make_app, google, database):
+        later = UserAgent({SITE: make_app().test_client(use_cookies=False)})
+        later.cookies, later.page = browser.cookies, browser.page
+        assert_failed(later.submit(), "oauth_provider_not_supported", "server_error")
+        assert ("/authorize" in google.paths(), database.count("identities")) == (False, 1)
+
+    def test_a_provider_that_is_removed_before_the_way_back_ends_it(self, service, session, browser, make_app, database):
+        back = browser.submit(stop=service.is_callback).url
+        later = UserAgent({SITE: make_app().test_client(use_cookies=False)})
+        later.cookies = browser.cookies
+        assert_failed(later.visit(back), "oauth_provider_not_supported", "server_error")
+        assert (database.count("identities"), database.count("oauth_flows")) == (1, 0)
+
+    def test_a_root_secret_that_is_replaced_ends_it(self, service, session, browser, make_service, google, database):
+        later = make_service(AUTH_SECRET_KEY="x" * 32).browser()
+        later.cookies, later.page = browser.cookies, browser.page
+        assert later.submit().status == 403
+        assert ("/authorize" in google.paths(), database.count("identities")) == (False, 1)
+
     def test_a_log_out_at_the_same_moment_ends_it(self, service, session, browser, alice, database):
         back = browser.submit(stop=service.is_callback).url
         statement = (
@@ -371,7 +415,10 @@ class TestReauthentication:
         return session
 
     def test_an_old_session_begins_nothing_without(self, old, database):
-        assert_error(old.get(f"{AUTHORIZE}?provider=google"), 400, "reauthentication_needed", details=A_SENTENCE)
+        # What it does not take, it does not ask for: a password in an address would be kept by logs.
+        details = "give nonce with the code that GET /reauthenticate sends: this session is too old for this change"
+        for sent in ("", f"&current_password={PASSWORD}"):
+            assert_error(old.get(f"{AUTHORIZE}?provider=google{sent}"), 400, "reauthentication_needed", details=details)
         assert database.count("oauth_flows") == 0
 
     def test_with_the_code_that_was_sent_it_does(self, service, old, outbox):

@@ -19,6 +19,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import OctKey
 
+from auth.providers.id_tokens import IdTokens, IssuerUnavailable
 from tests.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
 from tests.oauth import APPLICATION, assert_failed, fragment
 from tests.processes import wait_until
@@ -414,8 +415,16 @@ class TestGarbage:
         assert database.count("oauth_flows") == 0
 
     def test_no_such_host(self, make_service):
-        service = make_service(AUTH_PROVIDER_GONE_ISSUER="http://no-such-host.invalid", AUTH_PROVIDER_GONE_CLIENT_ID="x")
+        service = make_service(AUTH_PROVIDER_GONE_ISSUER="https://no-such-host.invalid", AUTH_PROVIDER_GONE_CLIENT_ID="x")
         assert_turned_back(service.sign_in("gone"))
+
+    def test_an_issuer_with_tls_that_leads_to_where_there_is_none(self):
+        known = IdTokens("https://id.example.com", ["x"])
+        known._metadata = {"issuer": "https://id.example.com", "token_endpoint": "http://127.0.0.1:9/token", "jwks_uri": "https://id.example.com/keys"}
+        known._metadata_until = float("inf")
+        assert known.endpoint("jwks_uri") == "https://id.example.com/keys"
+        with pytest.raises(IssuerUnavailable):
+            known.endpoint("token_endpoint")
 
     def test_it_recovers_as_soon_as_the_provider_does(self, make_service, google):
         service = make_service()
@@ -509,11 +518,11 @@ def unreachable_host(monkeypatch) -> str:
     resolve = socket.getaddrinfo
 
     def answer(host: Any, *arguments: Any, **options: Any) -> list[Any]:
-        hosts = DEAD_ADDRESSES if host == "unreachable.test" else (host,)
+        hosts = DEAD_ADDRESSES if host == "unreachable.localhost" else (host,)
         return [entry for each in hosts for entry in resolve(each, *arguments, **options)]
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
-    return "unreachable.test"
+    return "unreachable.localhost"
 
 
 class TestSlow:

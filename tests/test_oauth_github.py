@@ -25,7 +25,7 @@ def test_it_is_asked_as_its_documentation_says(service, github):
     sent = service.leave(service.browser(), "github")
     assert {name: sent[name] for name in ("client_id", "redirect_uri", "scope")} == {
         "client_id": github.client_id,
-        "redirect_uri": "http://localhost:8000/callback",
+        "redirect_uri": service.callback("github"),
         "scope": "read:user user:email",
     }
     assert "nonce" not in sent
@@ -34,7 +34,7 @@ def test_it_is_asked_as_its_documentation_says(service, github):
     assert {name: exchanged[name] for name in ("client_id", "client_secret", "redirect_uri")} == {
         "client_id": github.client_id,
         "client_secret": github.client_secret,
-        "redirect_uri": "http://localhost:8000/callback",
+        "redirect_uri": service.callback("github"),
     }
     assert [asked.path for asked in github.asked] == [github.AUTHORIZE, github.TOKEN, "/user", "/user/emails"]
 

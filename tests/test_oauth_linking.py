@@ -410,6 +410,35 @@ class TestAtOnce:
         assert row == ("dave@example.com", None, True)
 
 
+class TestAnIdentityThatIsUnlinkedMeanwhile:
+    def test_whoever_had_it_becomes_a_new_user(self, service, twitter, database):
+        first = service.signed_in("twitter").claims["sub"]
+        browser = service.browser()
+        url = service.return_url(browser, "twitter")
+        unlinking = f"UPDATE users SET updated_at = now() WHERE id = %s; DELETE FROM identities WHERE user_id = '{first}'"
+        with database.locked("users", first, unlinking) as lock:
+            page = lock.start(lambda: browser.visit(url))
+        assert service.session(page.result()).claims["sub"] != first
+
+    def test_with_each_try_again_it_is_an_error_of_the_moment(self, service, twitter, google, database):
+        # Nobody can be so quick; so here the statement does not see it once it has the lock.
+        service.signed_in("twitter")
+        be(google, "dave", "dave@example.com")
+        service.signed_in("google")
+        seen = database.value("SELECT pg_get_functiondef('has_identity'::regproc)")
+        sessions = database.count("sessions")
+        database.run(seen.partition("AS $function$")[0].replace("%", "%%") + "AS 'SELECT false'")
+        try:
+            page = service.sign_in("twitter")
+            assert (page.status, page.headers["Retry-After"], "service_unavailable" in page.text) == (503, "2", True)
+            body = {"provider": "google", "id_token": google.id_token()}
+            assert_error(service.client.post("/token?grant_type=id_token", json=body), 503, "service_unavailable")
+        finally:
+            database.run(seen)
+        assert database.count("sessions") == sessions
+        service.signed_in("twitter")
+
+
 def test_a_deleted_user_can_come_again_as_a_new_one(service, google, service_role):
     be(google, "dave", "dave@example.com")
     first = service.signed_in("google").get("/user").json

@@ -252,7 +252,7 @@ class TestTheData:
 
 
 # What the fixtures set for GitHub and Twitter, and is not to be set here.
-UNSET = {"AUTHORIZE_URL": "", "TOKEN_URL": "", "USERINFO_URL": ""}
+UNSET = {"AUTHORIZE_URL": "", "TOKEN_URL": "", "USERINFO_URL": "", "EMAILS_URL": ""}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from tests.answers import A_SENTENCE, ANYTHING, Like, assert_error, assert_ok
 from tests.fake_provider import FakeProvider
 from tests.links import CHALLENGE, WITH_CHALLENGE
-from tests.oauth import APPLICATION, SITE, assert_failed, fragment, query, single
+from tests.oauth import ALLOW_LIST, APPLICATION, SITE, Service, assert_failed, fragment, query, single
 from tests.server import at_once
 
 pytest_plugins = ["tests.oauth_fixtures"]
@@ -37,7 +37,7 @@ class TestLeaving:
         assert single(urlsplit(page.url).query) == {
             "response_type": "code",
             "client_id": google.client_id,
-            "redirect_uri": f"{SITE}/callback",
+            "redirect_uri": service.callback("google"),
             "scope": "openid email profile",
             "state": A_SECRET,
             "nonce": A_SECRET,
@@ -99,7 +99,7 @@ class TestLeaving:
 
     def test_nothing_can_be_smuggled_in_by_scopes(self, service):
         sent = service.leave(service.browser(), "google", scopes="openid&redirect_uri=https://evil.example&state=x#y")
-        assert (sent["redirect_uri"], sent["state"]) == (f"{SITE}/callback", A_SECRET)
+        assert (sent["redirect_uri"], sent["state"]) == (service.callback("google"), A_SECRET)
         assert sent["scope"] == "openid&redirect_uri=https://evil.example&state=x#y"
 
     def test_head_has_no_effect(self, service, google, database):
@@ -199,7 +199,7 @@ class TestComingBack:
     def test_a_code_that_the_provider_did_not_give_is_refused(self, service, google, database, code):
         browser = service.browser()
         page = service.leave(browser, "google")
-        response = browser.visit(f"{SITE}/callback?{urlencode({'state': page['state'], 'code': code})}")
+        response = browser.visit(f"{service.callback('google')}?{urlencode({'state': page['state'], 'code': code})}")
         assert_failed(response, "bad_oauth_callback", "server_error")
         assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
 
@@ -242,6 +242,42 @@ class TestComingBack:
         assert not any(secret in logged for secret in secrets)
 
 
+class TestMeanwhile:
+    """What the deployment changes between leaving and coming back."""
+
+    def come_back(self, later, browser, url):
+        """Come back to the service as it is later."""
+        there = later.browser()
+        there.cookies = browser.cookies
+        return there.visit(url)
+
+    def test_a_provider_that_is_removed_ends_it_with_an_error(self, service, make_app, google, database):
+        browser = service.browser()
+        url = service.return_url(browser, "google", redirect_to=APPLICATION)
+        later = Service(make_app(**ALLOW_LIST))
+        assert_failed(self.come_back(later, browser, url), "oauth_provider_not_supported", "server_error", APPLICATION)
+        assert ("/token" in google.paths(), database.count("users"), database.count("oauth_flows")) == (False, 0, 0)
+
+    def test_a_root_secret_that_is_replaced_ends_it_like_a_stale_one(self, service, make_service, google, database):
+        browser = service.browser()
+        url = service.return_url(browser, "google", redirect_to=APPLICATION)
+        assert_failed(self.come_back(make_service(AUTH_SECRET_KEY="x" * 32), browser, url), *STALE, APPLICATION)
+        assert ("/token" in google.paths(), database.count("users"), database.count("oauth_flows")) == (False, 0, 0)
+
+    def test_a_root_secret_that_is_being_rotated_disturbs_nobody(self, make_service):
+        service = make_service(AUTH_SECRET_KEY="x" * 32)
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        service.session(self.come_back(make_service(AUTH_SECRET_KEY=f"{'y' * 32},{'x' * 32}"), browser, url))
+
+    def test_what_is_stored_damaged_ends_it_like_a_stale_one(self, service, google, database):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        database.run("UPDATE oauth_flows SET secrets = ''")
+        assert_failed(browser.visit(url), *STALE)
+        assert ("/token" in google.paths(), database.count("users")) == (False, 0)
+
+
 class TestAnotherBrowser:
     """The classic hole: Mallory signs in to her own user in Alice's browser, or as Alice in hers."""
 
@@ -282,7 +318,7 @@ class TestAnotherBrowser:
         browser = service.browser()
         url = service.return_url(browser, "google")
         browser.be_at("https://evil.example/")
-        assert_failed(browser.post(f"{SITE}/callback", single(urlsplit(url).query)), *STALE)
+        assert_failed(browser.post(service.callback("google"), single(urlsplit(url).query)), *STALE)
         assert "Cookie" not in browser.requests[-2][2]
         assert database.count("users") == 0
 
@@ -301,7 +337,7 @@ class TestAnotherProvider:
         browser = service.browser()
         of_google = single(urlsplit(service.return_url(browser, "google")).query)
         of_acme = single(urlsplit(service.return_url(browser, "acme")).query)
-        page = browser.visit(f"{SITE}/callback?{urlencode({'state': of_google['state'], 'code': of_acme['code']})}")
+        page = browser.visit(f"{service.callback('google')}?{urlencode({'state': of_google['state'], 'code': of_acme['code']})}")
         assert_failed(page, "bad_oauth_callback", "server_error")
         assert "/token" not in acme.paths()
         assert database.count("users") == 0
@@ -341,7 +377,7 @@ class TestAFormPost:
         (cookie,) = browser.cookies
         assert (cookie.name[:7], cookie.same_site, cookie.secure, cookie.http_only) == ("__Host-", "none", True, True)
         method, url, headers = browser.requests[-2]
-        assert (method, url, headers["Sec-Fetch-Site"]) == ("POST", "https://auth.example.com/callback", "cross-site")
+        assert (method, url, headers["Sec-Fetch-Site"]) == ("POST", apples.callback("apple"), "cross-site")
 
     def test_the_provider_is_asked_for_it(self, apples):
         sent = apples.leave(apples.browser(), "apple")
@@ -352,7 +388,7 @@ class TestAFormPost:
         form = apples.sign_in("apple", browser).forms[0]
         other = apples.browser()
         apples.sign_in("apple", other)
-        assert_failed(other.post(f"{apples.origin}/callback", form.fields), *STALE, apples.origin)
+        assert_failed(other.post(apples.callback("apple"), form.fields), *STALE, apples.origin)
         assert database.count("users") == 0
 
     def test_it_works_once(self, apples, database):
@@ -360,7 +396,7 @@ class TestAFormPost:
         form = apples.sign_in("apple", browser).forms[0]
         browser.submit()
         browser.be_at("https://appleid.apple.example/")
-        assert_failed(browser.post(f"{apples.origin}/callback", form.fields), *STALE, apples.origin)
+        assert_failed(browser.post(apples.callback("apple"), form.fields), *STALE, apples.origin)
         assert database.count("sessions") == 1
 
     def test_its_cookie_serves_no_flow_of_a_provider_that_redirects(self, apples, google, database):

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from auth import settings
+from auth.providers.client import Provider
 from auth.providers.presets import PRESETS
 from auth.providers.settings import SUFFIXES
 from auth.settings import SettingsError
@@ -103,7 +104,16 @@ class TestWhatStopsTheStart:
         variable = f"AUTH_PROVIDER_GITHUB_{name}"
         assert set(problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})) == {variable}
 
-    @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9"])
+    @pytest.mark.parametrize("url", ["http://id.example.com", "http://10.0.0.1", "http://127.0.0.1.example.com", "http://localhost.example.com", "https://x:y"])
+    @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
+    def test_one_elsewhere_without_tls(self, load, name, url):
+        # Whoever is on the way would read the codes and the client secret, and say who signs in.
+        variable = f"AUTH_PROVIDER_GITHUB_{name}"
+        found = problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})
+        assert set(found) == {variable}
+        assert "https" in found[variable]
+
+    @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9", "http://id.localhost:9"])
     def test_one_on_this_machine_needs_no_tls(self, load, url):
         assert load(**ACME | {"AUTH_PROVIDER_ACME_ISSUER": url}).providers["acme"].issuer == url
 
@@ -155,7 +165,12 @@ class TestTheDocumentation:
             settings = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
             if "AUTH_PROVIDER_APPLE_PRIVATE_KEY" in settings:
                 settings["AUTH_PROVIDER_APPLE_PRIVATE_KEY"] = fakes.apple.settings()["AUTH_PROVIDER_APPLE_PRIVATE_KEY"]
-            found += [name for name in load(**settings).providers if name not in found]
+            loaded = load(**settings).providers
+            (name,) = [name for name in loaded if name not in found]
+            found.append(name)
+            # What is to be registered is what will be sent.
+            told = re.findall(r"https://[^\s;,]+/callback", " ".join(line for line in lines if line.startswith("#")))
+            assert told == [Provider(name, loaded[name], "https://auth.example.com").redirect_uri]
         assert found == providers
 
     def test_it_tells_of_each_preset_and_each_setting(self):

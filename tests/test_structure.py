@@ -25,7 +25,7 @@ LONGEST_FILE = 320
 PUBLIC = {
     *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),
-    *("authorize", "callback", "callback_by_form", "linking_page", "begin_linking"),
+    *("authorize", "callback", "callback_by_form", "own_callback", "own_callback_by_form", "linking_page", "begin_linking"),
 }
 # Views without a limit: those that only look, of which GET alone doesn't tell; and those of administrators.
 ONLY_LOOK = {

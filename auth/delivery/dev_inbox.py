@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from auth.delivery.messages import Message
-from auth.delivery.sealed import open_json
 from auth.keys import CannotOpen, Sealer
+from auth.sealed import open_json
 from sql import Database
 
 KEPT = 500

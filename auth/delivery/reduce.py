@@ -37,6 +37,7 @@ _PROVIDERS = {
 }
 _PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
 _LONGEST_USER_AGENT = 512
+_LONGEST_NAME = 80
 
 
 def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
@@ -50,6 +51,12 @@ def provider(name: object) -> str | None:
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
     return _PROVIDERS.get(name, name)
+
+
+def person(name: object) -> str | None:
+    """Return what a person is called somewhere: not what is long, or looks like somebody's address or a link."""
+    text = name.strip() if isinstance(name, str) else ""
+    return text if text and len(text) <= _LONGEST_NAME and text.isprintable() and not re.search(r"[@/:]|\w\.\w", text) else None
 
 
 def masked_email(address: object) -> str | None:

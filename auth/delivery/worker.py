@@ -22,10 +22,10 @@ import structlog
 from auth import janitor
 from auth.delivery import channels, dev_inbox
 from auth.delivery.messages import CannotRender, Templates
-from auth.delivery.sealed import open_json
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.delivery.signals import Signal, SlowTargets, Trouble
 from auth.keys import CannotOpen, Sealer
+from auth.sealed import open_json
 from auth.settings import Settings
 from sql import Database
 

@@ -17,9 +17,10 @@ from joserfc import jwk, jwt
 
 from auth.addresses import InvalidAddress, canonical_email
 from auth.bounded_http import BoundedMixin, bound
-from auth.providers.id_tokens import IdTokens, InvalidIdToken, is_subject
+from auth.providers.id_tokens import IdTokens, InvalidIdToken, IssuerUnavailable, is_subject
 from auth.providers.presets import GENERIC, PRESETS, Preset
 from auth.providers.settings import ProviderSettings
+from auth.redirects import origin
 
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200
@@ -28,10 +29,15 @@ _LONGEST_URL = 1000
 # provider must not take all threads.
 _PLACES = 4
 _PATIENCE = 1.0
+_ADDRESSES = ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_url")
 
 
 class ProviderError(Exception):
     """The provider can't be used, or what it says can't be believed; the text is for the log."""
+
+
+class ProviderUnavailable(ProviderError):
+    """The provider can't be asked now; it may be later."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +71,9 @@ def _encoded_basic(client: Any, _method: str, uri: str, headers: dict[str, str],
 class Provider:
     """Signs in with one provider."""
 
-    def __init__(self, name: str, settings: ProviderSettings, redirect_uri: str) -> None:
+    def __init__(self, name: str, settings: ProviderSettings, base_url: str) -> None:
         preset = PRESETS.get(name, GENERIC)
-        overridden = {
-            key: value for key in ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_url", "scopes") if (value := getattr(settings, key))
-        }
+        overridden = {key: value for key in (*_ADDRESSES, "scopes") if (value := getattr(settings, key))}
         self.name = name
         self._preset: Preset = replace(preset, **overridden)
         # Endpoints that are set make it plain OAuth 2, unless an issuer is set too.
@@ -77,9 +81,15 @@ class Provider:
             self._preset = replace(self._preset, issuer="")
         self._settings = settings
         self._places = threading.BoundedSemaphore(_PLACES)
-        self._redirect_uri = redirect_uri
-        self._is_trusted = self._preset.link_by_email if settings.link_by_email is None else settings.link_by_email
-        self._id_tokens = IdTokens(self._preset.issuer, settings.client_ids) if self._preset.issuer else None
+        # At another host than its own a preset is run by somebody else, of whom we know no more than of any issuer.
+        is_itself = _is_at_home(preset, settings)
+        # A hostile provider can send a browser on to another one, whose code would come back to its own flow, and be given to it (mix-up,
+        # RFC 9700, section 4.4.2.2). So whoever may be hostile has a redirect URI of its own. It is not below /callback: GitHub sends codes
+        # to every path below the one that is registered there.
+        self.callback_name = None if is_itself else name
+        self.redirect_uri = f"{base_url}/callback" if is_itself else f"{base_url}/providers/{name}/callback"
+        self._is_trusted = (preset.link_by_email and is_itself) if settings.link_by_email is None else settings.link_by_email
+        self._id_tokens = IdTokens(self._preset.issuer, settings.client_ids, preset.other_issuers) if self._preset.issuer else None
 
     @property
     def posts_form(self) -> bool:
@@ -135,7 +145,7 @@ class Provider:
     @contextmanager
     def _place(self) -> Iterator[None]:
         if not self._places.acquire(timeout=_PATIENCE):
-            raise ProviderError("too many sign-ins wait for it")
+            raise ProviderUnavailable("too many sign-ins wait for it")
         try:
             yield
         finally:
@@ -146,7 +156,7 @@ class Provider:
             client_id=self._settings.client_ids[0],
             client_secret=self._client_secret(),
             token_endpoint_auth_method=self._preset.auth_method if self._client_secret() else "none",
-            redirect_uri=self._redirect_uri,
+            redirect_uri=self.redirect_uri,
             **kwargs,
         )
 
@@ -170,6 +180,8 @@ class Provider:
             raise ProviderError("it is not set up for OpenID Connect")
         try:
             return ask(self._id_tokens)
+        except IssuerUnavailable as error:
+            raise ProviderUnavailable(str(error)) from error
         except InvalidIdToken as error:
             raise ProviderError(str(error)) from error
 
@@ -235,6 +247,12 @@ class Provider:
             if isinstance(value, str) and value.isprintable() and len(value) <= limit:
                 data[key] = value
         return ExternalIdentity(self.name, subject, canonical, is_verified, self._is_trusted, data)
+
+
+def _is_at_home(preset: Preset, settings: ProviderSettings) -> bool:
+    """Whether the provider is a preset at the hosts that the preset names, whatever other path or version is set there."""
+    hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
+    return bool(hosts) and hosts.issuperset(origin(url) for key in _ADDRESSES if (url := getattr(settings, key)))
 
 
 def _find(value: Any, path: str) -> Any:

@@ -28,11 +28,16 @@ class InvalidIdToken(Exception):
     """The provider's metadata, keys or token are not what they must be; the text is for the log."""
 
 
+class IssuerUnavailable(InvalidIdToken):
+    """What the issuer publishes can't be had now, so nothing can be said of a token."""
+
+
 class IdTokens:
     """The id_tokens of one issuer for one client. What the issuer publishes is kept for an hour, and longer while it is away."""
 
-    def __init__(self, issuer: str, client_ids: Sequence[str]) -> None:
+    def __init__(self, issuer: str, client_ids: Sequence[str], other_issuers: Sequence[str] = ()) -> None:
         self._issuer = issuer.rstrip("/")
+        self._other_issuers = other_issuers
         self._client_ids = client_ids
         self._lock = threading.Lock()
         self._metadata: dict[str, Any] = {}
@@ -45,13 +50,15 @@ class IdTokens:
         """Return an endpoint's URL. Raises `InvalidIdToken`."""
         url = self.optional_endpoint(name)
         if not url:
-            raise InvalidIdToken(f"the discovery document names no {name}")
+            raise IssuerUnavailable(f"the discovery document names no {name}")
         return url
 
     def optional_endpoint(self, name: str) -> str | None:
         """Return an endpoint's URL where there is one. Raises `InvalidIdToken`."""
         url = self._discovered().get(name)
-        return url if isinstance(url, str) and url.startswith(("https://", "http://")) else None
+        # An issuer with TLS must not lead to where there is none.
+        schemes = ("https://",) if self._issuer.startswith("https://") else ("https://", "http://")
+        return url if isinstance(url, str) and url.startswith(schemes) else None
 
     def check_issuer(self, issuer: str | None) -> None:
         """Check the `iss` of an authorization response, against mix-up (RFC 9207). Raises `InvalidIdToken`."""
@@ -70,7 +77,8 @@ class IdTokens:
         metadata = self._discovered()
         claims = self._decode(id_token)
         expected = metadata["issuer"].replace(_TENANT, str(claims.get("tid", "")))
-        if claims.get("iss") != expected or (_TENANT in metadata["issuer"] and not re.fullmatch(r"[0-9a-f-]{36}", str(claims.get("tid")))):
+        is_of_tenant = _TENANT not in metadata["issuer"] or re.fullmatch(r"[0-9a-f-]{36}", str(claims.get("tid")))
+        if claims.get("iss") not in (expected, *self._other_issuers) or not is_of_tenant:
             raise InvalidIdToken("it is of another issuer")
         audience = claims.get("aud")
         audiences = audience if isinstance(audience, list) else [audience]
@@ -117,9 +125,9 @@ class IdTokens:
                 issuer = metadata.get("issuer")
                 # Azure's documents for all tenants name the tenant's place instead of one.
                 if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and _TENANT not in issuer):
-                    raise InvalidIdToken("the discovery document is another issuer's")
+                    raise IssuerUnavailable("the discovery document is another issuer's")
                 self._metadata = metadata
-            except InvalidIdToken:
+            except IssuerUnavailable:
                 if not self._metadata:
                     raise
             self._metadata_until = time.monotonic() + _CACHED_FOR
@@ -133,7 +141,7 @@ class IdTokens:
             self._keys_asked_at = time.monotonic()
             try:
                 self._keys = _parse_keys(_get(url))
-            except InvalidIdToken:
+            except IssuerUnavailable:
                 if self._keys is None:
                     raise
             self._keys_until = time.monotonic() + _CACHED_FOR
@@ -155,7 +163,7 @@ def _parse_keys(document: dict[str, Any]) -> KeySet:
         except (JoseError, ValueError, TypeError, KeyError, RecursionError):
             continue
     if not keys:
-        raise InvalidIdToken("the issuer publishes no key")
+        raise IssuerUnavailable("the issuer publishes no key")
     return KeySet(keys)
 
 
@@ -166,9 +174,9 @@ def _get(url: str) -> dict[str, Any]:
         document = response.json() if response.status_code == 200 else None
     # Python's decoder gives up on deep nesting in its own way.
     except (requests.RequestException, ValueError, RecursionError) as error:
-        raise InvalidIdToken(f"{type(error).__name__} at {url}") from error
+        raise IssuerUnavailable(f"{type(error).__name__} at {url}") from error
     if not isinstance(document, dict):
-        raise InvalidIdToken(f"no document at {url}")
+        raise IssuerUnavailable(f"no document at {url}")
     return document
 
 

@@ -13,6 +13,8 @@ class Preset:
     documentation: str
     scopes: str
     issuer: str = ""
+    # Other names that its id_tokens may have for it.
+    other_issuers: tuple[str, ...] = ()
     authorize_url: str = ""
     token_url: str = ""
     userinfo_url: str = ""
@@ -112,6 +114,8 @@ PRESETS = {
     "google": Preset(
         documentation="https://developers.google.com/identity/openid-connect/openid-connect",
         issuer="https://accounts.google.com",
+        # "Always https://accounts.google.com or accounts.google.com for Google ID tokens."
+        other_issuers=("accounts.google.com",),
         scopes="openid email profile",
         link_by_email=True,
     ),

@@ -11,6 +11,7 @@ from joserfc.jwk import ECKey
 from marshmallow import ValidationError
 from marshmallow.validate import Length
 
+from auth.networks import is_loopback
 from auth.providers.presets import PRESETS
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
@@ -109,6 +110,12 @@ def _ec_key(value: str) -> None:
 
 
 def _url(value: str) -> None:
-    parts = urlsplit(value)
-    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or parts.username):
-        raise ValidationError("Must be an http or https URL.")
+    problem = ValidationError("Must be an https URL without user and fragment; http only to this machine, for it carries secrets and says whom to believe.")
+    try:
+        parts = urlsplit(value)
+        _port = parts.port
+    except ValueError:
+        raise problem from None
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    if value and (not is_safe or not parts.hostname or parts.fragment or parts.username):
+        raise problem

@@ -10,15 +10,17 @@ from auth.context import latchkey
 from auth.delivery import reduce
 from auth.errors import ApiError
 from auth.fields import is_uuid
+from auth.keys import CannotOpen
 from auth.limits import limited
 from auth.oauth_flows import (
     FLOW_LIFETIME,
-    REFUSALS,
     authorization_url,
     browser_secret,
+    flow_secrets,
     has_own_cookie,
     new_secrets,
     provider_named,
+    refused,
     remember_browser,
     to_provider,
     turned_back,
@@ -27,7 +29,7 @@ from auth.pages import page
 from auth.providers.client import ExternalIdentity, ProviderError
 from auth.reauthentication import reauthenticate, reauthentication_needed
 from auth.redirects import origin, with_fragment
-from auth.token_response import redirect_with_error, see_other
+from auth.token_response import see_other
 from auth.wire import accepts_forms, checked_redirect, read_body, read_query
 
 blueprint = Blueprint("identities", __name__)
@@ -41,7 +43,7 @@ def authorize_identity() -> Response:
     if request.method == "HEAD":
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))
         return Response()
-    query = read_query(schemas.AuthorizeQuery())
+    query = read_query(schemas.LinkingQuery())
     provider = provider_named(query["provider"])
     reauthenticated = "nonce" in query and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), query)
     state, flow_id = one_time.new_token(), outgoing.new_id()
@@ -55,13 +57,13 @@ def authorize_identity() -> Response:
             provider=provider.name,
             secrets=latchkey.sealer.seal(json.dumps(secrets), flow_id),
             redirect_to=checked_redirect(query),
-            code_challenge=query.get("code_challenge"),
             lifetime=FLOW_LIFETIME,
             **guard.caller(),
         )
     )
     if row.state == "reauthentication_needed":
-        raise reauthentication_needed()
+        # No password: an address is kept by logs and histories.
+        raise reauthentication_needed("nonce with the code that GET /reauthenticate sends")
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
 
 
@@ -82,6 +84,8 @@ def linking_page() -> Response:
         form_target=" ".join(sorted({*schemes, target})),
         provider=reduce.provider(flow.provider),
         account=flow.email or flow.phone,
+        known_by=reduce.provider(flow.known_by),
+        known_as=reduce.person(flow.known_as),
         flow=flow_token,
     )
     # The form must come from this page: another site's would bring no such cookie.
@@ -100,14 +104,18 @@ def begin_linking() -> Response:
     known = flow_hash and latchkey.db.one("select_linking_flow", state_hash=flow_hash)
     if not known:
         return page("link_dead.html", status=403)
-    provider = provider_named(known.provider)
+    provider = latchkey.providers.get(known.provider)
+    if provider is None:
+        return refused(latchkey.redirects.checked(known.redirect_to), "oauth_provider_not_supported")
     state, browser = one_time.new_token(), browser_secret(provider)
     flow = latchkey.db.one("bind_oauth_flow", state_hash=flow_hash, browser_hash=one_time.hash_token(browser), new_state_hash=one_time.hash_token(state))
     if flow is None:
         return page("link_dead.html", status=403)
-    secrets = json.loads(latchkey.sealer.open(bytes(flow.secrets), flow.id))
     try:
+        secrets = flow_secrets(flow)
         url = authorization_url(provider, state, secrets, secrets.get("scopes"))
+    except CannotOpen:
+        return page("link_dead.html", status=403)
     except ProviderError:
         return turned_back(known.redirect_to)
     return to_provider(provider, url, browser, 303)
@@ -159,8 +167,8 @@ def link_identity(flow: Any, identity: ExternalIdentity, target: str) -> Respons
             message_variables=outgoing.variables(),
         )
     except UniqueViolation:
-        return redirect_with_error(target, "access_denied", "identity_already_exists", REFUSALS["identity_already_exists"])
+        return refused(target, "identity_already_exists")
     if row is None:
-        return redirect_with_error(target, "access_denied", "session_not_found", REFUSALS["session_not_found"])
+        return refused(target, "session_not_found")
     latchkey.deliverer.wake()
     return see_other(with_fragment(target, {"message": "The identity is linked", "type": "identity_linked"}))

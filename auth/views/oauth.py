@@ -10,21 +10,24 @@ from psycopg2.errors import UniqueViolation
 
 from auth import audit, bounded_http, one_time, outgoing, schemas
 from auth.context import latchkey
-from auth.errors import ApiError
+from auth.errors import ApiError, unavailable
 from auth.json_bodies import InvalidJson, decode
+from auth.keys import CannotOpen
 from auth.limits import limited
 from auth.oauth_flows import (
     FLOW_LIFETIME,
     REFUSALS,
     authorization_url,
     browser_secret,
+    flow_secrets,
     new_secrets,
     provider_named,
+    refused,
     sent_browser_hashes,
     to_provider,
     turned_back,
 )
-from auth.providers.client import ExternalIdentity, ProviderError
+from auth.providers.client import ExternalIdentity, ProviderError, ProviderUnavailable
 from auth.token_response import redirect_with_error, redirect_with_tokens
 from auth.views.identities import link_identity
 from auth.wire import accepts_forms, checked_redirect, client, read_body, read_query
@@ -34,6 +37,7 @@ blueprint = Blueprint("oauth", __name__)
 
 _FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge")
 _CALLBACK_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
+_TRIES = 4
 
 
 @blueprint.get("/authorize")
@@ -76,9 +80,11 @@ def authorize() -> Response:
 
 @blueprint.get("/callback")
 @blueprint.post("/callback")
+@blueprint.get("/providers/<name>/callback")
+@blueprint.post("/providers/<name>/callback")
 @accepts_forms
 @limited("login", unless=lambda: request.method == "HEAD")
-def callback() -> Response:
+def callback(name: str | None = None) -> Response:
     """Take back a browser from the provider: sign in, or link, whom it names."""
     site_url = latchkey.redirects.checked(None)
     if request.method == "HEAD":
@@ -89,27 +95,36 @@ def callback() -> Response:
     for browser_hash in sent_browser_hashes():
         flow = flow or (state_hash and latchkey.db.one("spend_oauth_flow", state_hash=state_hash, browser_hash=browser_hash))
     if not flow:
-        return redirect_with_error(site_url, "invalid_request", "bad_oauth_state", REFUSALS["bad_oauth_state"])
+        return refused(site_url, "bad_oauth_state")
     target = latchkey.redirects.checked(flow.redirect_to)
+    provider = latchkey.providers.get(flow.provider)
+    if provider is None:
+        return refused(target, "oauth_provider_not_supported")
+    if provider.callback_name != name:
+        # So the code is another provider's, and this one must not get it (mix-up).
+        log.warning("provider_failed", provider=provider.name, reason="the browser came to the redirect URI of another provider")
+        return refused(target, "bad_oauth_callback")
     if "error" in query or "code" not in query:
         error = query.get("error", "server_error")
         return redirect_with_error(target, error if error in _CALLBACK_ERRORS else "server_error", "bad_oauth_callback", REFUSALS["bad_oauth_callback"])
 
-    secrets = json.loads(latchkey.sealer.open(bytes(flow.secrets), flow.id))
     try:
+        secrets = flow_secrets(flow)
         with bounded_http.one_deadline():
-            identity = provider_named(flow.provider).identify(
+            identity = provider.identify(
                 code=query["code"], code_verifier=secrets["code_verifier"], nonce=secrets["nonce"], issuer=query.get("iss"), user=_apples_user(query)
             )
+    except CannotOpen:
+        return refused(target, "bad_oauth_state")
     except ProviderError as error:
         log.warning("provider_failed", provider=flow.provider, reason=str(error))
-        return redirect_with_error(target, "server_error", "bad_oauth_callback", REFUSALS["bad_oauth_callback"])
+        return refused(target, "bad_oauth_callback")
     if flow.user_id:
         audit.about(user_id=flow.user_id, provider=flow.provider)
         return link_identity(flow, identity, target)
     row = _sign_in(identity, code_challenge=flow.code_challenge)
     if row.state != "live":
-        return redirect_with_error(target, "access_denied", row.state, REFUSALS[row.state])
+        return refused(target, row.state)
     return redirect_with_tokens(target, row, "oauth")
 
 
@@ -122,7 +137,7 @@ def sign_in_with_id_token(body: dict[str, Any]) -> Any:
             identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
     except ProviderError as error:
         log.warning("provider_failed", provider=provider.name, reason=str(error))
-        raise refusal from None
+        raise unavailable("The provider can't be reached; try again shortly") if isinstance(error, ProviderUnavailable) else refusal from None
     # Its signature can be written in several ways, what is signed in one.
     signed = body["id_token"].rpartition(".")[0]
     row = _sign_in(identity, id_token_hash=hashlib.sha256(signed.encode()).digest(), id_token_expires_at=expires_at)
@@ -156,12 +171,14 @@ def _sign_in(identity: ExternalIdentity, *, code_challenge: str | None = None, *
         "id_token_hash": None,
         "id_token_expires_at": None,
     }
-    row = None
-    with suppress(UniqueViolation):
-        row = latchkey.db.one("sign_in_by_identity", **parameters | id_token, **client())
-    if row is None or row.state == "identity_lost":
-        # The same person has just come by another way, or been parted from the identity; now that is seen.
-        row = latchkey.db.one("sign_in_by_identity", **parameters | id_token, **client())
-    audit.about(user_id=row.user_id, provider=identity.provider)
-    latchkey.deliverer.wake()
-    return row
+    # The same person may just be coming by another way, or being parted from the identity: what has happened is seen by the next try.
+    for _ in range(_TRIES):
+        with suppress(UniqueViolation):
+            row = latchkey.db.one("sign_in_by_identity", **parameters | id_token, **client())
+            if row.state != "identity_lost":
+                audit.about(user_id=row.user_id, provider=identity.provider)
+                latchkey.deliverer.wake()
+                return row
+            # By now the id_token is spent, by us.
+            id_token = {}
+    raise unavailable()

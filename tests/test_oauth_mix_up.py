@@ -1,0 +1,259 @@
+"""Providers against each other (mix-up, RFC 9700, section 4.4): none is handed the code of another one, whoever runs it.
+
+One that is built in, at its own host, comes back to /callback; any other to a redirect URI of its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from auth.providers.presets import PRESETS
+from tests.fake_provider import FakeProvider, GitHub
+from tests.oauth import SITE, Fakes, Service, assert_failed, begin_linking, fragment, single
+from tests.server import at_once
+from tests.user_agent import Page
+
+pytest_plugins = ["tests.oauth_fixtures"]
+FAILED = ("bad_oauth_callback", "server_error")
+STALE = ("bad_oauth_state", "invalid_request")
+CALLBACK = f"{SITE}/callback"
+TENANT = "https://login.microsoftonline.com/11111111-1111-1111-1111-111111111111"
+
+
+@pytest.fixture(autouse=True)
+def _people(acme: FakeProvider, google: FakeProvider, github: GitHub) -> None:
+    google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
+    acme.person = {"sub": "alice-at-acme"}
+    github.be(1001, "alice@example.com")
+
+
+@pytest.fixture
+def at_home(monkeypatch, fakes: Fakes) -> None:
+    """GitHub and Google are at home on loopback: where the fakes are is where the presets say that they are."""
+    urls = [fakes.github.url + path for path in (GitHub.AUTHORIZE, GitHub.TOKEN, GitHub.USERINFO, GitHub.EMAILS)]
+    github = replace(PRESETS["github"], authorize_url=urls[0], token_url=urls[1], userinfo_url=urls[2], emails_url=urls[3])
+    monkeypatch.setitem(PRESETS, "github", github)
+    monkeypatch.setitem(PRESETS, "google", replace(PRESETS["google"], issuer=fakes.google.url))
+    fakes.github.registered = CALLBACK
+
+
+def told(provider: FakeProvider, code: str) -> bool:
+    """Whether a provider has been sent a code, wherever in a request."""
+    return any(code in str(asked) for asked in provider.asked)
+
+
+class TestAHostileProvider:
+    """Mallory runs acme. Alice signs in there and is sent on to GitHub, where she has agreed long ago, with acme's state.
+
+    Mallory has chosen the code_challenge: that of a flow of her own, in which she would hand the code in and be Alice. GitHub sends no `iss`.
+    """
+
+    @pytest.fixture
+    def bring(self) -> Callable[..., Page]:
+        def bring(service: Service, hostile: str, runs: FakeProvider, honest: FakeProvider, **changes: str) -> Page:
+            alices = service.browser()
+            of_mallory = service.leave(service.browser(), honest.name)
+            crossed = of_mallory | {"state": service.leave(alices, hostile)["state"]} | changes
+            alices.be_at(f"{runs.url}/authorize")
+            return alices.click(f"{honest.url}{honest.AUTHORIZE}?{urlencode(crossed)}")
+
+        return bring
+
+    def test_a_provider_cannot_have_the_code_of_another_one_brought_to_it(self, at_home, make_service, bring, acme, github, database, capfd):
+        page = bring(make_service(), "acme", acme, github)
+        (code,) = github.grants
+        assert_failed(page, *FAILED)
+        assert (told(acme, code), database.count("users"), database.count("oauth_flows")) == (False, 0, 1)
+        assert "another provider" in capfd.readouterr().err
+
+    def test_nor_that_of_one_of_openid_connect_that_names_itself_nowhere(self, at_home, make_service, bring, acme, google, database):
+        page = bring(make_service(), "acme", acme, google)
+        (code,) = google.grants
+        assert_failed(page, *FAILED)
+        assert (told(acme, code), database.count("users")) == (False, 0)
+
+    @pytest.mark.parametrize("name", ["gitlab", "slack", "apple"])
+    def test_the_name_of_a_built_in_one_changes_nothing(self, at_home, make_service, bring, acme, github, database, name):
+        # As AUTH_PROVIDER_GITLAB_ISSUER=https://git.example.com is run by whoever runs that.
+        service = make_service(
+            **{"AUTH_PROVIDER_APPLE_PRIVATE_KEY": "", "AUTH_PROVIDER_APPLE_TEAM_ID": "", "AUTH_PROVIDER_APPLE_KEY_ID": ""} | acme.settings(name)
+        )
+        bring(service, name, acme, github)
+        (code,) = github.grants
+        assert (told(acme, code), database.count("users")) == (False, 0)
+
+    def test_nor_has_it_the_code_of_another_at_an_address_of_its_own(self, service, bring, acme, google, database):
+        page = bring(service, "acme", acme, google)
+        (code,) = google.grants
+        assert_failed(page, *FAILED)
+        assert (told(acme, code), database.count("users")) == (False, 0)
+
+    @pytest.mark.parametrize("path", ["{base}", "{base}/", "{base}/acme", "{base}/providers/acme/callback", "{own}"])
+    def test_no_path_that_github_would_send_a_code_to_is_acmes(self, at_home, make_service, bring, acme, github, database, path):
+        """GitHub sends a code to whatever is below what is registered there, if whoever begins a flow says so."""
+        redirect_uri = path.format(base=CALLBACK, own=f"{SITE}/providers/acme/callback")
+        bring(make_service(), "acme", acme, github, redirect_uri=redirect_uri)
+        assert len(github.grants) == (0 if path == "{own}" else 1)
+        assert (any(told(acme, code) for code in github.grants), database.count("users")) == (False, 0)
+
+    def test_a_linking_is_no_way_round(self, at_home, make_service, acme, github, alice, database):
+        service = make_service()
+        session = alice.sign_in().on(service.client)
+        of_mallory = service.leave(service.browser(), "github")
+        alices = service.browser()
+        alices.visit(begin_linking(service, session, "acme"))
+        to_acme = single(urlsplit(alices.submit(stop=lambda url: not url.startswith(SITE)).url).query)
+        alices.be_at(f"{acme.url}/authorize")
+        page = alices.click(f"{github.url}{github.AUTHORIZE}?{urlencode(of_mallory | {'state': to_acme['state']})}")
+        (code,) = github.grants
+        assert_failed(page, *FAILED)
+        assert (told(acme, code), database.count("identities", "provider <> 'email'")) == (False, 0)
+
+
+class TestTheRedirectUri:
+    def redirect_uri(self, make_service: Callable[..., Service], fakes: Fakes, name: str, **settings: str) -> str:
+        """Return what a provider is told to come back to, if it is asked nothing before."""
+        prefix = f"AUTH_PROVIDER_{name.upper()}_"
+        unset = {key: "" for key in fakes.settings() if key.startswith(prefix) and not key.endswith("LINK_BY_EMAIL")}
+        service = make_service(**unset | {f"{prefix}{key}": value for key, value in {"CLIENT_ID": "x", "CLIENT_SECRET": "y", **settings}.items()})
+        return service.leave(service.browser(), name)["redirect_uri"]
+
+    @pytest.mark.parametrize(
+        ("name", "settings"),
+        [
+            ("github", {}),
+            ("discord", {}),
+            ("google", {"AUTHORIZE_URL": "https://accounts.google.com/o/oauth2/v2/auth", "ISSUER": "https://accounts.google.com"}),
+            ("facebook", {"AUTHORIZE_URL": "https://www.facebook.com/v99.0/dialog/oauth", "TOKEN_URL": "https://graph.facebook.com/v99.0/oauth/access_token"}),
+            ("azure", {"ISSUER": f"{TENANT}/v2.0", "AUTHORIZE_URL": f"{TENANT}/oauth2/v2.0/authorize"}),
+        ],
+        ids=str,
+    )
+    def test_a_built_in_provider_comes_to_the_one_callback_whatever_version_or_tenant_is_set(self, make_service, fakes, name, settings):
+        assert self.redirect_uri(make_service, fakes, name, **settings) == CALLBACK
+
+    @pytest.mark.parametrize("variable", ["AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
+    @pytest.mark.parametrize("host", ["github.example.com", "github.com.evil.example", "github.com:8443", "github.com.", "gitlab.com"])
+    def test_with_any_address_at_another_host_it_has_one_of_its_own(self, make_service, fakes, variable, host):
+        assert self.redirect_uri(make_service, fakes, "github", **{variable: f"https://{host}/x"}) == f"{SITE}/providers/github/callback"
+
+    @pytest.mark.parametrize("name", ["acme", "git_hub_2"])
+    def test_any_other_provider_has_one_of_its_own(self, make_service, fakes, name):
+        urls = {f"{key}_URL": "https://github.com/x" for key in ("AUTHORIZE", "TOKEN", "USERINFO")}
+        assert self.redirect_uri(make_service, fakes, name, ISSUER="", **urls) == f"{SITE}/providers/{name}/callback"
+
+    def test_none_is_below_another(self, at_home, make_service, fakes):
+        service = make_service()
+        found = {f"{provider.redirect_uri}/" for provider in service.parts.providers.values()}
+        assert len(found) == len(fakes.all) - 1
+        assert not any(one.startswith(other) for one in found for other in found - {one})
+
+    def test_it_is_under_the_public_address(self, make_service):
+        service = make_service(AUTH_BASE_URL="https://example.com/auth/v1")
+        assert service.parts.providers["acme"].redirect_uri == "https://example.com/auth/v1/providers/acme/callback"
+
+
+class TestWhereAFlowEnds:
+    """At its own provider's redirect URI, and nowhere else; there is no second try."""
+
+    @pytest.mark.parametrize("path", ["/callback", "/auth/v1/callback", "/providers/acme/callback", "/providers/nobody/callback", "/providers/GOOGLE/callback"])
+    @pytest.mark.parametrize("method", ["get", "post"])
+    def test_at_another_ones_it_is_refused_and_over(self, service, google, database, path, method):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        sent = single(urlsplit(url).query)
+        # A form that the browser sends its cookie with: one of this site's.
+        browser.be_at(f"{SITE}/")
+        page = browser.post(SITE + path, sent) if method == "post" else browser.visit(f"{SITE}{path}?{urlencode(sent)}")
+        assert_failed(page, *FAILED)
+        assert_failed(browser.visit(url), *STALE)
+        assert ("/token" in google.paths(), database.count("users")) == (False, 0)
+
+    @pytest.mark.parametrize("path", ["/providers/github/callback", "/auth/v1/providers/github/callback", "/providers/acme/callback"])
+    def test_for_one_at_home_that_is_the_one_callback(self, at_home, make_service, github, database, path):
+        service = make_service()
+        browser = service.browser()
+        url = service.return_url(browser, "github")
+        assert url.startswith(f"{CALLBACK}?")
+        assert_failed(browser.visit(url.replace(CALLBACK, f"{SITE}{path}")), *FAILED)
+        assert (github.TOKEN in github.paths(), database.count("users")) == (False, 0)
+
+    def test_of_many_at_once_at_both_the_first_alone_counts(self, service, google, database):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        twins = [service.browser() for _ in range(8)]
+        for twin in twins:
+            twin.cookies = list(browser.cookies)
+        urls = [url, url.replace(service.callback("google"), CALLBACK)]
+        pages = at_once(8, lambda number: twins[number].visit(urls[number % 2]))
+        ends = sorted(fragment(page).get("error_code", "") for page in pages)
+        assert ends[1:] == ["bad_oauth_state"] * 7
+        assert ends[0] in ("", "bad_oauth_callback")
+        assert database.count("sessions") == google.paths().count("/token") == (ends[0] == "")
+
+    def test_an_error_of_another_provider_is_none_of_this_one(self, service, google, database):
+        browser = service.browser()
+        state = service.leave(browser, "google")["state"]
+        assert_failed(browser.visit(f"{CALLBACK}?{urlencode({'state': state, 'error': 'access_denied'})}"), *FAILED)
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/callback/",
+            "/callback/google",
+            "/providers/google",
+            "/providers/google/",
+            "/providers/google/callback/",
+            "/providers//callback",
+            "/providers/a/b/callback",
+        ],
+    )
+    def test_other_paths_are_none(self, service, database, path):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        page = browser.visit(f"{SITE}{path}?{urlsplit(url).query}")
+        assert (page.status, database.count("oauth_flows")) == (404, 1)
+        service.session(browser.visit(url))
+
+    def test_the_prefix_makes_no_difference(self, service):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        service.session(browser.visit(url.replace(SITE, f"{SITE}/auth/v1")))
+
+    @pytest.mark.parametrize("name", ["google", "nobody", "a%00b", "%F0%9F%98%80", "x" * 2000])
+    def test_without_a_flow_nothing_tells_which_names_there_are(self, service, name):
+        page = service.browser().visit(f"{SITE}/providers/{name}/callback?state={'x' * 43}&code=x")
+        assert_failed(page, *STALE)
+
+    def test_head_spends_nothing(self, service, google, database):
+        browser = service.browser()
+        url = service.return_url(browser, "google")
+        headers = {"Cookie": f"{browser.cookies[0].name}={browser.cookies[0].value}"}
+        response = service.app.test_client(use_cookies=False).head(url.removeprefix(SITE), headers=headers)
+        assert (response.status_code, response.data, database.count("oauth_flows")) == (200, b"", 1)
+
+    def test_all_callbacks_are_limited_together(self, make_service):
+        service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="2 per minute")
+        paths = ["/callback", "/providers/acme/callback", "/providers/google/callback"]
+        assert [service.client.get(path).status_code for path in paths] == [303, 303, 429]
+
+
+class TestTrust:
+    """Who is at another host than the built-in provider of that name verifies no addresses in its name."""
+
+    @pytest.fixture
+    def make(self, make_app, fakes):
+        """Make a service in which nothing is said of trust."""
+        return lambda: Service(make_app(**{name: value for name, value in fakes.settings().items() if not name.endswith("LINK_BY_EMAIL")}))
+
+    @pytest.mark.parametrize("provider", ["google", "github"])
+    def test_at_home_it_is_trusted_to_link(self, at_home, make, alice, provider):
+        assert make().signed_in(provider).get("/user").json["id"] == alice.id
+
+    @pytest.mark.parametrize("provider", ["google", "github", "acme"])
+    def test_elsewhere_it_is_not(self, make, acme, alice, provider):
+        acme.person = {"sub": "alice-at-acme", "email": alice.email, "email_verified": True}
+        user = make().signed_in(provider).get("/user").json
+        assert (user["id"] != alice.id, user["email"]) == (True, None)
