@@ -393,6 +393,16 @@ AS $$
   SELECT coalesce((SELECT created_at <= now() - make_interval(secs => age) FROM sessions WHERE id = session_id), false)
 $$;
 
+-- caller_state_now for what is sensitive: a session that is too old for it, and was not reauthenticated, has to be.
+CREATE OR REPLACE FUNCTION sensitive_state_now(
+  caller_id uuid, caller_session_id uuid, expires_at bigint, lifetime integer, timebox integer, reauthenticated boolean, age integer
+) RETURNS text
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT CASE WHEN state = 'live' AND NOT reauthenticated AND session_is_old(caller_session_id, age) THEN 'reauthentication_needed' ELSE state END
+    FROM caller_state_now(caller_id, caller_session_id, expires_at, lifetime, timebox) AS state
+$$;
+
 -- Whether this is a sign-up that nobody has confirmed or used: it may be replaced by another one of the same address.
 CREATE OR REPLACE FUNCTION is_unused_sign_up(account users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE

@@ -44,12 +44,9 @@ WITH account AS (
   SELECT account.id FROM users AS account WHERE account.id = :caller_id FOR UPDATE
 ), caller AS (
   SELECT account.id,
-         CASE WHEN state.now = 'live' AND NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age)
-              THEN 'reauthentication_needed' ELSE state.now END AS state
+         sensitive_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                             :reauthenticated, :reauthentication_age) AS state
     FROM account
-   CROSS JOIN LATERAL (
-           SELECT caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS now
-         ) AS state
 ), flow AS (
   INSERT INTO oauth_flows (id, state_hash, provider, secrets, redirect_to, user_id, session_id, expires_at)
   SELECT :id, :state_hash, :provider, :secrets, :redirect_to, caller.id, :caller_session_id, now() + make_interval(secs => :lifetime)
@@ -254,12 +251,9 @@ WITH account AS (
   SELECT account.id, account.email, account.user_metadata ->> 'locale' AS locale FROM users AS account WHERE account.id = :caller_id FOR UPDATE
 ), caller AS (
   SELECT account.id, account.email, account.locale,
-         CASE WHEN state.now = 'live' AND NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age)
-              THEN 'reauthentication_needed' ELSE state.now END AS state
+         sensitive_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                             :reauthenticated, :reauthentication_age) AS state
     FROM account
-   CROSS JOIN LATERAL (
-           SELECT caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS now
-         ) AS state
 ), chosen AS (
   SELECT identity.id, identity.provider,
          identity.provider IN ('email', 'phone') OR other_identities(identity.user_id, identity.id, :usable) = 0 AS is_last

@@ -170,32 +170,26 @@ WITH quota AS (
    CROSS JOIN users AS account
    WHERE account.id = :caller_id
      FOR UPDATE OF account
-), caller AS (
-  SELECT account.id,
-         caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+), change AS (
+  SELECT account.*,
          coalesce(:email <> coalesce(account.email, ''), false) AS changes_email,
-         coalesce(:phone <> coalesce(account.phone, ''), false) AS changes_phone,
-         NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age) AS is_old,
-         account.email_wait,
-         account.phone_wait
+         coalesce(:phone <> coalesce(account.phone, ''), false) AS changes_phone
     FROM account
-), allowed AS (
-  SELECT caller.*,
-         CASE
-           WHEN caller.state <> 'live' THEN caller.state
-           WHEN caller.is_old AND (:password_hash IS NOT NULL OR changes_email OR changes_phone) THEN 'reauthentication_needed'
-           WHEN changes_email AND EXISTS (SELECT FROM users WHERE email = :email) THEN 'email_exists'
-           WHEN changes_phone AND EXISTS (SELECT FROM users WHERE phone = :phone) THEN 'phone_exists'
-           ELSE 'live'
-         END AS decision
-    FROM caller
+), caller AS (
+  SELECT change.*,
+         sensitive_state_now(change.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                             :reauthenticated OR NOT (:password_hash IS NOT NULL OR changes_email OR changes_phone),
+                             :reauthentication_age) AS state
+    FROM change
 ), verdict AS (
-  SELECT allowed.*,
-         CASE WHEN decision <> 'live' THEN decision
+  SELECT caller.*,
+         CASE WHEN caller.state <> 'live' THEN caller.state
+              WHEN changes_email AND EXISTS (SELECT FROM users WHERE email = :email) THEN 'email_exists'
+              WHEN changes_phone AND EXISTS (SELECT FROM users WHERE phone = :phone) THEN 'phone_exists'
               WHEN changes_email AND email_wait > 0 THEN 'over_email_send_rate_limit'
               WHEN changes_phone AND phone_wait > 0 THEN 'over_sms_send_rate_limit'
               ELSE 'live' END AS answer
-    FROM allowed
+    FROM caller
 ), changed AS (
   UPDATE users AS account
      SET user_metadata = merge_metadata(account.user_metadata, :user_metadata),
@@ -266,13 +260,11 @@ WITH account AS (
   SELECT account.id FROM users AS account WHERE account.id = :caller_id FOR UPDATE
 ), caller AS (
   SELECT account.id,
-         caller_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
-         NOT :reauthenticated AND session_is_old(:caller_session_id, :reauthentication_age) AS is_old
+         sensitive_state_now(account.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                             :reauthenticated, :reauthentication_age) AS state
     FROM account
 ), deleted AS (
-  DELETE FROM users AS account USING caller WHERE account.id = caller.id AND caller.state = 'live' AND NOT caller.is_old
+  DELETE FROM users AS account USING caller WHERE account.id = caller.id AND caller.state = 'live'
   RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}')
 )
-SELECT CASE WHEN caller.state = 'live' AND caller.is_old THEN 'reauthentication_needed' ELSE caller.state END AS state,
-       iso_8601(now()) AS moment
-  FROM caller;
+SELECT caller.state, iso_8601(now()) AS moment FROM caller;
