@@ -49,6 +49,7 @@ def _make_parts(config: Settings) -> Latchkey:
         "reuse_interval": config.refresh_reuse_interval,
         "rotation": config.refresh_token_rotation,
         "sessions_per_user": config.sessions_per_user,
+        "audit_retention": config.audit_retention,
         "reauthentication_age": config.reauthentication_age,
         "email_confirm_required": config.email_confirm_required,
         "phone_confirm_required": config.phone_confirm_required,

@@ -93,7 +93,12 @@ CREATE TABLE IF NOT EXISTS sessions (
                        'address_proved', 'email_restored', 'authorization_code_reused', 'too_many_sessions')
   )
 ) WITH (fillfactor = 70);
-CREATE INDEX IF NOT EXISTS sessions_live ON sessions (user_id, created_at) WHERE ended_at IS NULL;
+-- Of all sessions, not only of those that live: to delete a user is to find the ended ones too.
+DROP INDEX IF EXISTS sessions_live;
+CREATE INDEX IF NOT EXISTS sessions_user_id ON sessions (user_id, created_at);
+-- For the janitor. What has not been refreshed for long has begun long ago, and that never changes.
+CREATE INDEX IF NOT EXISTS sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
 -- What is sent to prove an address, and spent once: a link (the hash of its token), a code (its MAC), or both. `target` is the
 -- address that it proves. Of a purpose the three newest links are good, and the newest code.
@@ -121,6 +126,7 @@ CREATE TABLE IF NOT EXISTS one_time_tokens (
 );
 CREATE INDEX IF NOT EXISTS one_time_tokens_user_id ON one_time_tokens (user_id, purpose, created_at);
 CREATE INDEX IF NOT EXISTS one_time_tokens_target ON one_time_tokens (target) WHERE code_mac IS NOT NULL;
+CREATE INDEX IF NOT EXISTS one_time_tokens_expires_at ON one_time_tokens (expires_at);
 
 -- What a browser brings back to an application that asked with a code_challenge, to be traded for tokens (RFC 7636). A code that
 -- was used keeps the session that it made, which ends when the code is used again.
@@ -135,6 +141,7 @@ CREATE TABLE IF NOT EXISTS authorization_codes (
   expires_at      timestamptz NOT NULL
 );
 CREATE INDEX IF NOT EXISTS authorization_codes_user_id ON authorization_codes (user_id);
+CREATE INDEX IF NOT EXISTS authorization_codes_expires_at ON authorization_codes (expires_at);
 
 -- A sign-in with a provider that is under way: single use, for the browser that began it. `secrets` (nonce, PKCE verifier) are
 -- encrypted. One that links an identity to `user_id` has no browser until that person has agreed on a page of ours.
@@ -151,12 +158,14 @@ CREATE TABLE IF NOT EXISTS oauth_flows (
   created_at      timestamptz NOT NULL DEFAULT now(),
   expires_at      timestamptz NOT NULL
 );
+CREATE INDEX IF NOT EXISTS oauth_flows_expires_at ON oauth_flows (expires_at);
 
 -- id_tokens that have signed somebody in, until they expire: each serves once.
 CREATE TABLE IF NOT EXISTS spent_id_tokens (
   token_hash  bytea PRIMARY KEY,
   expires_at  timestamptz NOT NULL
 );
+CREATE INDEX IF NOT EXISTS spent_id_tokens_expires_at ON spent_id_tokens (expires_at);
 
 -- What is to be sent, written by the statement that makes it true. `secret` (the token of a link and a code, encrypted) is there
 -- while the message waits. Kind `none` sends nothing: it makes a request for an unknown address write as much as one for a known.
@@ -185,6 +194,9 @@ CREATE TABLE IF NOT EXISTS outbox (
 );
 CREATE INDEX IF NOT EXISTS outbox_waiting ON outbox (channel, next_attempt_at) WHERE outcome IS NULL;
 CREATE INDEX IF NOT EXISTS outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
+-- For the timeline of a user, and for what was sent to an address that nobody has.
+CREATE INDEX IF NOT EXISTS outbox_user_id ON outbox (user_id) WHERE user_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS outbox_address ON outbox (recipient, created_at) WHERE channel <> 'webhook';
 
 -- With AUTH_DEV_INBOX, the last messages as they were sent, encrypted.
 CREATE TABLE IF NOT EXISTS dev_inbox (
@@ -258,6 +270,10 @@ CREATE TABLE IF NOT EXISTS failure_counts (
   count       bigint NOT NULL,
   expires_at  timestamptz NOT NULL
 ) WITH (fillfactor = 70);
+CREATE INDEX IF NOT EXISTS request_counts_expires_at ON request_counts (expires_at);
+CREATE INDEX IF NOT EXISTS failure_counts_expires_at ON failure_counts (expires_at);
+-- All windows of an address begin alike.
+CREATE INDEX IF NOT EXISTS failure_counts_key ON failure_counts (key COLLATE "C");
 
 -- The networks from which a user has signed in: there a stranger's failures can't lock the user out.
 CREATE TABLE IF NOT EXISTS known_networks (
@@ -266,6 +282,7 @@ CREATE TABLE IF NOT EXISTS known_networks (
   seen_at  timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (user_id, network)
 );
+CREATE INDEX IF NOT EXISTS known_networks_seen_at ON known_networks (seen_at);
 
 -- Whether this transaction is the one that cleans up; of several at a time only one does, over all nodes.
 CREATE OR REPLACE FUNCTION is_janitors_turn() RETURNS boolean
@@ -444,6 +461,82 @@ AS $$
           OR account.phone >= prefix AND account.phone < prefix || chr(1114111)
           OR split_part(account.email, '@', 2) COLLATE "C" >= prefix
              AND split_part(account.email, '@', 2) COLLATE "C" < prefix || chr(1114111))
+$$;
+
+-- Whether a listing has a row of the audit log: about this user, of this action, in this time, of this request (each null: no matter).
+CREATE OR REPLACE FUNCTION is_listed(entry audit_log, subject uuid, wanted_action text, since timestamptz, until timestamptz, wanted_request_id text)
+  RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT (subject IS NULL OR entry.user_id = subject)
+     AND (wanted_action IS NULL OR entry.action = wanted_action)
+     AND (since IS NULL OR entry.at >= since)
+     AND (until IS NULL OR entry.at < until)
+     AND (wanted_request_id IS NULL OR entry.request_id = wanted_request_id)
+$$;
+
+-- What became of a message, as the timeline tells it.
+CREATE OR REPLACE FUNCTION message_details(message outbox, target text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_build_object(
+    'id', message.id,
+    'channel', message.channel,
+    'recipient', target,
+    'outcome', coalesce(message.outcome, 'waiting'),
+    'attempts', message.attempts,
+    'last_error', message.last_error,
+    'response', message.response,
+    'written_at', iso_8601(message.created_at),
+    'next_attempt_at', CASE WHEN message.outcome IS NULL THEN iso_8601(message.next_attempt_at) END
+  )
+$$;
+
+-- All that is known to have happened to a user: what the audit log has, what became of sessions as far as it does not tell that, and
+-- messages and events, where they are finished with or else were written.
+CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer)
+  RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text, actor_id uuid, ip inet,
+                 user_agent text, request_id text, details jsonb)
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT act.at, act.id, CASE WHEN act.reason IS NULL THEN 'act' ELSE 'refusal' END, act.action, act.reason, act.count::bigint,
+         act.actor, act.actor_id, act.ip, act.user_agent, act.request_id, act.details
+    FROM audit_log AS act
+   WHERE act.user_id = owner
+   UNION ALL
+  -- One transaction has one now(), so what a statement has done and what it has written down of that are of the same moment.
+  SELECT session.created_at, session.id, 'session', 'began', NULL::text, 1::bigint, NULL::text, NULL::uuid, session.ip, session.user_agent,
+         NULL::text, jsonb_build_object('method', session.method)
+    FROM sessions AS session
+   WHERE session.user_id = owner
+     AND NOT EXISTS (SELECT FROM audit_log AS act WHERE act.user_id = owner AND act.at = session.created_at AND act.action = 'signed_in')
+   UNION ALL
+  SELECT ended.at, ended.id, 'session', 'ended', ended.reason, ended.count, NULL::text, NULL::uuid, NULL::inet, NULL::text, NULL::text,
+         '{}'::jsonb
+    FROM (SELECT session.ended_at AS at, min(session.id::text)::uuid AS id, session.end_reason AS reason, count(*) AS count
+            FROM sessions AS session
+           WHERE session.user_id = owner AND session.ended_at IS NOT NULL
+           GROUP BY session.ended_at, session.end_reason) AS ended
+   WHERE NOT EXISTS (SELECT
+                       FROM audit_log AS act
+                      WHERE act.user_id = owner AND act.at = ended.at
+                        AND act.action IN ('session_ended', 'signed_out', 'refresh_token_reused', 'authorization_code_reused'))
+   UNION ALL
+  SELECT least(session.refreshed_at + make_interval(secs => lifetime), session.created_at + make_interval(secs => timebox)), session.id,
+         'session', 'expired', NULL::text, 1::bigint, NULL::text, NULL::uuid, NULL::inet, NULL::text, NULL::text, '{}'::jsonb
+    FROM sessions AS session
+   WHERE session.user_id = owner AND session.ended_at IS NULL AND session_expired(session, lifetime, timebox)
+   UNION ALL
+  SELECT coalesce(message.finished_at, message.created_at), message.id, 'message', message.kind, NULL::text, 1::bigint, NULL::text, NULL::uuid,
+         NULL::inet, NULL::text, NULL::text, message_details(message, message.recipient)
+    FROM outbox AS message
+   WHERE message.user_id = owner AND message.channel IN ('email', 'sms')
+   UNION ALL
+  SELECT coalesce(message.finished_at, message.created_at), message.id, 'event', message.kind, NULL::text, 1::bigint, NULL::text, NULL::uuid,
+         NULL::inet, NULL::text, NULL::text, message_details(message, coalesce(webhook.url, message.recipient))
+    FROM outbox AS message
+    LEFT JOIN webhooks AS webhook ON webhook.id::text = message.recipient
+   WHERE message.user_id = owner AND message.channel = 'webhook'
 $$;
 
 -- Ends the oldest sessions of a user who is about to get one more than `most`, and says how many.

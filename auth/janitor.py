@@ -15,8 +15,10 @@ STATEMENTS = (
     "delete_expired_oauth_flows",
     "delete_expired_id_tokens",
     "delete_old_sessions",
+    "delete_expired_sessions",
     "delete_old_messages",
     "delete_old_networks",
+    "delete_old_audit_rows",
 )
 
 

@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+import limits
 from marshmallow import ValidationError
 
 from auth import access_tokens
@@ -40,3 +41,22 @@ def jwk_set(value: str) -> None:
             access_tokens.parse_jwk_set(value)
         except (ValueError, OSError) as error:
             raise ValidationError(f"Must be {_JWK_SETS} ({error}).") from None
+
+
+def rate_limit(value: str) -> None:
+    """Check one limit."""
+    try:
+        (limit,) = limits.parse_many(value)
+        if limit.amount < 1:
+            raise ValueError
+    except ValueError:
+        raise ValidationError("Must be a rate limit such as 30 per 5 minutes.") from None
+
+
+def rate_limits(value: str) -> None:
+    """Check limits that all hold."""
+    try:
+        if any(limit.amount < 1 for limit in limits.parse_many(value)):
+            raise ValueError
+    except ValueError:
+        raise ValidationError("Must be rate limits such as 1 per minute; 5 per hour.") from None

@@ -102,6 +102,7 @@ class Settings:
     dev_inbox: bool
     providers: Mapping[str, ProviderSettings]
     deliver: bool
+    audit_retention: int
     db_prepare: bool
     log_format: str
     log_level: str
@@ -217,6 +218,7 @@ def _read(env: Env) -> dict:
         "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"], subcast=str.strip, validate=_each(_origin)) or ()),
         **delivery_settings.read(env),
         "deliver": env.bool("AUTH_DELIVER", True),
+        "audit_retention": env.int("AUTH_AUDIT_RETENTION", 400, validate=Range(1, 36_500)),
         "db_prepare": env.bool("AUTH_DB_PREPARE", True),
         "log_format": env.str("AUTH_LOG_FORMAT", "", validate=OneOf(["", "text", "json"], error="Must be text or json.")),
         "log_level": env.str("AUTH_LOG_LEVEL", "info", validate=OneOf(["debug", "info", "warning", "error"])),
@@ -247,31 +249,14 @@ def _reauthentication_age(env: Env) -> int | None:
 
 def _rate_limit(env: Env, name: str, default: str) -> RateLimitItem:
     """Read one limit in the notation of the limits library: `30 per 5 minutes`."""
-    text = env.str(name, default, validate=_one_limit)
+    text = env.str(name, default, validate=setting_checks.rate_limit)
     return limits.parse(text if text else default)
 
 
 def _rate_limits(env: Env, name: str, default: str) -> tuple[RateLimitItem, ...]:
     """Read limits that all hold: `1 per minute; 5 per hour`."""
-    text = env.str(name, default, validate=_some_limits)
+    text = env.str(name, default, validate=setting_checks.rate_limits)
     return tuple(limits.parse_many(text if text else default))
-
-
-def _some_limits(value: str) -> None:
-    try:
-        if any(limit.amount < 1 for limit in limits.parse_many(value)):
-            raise ValueError
-    except ValueError:
-        raise ValidationError("Must be rate limits such as 1 per minute; 5 per hour.") from None
-
-
-def _one_limit(value: str) -> None:
-    try:
-        (limit,) = limits.parse_many(value)
-        if limit.amount < 1:
-            raise ValueError
-    except ValueError:
-        raise ValidationError("Must be a rate limit such as 30 per 5 minutes.") from None
 
 
 def _redirect_patterns(values: Collection[str]) -> None:

@@ -1,0 +1,63 @@
+"""How Postgres would run a named statement: which indexes it uses, and what it reads whole."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import psycopg2
+
+import sql
+from sql.pool import connect
+
+STATEMENTS = sql.load_statements()
+# Postgres may settle on one plan for all parameters after it has run a statement five times.
+_RUNS = 6
+
+
+class Plan(NamedTuple):
+    """What a plan does: the indexes it uses, the tables it reads whole, the columns it sorts by."""
+
+    indexes: set[str]
+    read_whole: set[str]
+    sorts: bool
+
+
+def plan_of(url: str, name: str, **parameters: Any) -> Plan:
+    """Return the plan of a prepared statement that has been run often enough; what it has changed is undone."""
+    statement = STATEMENTS[name]
+    given = dict.fromkeys(statement.parameters) | parameters
+    connection = connect(url)
+    try:
+        connection.autocommit = False
+        with connection.cursor() as cursor:
+            cursor.execute(statement.prepare)
+            for _ in range(_RUNS):
+                cursor.execute("SAVEPOINT run")
+                cursor.execute(statement.execute, given)
+                cursor.execute("ROLLBACK TO run")
+            cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.execute}", given)
+            ((explained,),) = cursor.fetchall()
+    finally:
+        connection.rollback()
+        connection.close()
+    nodes = list(_nodes(explained[0]["Plan"]))
+    return Plan(
+        {node["Index Name"] for node in nodes if "Index Name" in node},
+        {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"},
+        any(node["Node Type"] == "Sort" for node in nodes),
+    )
+
+
+def analyze(url: str, *tables: str) -> None:
+    """Have Postgres look at what is in tables."""
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"VACUUM ANALYZE {table}")
+    connection.close()
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)

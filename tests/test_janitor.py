@@ -1,0 +1,192 @@
+"""What has expired is removed: batch by batch, by one janitor at a time, and without reading huge tables whole."""
+
+import psycopg2
+import pytest
+
+from auth import janitor
+from tests.answers import assert_error
+from tests.cast import refresh
+from tests.links import assert_dead, follow, later
+from tests.plans import STATEMENTS, analyze, plan_of
+
+DAY = 86_400
+MANY = 20_000
+CONSTANTS = {"refresh_token_lifetime": 30 * DAY, "session_timebox": None, "audit_retention": 400}
+
+
+def fill(database, count, ages):
+    """Write so many rows into each table that a janitor cleans; `ages` says in SQL how long ago that of each `number` was due."""
+    database.run("INSERT INTO users (id, email, made_by) VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'admin') ON CONFLICT DO NOTHING")
+    user, numbers = (
+        "'11111111-1111-1111-1111-111111111111'::uuid",
+        f"FROM generate_series(1, {count}) AS number, LATERAL (SELECT now() - ({ages}) AS due) AS at",
+    )
+    for table, columns, values in (
+        ("request_counts", "key, count, expires_at", "'k' || number, 1, due"),
+        ("failure_counts", "key, count, expires_at", "'k' || number, 1, due"),
+        ("one_time_tokens", "id, user_id, purpose, target, expires_at", f"gen_random_uuid(), {user}, 'recovery', 'x', due"),
+        ("authorization_codes", "user_id, code_hash, code_challenge, method, expires_at", f"{user}, sha256(number::text::bytea), 'c', 'otp', due"),
+        ("oauth_flows", "id, state_hash, provider, secrets, expires_at", "gen_random_uuid(), sha256(number::text::bytea), 'acme', '', due"),
+        ("spent_id_tokens", "token_hash, expires_at", "sha256(number::text::bytea), due - interval '1 hour'"),
+        ("outbox", "id, kind, outcome, finished_at", "gen_random_uuid(), 'none', 'none', due - interval '30 days'"),
+        ("known_networks", "user_id, network, seen_at", f"{user}, number::text, due - interval '365 days'"),
+        ("audit_log", "action, actor, at", "'signed_in', 'user', due - interval '400 days'"),
+        # Those that ended, and those that nobody refreshes any more.
+        ("sessions", "user_id, method, ended_at, end_reason", f"{user}, 'otp', due - interval '30 days', 'logout'"),
+        ("sessions", "user_id, method, created_at, refreshed_at", f"{user}, 'otp', due - interval '61 days', due - interval '60 days'"),
+    ):
+        database.run(f"INSERT INTO {table} ({columns}) SELECT {values} {numbers}")
+
+
+TABLES = (
+    *("request_counts", "failure_counts", "one_time_tokens", "authorization_codes", "oauth_flows", "spent_id_tokens"),
+    *("outbox", "known_networks", "audit_log", "sessions"),
+)
+
+
+def left(database):
+    return {table: count for table in TABLES if (count := database.count(table))}
+
+
+class TestCleaning:
+    def test_what_is_due_is_removed_and_the_rest_stays(self, parts, database):
+        fill(database, 4, "CASE WHEN number <= 3 THEN interval '1 minute' ELSE interval '-1 minute' END")
+        assert janitor.clean(parts.db) == 3 * (len(TABLES) + 1)
+        assert left(database) == dict.fromkeys(TABLES, 1) | {"sessions": 2}
+        assert janitor.clean(parts.db) == 0
+
+    def test_more_than_a_batch_is_removed_in_several(self, parts, database):
+        count = janitor.BATCH * 2 + 1
+        database.run(f"INSERT INTO request_counts SELECT 'k' || number, 1, now() FROM generate_series(1, {count}) AS number")
+        before = parts.db.statements_run
+        assert janitor.clean(parts.db) == count
+        # Two whole batches, and what is left of the third: each is a statement, and so a transaction.
+        assert parts.db.statements_run - before == len(janitor.STATEMENTS) + 2
+
+    def test_whoever_is_stopped_leaves_the_rest_to_the_next(self, parts, database):
+        fill(database, 1, "interval '1 minute'")
+        assert janitor.clean(parts.db, lambda: True) == 0
+        assert janitor.clean(parts.db) == len(TABLES) + 1
+
+    def test_what_somebody_else_holds_is_left_to_the_next_time(self, parts, database):
+        fill(database, 2, "interval '1 minute'")
+        with database.locked("oauth_flows", database.value("SELECT id FROM oauth_flows LIMIT 1")):
+            janitor.clean(parts.db)
+            assert left(database) == {"oauth_flows": 1}
+        janitor.clean(parts.db)
+        assert left(database) == {}
+
+    def test_one_cleans_at_a_time_over_all_nodes(self, parts, database, database_url):
+        fill(database, 1, "interval '1 minute'")
+        other = psycopg2.connect(database_url)
+        with other.cursor() as cursor:
+            cursor.execute("SELECT is_janitors_turn()")
+            assert cursor.fetchone() == (True,)
+        before = left(database)
+        assert (janitor.clean(parts.db), left(database)) == (0, before)
+        other.rollback()
+        other.close()
+        assert janitor.clean(parts.db) == len(TABLES) + 1
+
+
+class TestRetention:
+    @pytest.fixture
+    def rows(self, database):
+        for days in (1, 9, 11, 399, 401):
+            database.run("INSERT INTO audit_log (action, actor, at) VALUES ('signed_in', 'user', now() - make_interval(days => %(days)s))", days=days)
+        return lambda: database.all("SELECT extract(day FROM now() - at)::integer AS age FROM audit_log ORDER BY at DESC")
+
+    def test_the_audit_log_keeps_400_days(self, parts, rows):
+        janitor.clean(parts.db)
+        assert [row.age for row in rows()] == [1, 9, 11, 399]
+
+    def test_a_setting_says_how_many_it_keeps(self, make_app, rows):
+        app = make_app(AUTH_AUDIT_RETENTION="10")
+        janitor.clean(app.extensions["latchkey"].db)
+        assert [row.age for row in rows()] == [1, 9]
+
+    def test_a_session_that_is_refreshed_is_kept_however_old_it_is(self, parts, alice, database):
+        session = alice.sign_in()
+        database.run("UPDATE sessions SET created_at = now() - interval '3 years', refreshed_at = now() - interval '29 days'")
+        assert janitor.clean(parts.db) == 0
+        assert session.refresh().status_code == 200
+
+    def test_one_that_lives_too_long_is_removed_30_days_later(self, make_app, alice, database):
+        db = make_app(AUTH_SESSION_TIMEBOX=str(DAY)).extensions["latchkey"].db
+        alice.sign_in()
+        database.run("UPDATE sessions SET created_at = now() - interval '30 days 23 hours'")
+        assert janitor.clean(db) == 0
+        database.run("UPDATE sessions SET created_at = now() - interval '31 days'")
+        assert janitor.clean(db) == 1
+
+
+class TestNothingWorksUntilItIsRemoved:
+    def test_an_expired_link_is_dead(self, client, outbox, alice, database):
+        client.post("/magiclink", json={"email": alice.email})
+        link = outbox.last(alice.email)
+        later(database, hours=1)
+        assert database.count("one_time_tokens") == 1
+        assert_dead(client, "magiclink", link.token)
+        assert "error" in follow(client, "magiclink", link.token).location
+
+    def test_an_expired_session_is_refused(self, client, alice, database):
+        session = alice.sign_in()
+        database.run("UPDATE sessions SET refreshed_at = now() - interval '30 days'")
+        assert_error(session.get("/user"), 401, "session_expired")
+        assert_error(refresh(client, session.refresh_token), 400, "session_expired")
+        assert database.count("sessions") == 1
+
+    def test_a_window_that_has_ended_refuses_nothing(self, make_app, database, service_role, alice):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
+        for _ in range(11):
+            response = alice.try_to_sign_in("wrong", client)
+        assert_error(response, 429, "over_request_rate_limit")
+        later(database, mins=15)
+        assert database.count("failure_counts") > 0
+        assert alice.try_to_sign_in(client=client).status_code == 200
+
+
+class TestRefreshes:
+    def test_no_index_holds_what_a_refresh_changes(self, database):
+        indexes = database.all("SELECT indexdef FROM pg_indexes WHERE tablename = 'sessions'")
+        assert len(indexes) > 2
+        assert [row.indexdef for row in indexes if "refreshed_at" in row.indexdef or "counter" in row.indexdef] == []
+
+    def test_a_refresh_stays_a_heap_only_update(self, alice, database):
+        session = alice.sign_in()
+        changes = "SELECT n_tup_upd AS all, n_tup_hot_upd AS heap_only FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
+        database.run("BEGIN")
+        before = database.one(changes)
+        database.run("UPDATE sessions SET counter = counter + 1, refreshed_at = clock_timestamp(), ended_at = NULL WHERE id = %(id)s", id=session.id)
+        after = database.one(changes)
+        database.run("COMMIT")
+        assert (after.all - before.all, after.heap_only - before.heap_only) == (1, 1)
+
+
+@pytest.fixture(scope="class")
+def many(all_rows, database_url):
+    """The parameters of each statement, with many rows in every table, of which one in a thousand is due."""
+    all_rows.empty()
+    fill(all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END")
+    all_rows.run(
+        "INSERT INTO users (id, email, made_by) SELECT gen_random_uuid(), 'u' || number || '@example.com', 'admin' FROM generate_series(1, 100) AS number"
+    )
+    all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 300)")
+    analyze(database_url, *TABLES)
+    yield
+    all_rows.empty()
+    analyze(database_url, *TABLES)
+
+
+class TestManyRows:
+    """A table that is huge, of which a few rows are due, is not read whole."""
+
+    @pytest.mark.parametrize("statement", janitor.STATEMENTS)
+    def test_an_index_finds_what_is_due(self, many, database_url, statement):
+        declared = {name: value for name, value in CONSTANTS.items() if name in STATEMENTS[statement].parameters}
+        plan = plan_of(database_url, statement, batch=janitor.BATCH, **declared)
+        assert plan.read_whole == set()
+
+    def test_the_sessions_of_a_user_who_is_deleted_are_found_by_an_index(self, many, all_rows):
+        (plan,) = all_rows.one("EXPLAIN (FORMAT JSON) DELETE FROM sessions WHERE user_id = '22222222-2222-2222-2222-222222222222'")
+        assert "sessions_user_id" in str(plan)
