@@ -14,10 +14,25 @@ from auth.providers.client import Provider
 from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
-from auth.views import admin_links, admin_users, dev_inbox, identities, introspect, oauth, passwordless, service, sessions, signup, token, user, verify
+from auth.views import (
+    admin_links,
+    admin_users,
+    audit_log,
+    dev_inbox,
+    identities,
+    introspect,
+    oauth,
+    passwordless,
+    service,
+    sessions,
+    signup,
+    token,
+    user,
+    verify,
+)
 from sql import Database
 
-BLUEPRINTS = (service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect, admin_users, admin_links, dev_inbox)
+BLUEPRINTS = (service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect, admin_users, admin_links, audit_log, dev_inbox)
 
 
 def create_app(config: Settings | None = None) -> Flask:

@@ -1,10 +1,10 @@
-"""Commands for the operator: `flask create-admin EMAIL`."""
+"""Commands for the operator: `flask create-admin EMAIL`, and `flask explain`."""
 
 import click
 from flask import Flask
 from flask.cli import with_appcontext
 
-from auth import addresses, passwords
+from auth import addresses, explain, passwords
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.password_policy import check_strength
@@ -13,6 +13,7 @@ from auth.password_policy import check_strength
 def register(app: Flask) -> None:
     """Add the commands."""
     app.cli.add_command(create_admin)
+    app.cli.add_command(explain.explain)
 
 
 @click.command("create-admin")

@@ -120,6 +120,16 @@ class Timestamp(Field):
             raise problem from None
 
 
+class Uuid(Text):
+    """A UUID in its canonical form."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if not is_uuid(text):
+            raise ValidationError("must be a UUID")
+        return text
+
+
 class BanDuration(Field):
     """`24h`, `1h30m`, `permanent`, `none` or null; a number of seconds from here on, infinite or 0."""
 

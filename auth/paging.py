@@ -8,11 +8,12 @@ from flask import Response, json, request
 from auth.wire import json_response
 
 
-def paginated(items: str, total: int, page: int, per_page: int) -> Response:
-    """Return a page of a list, whose items are there as a JSON array already."""
+def paginated(items: str, total: int, page: int, per_page: int, **others: str) -> Response:
+    """Return a page of a list, whose items are there as a JSON array already, as are other members of the envelope."""
     total_pages = math.ceil(total / per_page)
     pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
-    response = json_response(f'{{"data": {items}, "pagination": {json.dumps(pagination)}}}')
+    members = {"data": items, **others, "pagination": json.dumps(pagination)}
+    response = json_response("{" + ", ".join(f'"{name}": {value}' for name, value in members.items()) + "}")
     response.headers["X-Total-Count"] = str(total)
     pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": total_pages}
     links = [f'<{_page_url(number, per_page)}>; rel="{rel}"' for rel, number in pages.items() if 1 <= number <= total_pages and number != page]

@@ -27,6 +27,7 @@ from auth.fields import (
     Role,
     Text,
     Timestamp,
+    Uuid,
 )
 
 
@@ -259,6 +260,14 @@ class UsersQuery(PageQuery):
     q = Text()
     sort = Choice("created_at", "updated_at", "last_sign_in_at", "email", load_default="created_at")
     order = Choice("asc", "desc", load_default="desc")
+
+
+class AuditQuery(PageQuery):
+    user = Uuid()
+    action = Text()
+    since = Timestamp()
+    until = Timestamp()
+    request_id = Text()
 
 
 class Introspection(Input):

@@ -79,6 +79,8 @@ ADMIN = [
     Route("get", "/admin/users", 200),
     Route("post", "/admin/users", 400),
     Route("get", "/admin/users/{user_id}", 404),
+    Route("get", "/admin/users/{user_id}/timeline", 404),
+    Route("get", "/admin/audit", 200),
 ]
 # The service role key alone.
 SERVICE = [

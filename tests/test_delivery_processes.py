@@ -123,7 +123,7 @@ class TestFlaskMailTest:
 
     def test_it_says_what_the_server_said(self, mail_test, database):
         with MailServer() as server:
-            assert mail_test("Alice@Example.com", AUTH_SMTP_URL=server.url()) == (0, "Sent to alice@example.com: 250 2.0.0 Ok: queued as 1\n")
+            assert mail_test("Alice@Example.com", AUTH_SMTP_URL=server.url()) == (0, "Sent to alice@example.com: 127.0.0.1: 250 2.0.0 Ok: queued as 1\n")
             assert server.subjects == ["Test mail from http://localhost:8000"]
         assert database.count("outbox") == 0
 

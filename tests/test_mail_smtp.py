@@ -57,7 +57,7 @@ def tls_server(kind, certificate):
 class TestAMail:
     def test_it_arrives(self, smtp, server):
         sent = message(text="Hello\n\nhttps://example.com/verify?token=x\n", html="<p>Hello</p>")
-        assert smtp.send(ALICE, sent) == "250 2.0.0 Ok: queued as 1"
+        assert smtp.send(ALICE, sent) == "127.0.0.1: 250 2.0.0 Ok: queued as 1"
         (mail,) = server.mails
         assert {name: value for name, value in mail.items() if name != "Content-Type"} == {
             "From": "Example <no-reply@example.com>",
@@ -179,7 +179,7 @@ class TestRefusals:
     def test_what_a_server_says_is_kept_short_and_without_the_secrets(self, smtp, server):
         server.replies["DATA"] = "250 saw 123456 \x1b[31m" + "x" * 400
         response = smtp.send(ALICE, message())
-        assert response.startswith("250 saw … [31mxxx")
+        assert response.startswith("127.0.0.1: 250 saw … [31mxxx")
         assert len(response) == 300
 
 

@@ -31,6 +31,7 @@ PUBLIC = {
 ONLY_LOOK = {
     *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *("get_user", "list_sessions", "list_users", "get_any_user", "introspect", "list_dev_inbox", "get_dev_inbox_message"),
+    *("list_audit", "get_timeline"),
 }
 UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "generate_link"}
 # Settings without a default that could be written down: it is empty, made, or computed.

@@ -45,7 +45,7 @@ class SmtpSender(Sender):
         self._lock = threading.Lock()
 
     def send(self, recipient: str, message: Message) -> str:
-        """Hand over one mail, and return the server's reply."""
+        """Hand over one mail, and return which server took it, and its reply."""
         mail = compose(self._mail_from, recipient, message)
         with Deadline(self._message_timeout) as deadline:
             with _explained("can't connect to the mail server", deadline, is_down=True):
@@ -59,7 +59,7 @@ class SmtpSender(Sender):
         connection.idle_since = time.monotonic()
         with self._lock:
             self._idle.append(connection)
-        return one_line(reply, message.link, message.code)
+        return one_line(f"{self._server.host}: {reply}", message.link, message.code)
 
     def rest(self) -> None:
         """End the connections that have not been used for a while."""

@@ -1,0 +1,65 @@
+"""What counts against addresses at this moment: wrong passwords and codes, and messages, each in a window that ends by itself."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from limits import RateLimitItem
+
+from auth.settings import Settings
+from sql import Database
+
+# As schema.sql's spend_code counts them.
+_WRONG_CODES_A_DAY = 20
+
+
+@dataclass(frozen=True)
+class Count:
+    """One window. `address` and `network` are None where all are counted together; `is_used_up`: the next is refused."""
+
+    text: str
+    what: str
+    address: str | None
+    network: str | None
+    count: int
+    amount: int
+    until: str
+    is_used_up: bool
+
+
+def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what counts against addresses: all wrong passwords and codes, but of messages only what is used up."""
+    rows = db.all("select_failure_counts", addresses=list(addresses))
+    counts = [count for count in (_count(settings, row) for row in rows) if count]
+    return [asdict(count) for count in counts if count.is_used_up or (count.count and count.what in ("passwords", "codes"))]
+
+
+def _count(settings: Settings, row: Any) -> Count | None:
+    """Return what a key counts; None where no limit of this deployment is of that length."""
+    prefix, *parts = row.key.split(" ")
+    seconds = int(parts.pop()) if prefix in ("message", "invite", "sms") else None
+    address, network = [*parts, None, None][:2]
+    what, told, limits = {
+        "login": ("passwords", "wrong passwords", [settings.rate_limit_login_failures]),
+        "account": ("passwords", "wrong passwords", [settings.rate_limit_account_failures]),
+        "code": ("codes", "wrong codes", []),
+        "message": ("messages", "messages", settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient),
+        "invite": ("invitations", "invitations", [settings.rate_limit_invite_per_address if address else settings.rate_limit_invite]),
+        "sms": ("messages", "SMS", [settings.rate_limit_sms_total]),
+    }[prefix]
+    # The tries of a code are counted, whatever is set.
+    amount = _WRONG_CODES_A_DAY if prefix == "code" else _amount(limits, seconds) if settings.rate_limits_enabled else None
+    if amount is None:
+        return None
+    is_used_up = row.count >= amount
+    count = min(row.count, amount)
+    text = f"{count} of {amount} {told}"
+    text += f" for {address}" if address else " in all"
+    text += f" from {network}" if network else ", from networks that its user has never signed in from" if prefix == "account" else ""
+    # "2026-01-02T03:04:05.678901Z"
+    text += f", until {row.until[:10]} {row.until[11:16]}" + (": more are refused" if is_used_up else "")
+    return Count(text, what, address, network, count, amount, row.until, is_used_up)
+
+
+def _amount(limits: Iterable[RateLimitItem], seconds: int | None) -> int | None:
+    return next((limit.amount for limit in limits if seconds in (None, limit.get_expiry())), None)

@@ -1,0 +1,30 @@
+-- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text, page_size integer, page_offset bigint)
+-- A page of the audit log, the newest first. With its parameters' values at hand the planner leaves out the filters that are not
+-- given, so that an index finds the rest in this order.
+SELECT coalesce(json_agg(json_build_object(
+         'id', entry.id,
+         'at', iso_8601(entry.at),
+         'action', entry.action,
+         'reason', entry.reason,
+         'count', entry.count,
+         'user_id', entry.user_id,
+         'actor', entry.actor,
+         'actor_id', entry.actor_id,
+         'ip', host(entry.ip),
+         'user_agent', entry.user_agent,
+         'request_id', entry.request_id,
+         'details', entry.details
+       ) ORDER BY entry.at DESC, entry.id DESC), '[]')::text AS entries
+  FROM (SELECT id, at, action, reason, count, user_id, actor, actor_id, ip, user_agent, request_id, details
+          FROM audit_log
+         WHERE is_listed(audit_log, :subject, :action, :since, :until, :request_id)
+         ORDER BY at DESC, id DESC
+         LIMIT :page_size OFFSET :page_offset) AS entry;
+
+-- name: count_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text, most integer)
+-- How many rows a listing of the audit log has, but counts no further than `most`.
+SELECT count(*) AS total
+  FROM (SELECT
+          FROM audit_log
+         WHERE is_listed(audit_log, :subject, :action, :since, :until, :request_id)
+         LIMIT :most) AS found;

@@ -1,0 +1,227 @@
+"""`flask explain`: why somebody can't sign in, and what has happened, in one command."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from auth import janitor
+from tests.audit import REQUEST_ID, SOMEWHERE, act, only_what_follows, refuse
+from tests.cast import PASSWORD, Session
+from tests.links import PHONE
+from tests.processes import CHECKOUT
+
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+FROM = ", from 198.51.100.7 (Firefox on Linux)"
+CLEAR = "alice@example.com: nothing is in the way of signing in."
+IN_THE_WAY = "alice@example.com: this is in the way of signing in."
+
+
+@pytest.fixture
+def explain(app):
+    """Run the command as it is typed in a checkout; return what it printed, with each time as TIME."""
+
+    def explain(*arguments, on=app):
+        result = on.test_cli_runner().invoke(args=["explain", *arguments])
+        assert result.exit_code == 0, result.output
+        return re.sub(TIME, "TIME", result.output).splitlines()
+
+    return explain
+
+
+def obstacles(lines):
+    assert lines[0] == IN_THE_WAY
+    return [line.removeprefix("  - ") for line in lines[1 : lines.index("")]]
+
+
+class TestWhatIsInTheWay:
+    def test_of_most_users_nothing_is(self, explain, alice):
+        alice.sign_in()
+        assert explain(alice.email)[0] == CLEAR
+
+    def test_the_summary_says_what_decides(self, explain, alice, database):
+        alice.sign_in()
+        only_what_follows(database)
+        assert explain(alice.email) == [
+            CLEAR,
+            "",
+            f"user          {alice.id}, authenticated, created TIME (admin)",
+            "email         alice@example.com, confirmed TIME",
+            "signs in by   password, email",
+            "sessions      1 live",
+            "last sign-in  TIME",
+            "",
+            "What happened:",
+            "  TIME  session began, by password, from 127.0.0.1",
+        ]
+
+    def test_a_ban_is(self, explain, alice, client, service_role):
+        client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
+        assert obstacles(explain(alice.email)) == ["banned until TIME"]
+        client.put(f"/admin/users/{alice.id}", json={"ban_duration": "permanent"}, headers=service_role)
+        assert obstacles(explain(alice.email)) == ["banned for ever"]
+        client.put(f"/admin/users/{alice.id}", json={"ban_duration": None}, headers=service_role)
+        assert explain(alice.email)[0] == CLEAR
+
+    def test_an_unconfirmed_email_is_where_it_must_be_confirmed(self, explain, alice, database, make_app):
+        database.run("UPDATE users SET email_confirmed_at = NULL")
+        assert obstacles(explain(alice.email)) == ["the email is not confirmed: the password is refused with it; a link or code confirms it"]
+        assert explain(alice.email, on=make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false"))[0] == CLEAR
+
+    def test_an_unconfirmed_phone_is(self, explain, alice, database):
+        database.run("UPDATE users SET phone = '+491701234567'")
+        assert obstacles(explain(alice.email)) == ["the phone is not confirmed: the password is refused with it; a code confirms it"]
+
+    def test_no_password_is(self, explain, alice, database):
+        database.run("UPDATE users SET password_hash = NULL")
+        assert obstacles(explain(alice.email)) == ["has no password: only a link, a code or a provider lets this user in"]
+
+    def test_a_channel_that_is_switched_off_is(self, explain, alice, make_app):
+        lines = explain(alice.email, on=make_app(AUTH_EMAIL_ENABLED="false"))
+        assert obstacles(lines) == ["sign-in by email is switched off (AUTH_EMAIL_ENABLED)"]
+
+    def test_too_many_wrong_passwords_are(self, explain, alice, make_app):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        for _ in range(9):
+            alice.try_to_sign_in("wrong", app.test_client())
+        lines = explain(alice.email, on=app)
+        assert lines[0] == CLEAR
+        assert "counted       9 of 10 wrong passwords for alice@example.com from 127.0.0.1, until" in " ".join(lines)
+        for _ in range(2):
+            alice.try_to_sign_in("wrong", app.test_client())
+        (locked,) = obstacles(explain(alice.email, on=app))
+        assert re.fullmatch(r"10 of 10 wrong passwords for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are refused", locked)
+
+    def test_what_has_passed_is_not(self, explain, alice, make_app, database):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        for _ in range(11):
+            alice.try_to_sign_in("wrong", app.test_client())
+        database.run("UPDATE failure_counts SET expires_at = now(); UPDATE users SET banned_until = now()")
+        assert explain(alice.email, on=app)[0] == CLEAR
+
+
+class TestTheStory:
+    def test_it_is_told_from_the_beginning_to_the_end(self, explain, alice, client, database):
+        only_what_follows(database)
+        for ago, tell in (
+            (5, lambda: act(database, alice.id, "user_created", by="signup")),
+            (4, lambda: refuse(database, alice.id, "sign_in_refused", "invalid_credentials", tries=3, of=10)),
+            (3, lambda: act(database, alice.id, "signed_in", method="password")),
+            (2, lambda: act(database, alice.id, "refresh_token_reused")),
+        ):
+            tell()
+            database.run("UPDATE audit_log SET at = now() - make_interval(hours => %(ago)s) WHERE at > now() - interval '1 hour'", ago=ago)
+        client.post("/recover", json={"email": alice.email})
+        lines = explain(alice.email)
+        refused = "  TIME  sign-in refused: wrong password, third of ten" + FROM
+        at = lines.index("Refused last:")
+        assert lines[at:at + 6] == ["Refused last:", refused, "", "What happened:", "  TIME  user created by signing up" + FROM, refused]  # fmt: skip
+        assert lines[at + 6] == "  TIME  signed in by password" + FROM
+        assert lines[at + 7] == "  TIME  session ended: refresh token used again after rotation" + FROM
+        assert "  TIME  mail recovery to alice@example.com waits to be sent" in lines[at + 8 :]
+
+    def test_it_tells_no_more_than_was_asked_for(self, explain, alice, database):
+        only_what_follows(database)
+        for ago in (4, 3, 2, 1):
+            act(database, alice.id, "banned" if ago > 2 else "unbanned")
+            database.run("UPDATE audit_log SET at = at - make_interval(hours => %(ago)s) WHERE at > now() - interval '1 minute'", ago=ago)
+        at = (lines := explain(alice.email, "--most", "2")).index("What happened:")
+        assert lines[at + 1 :] == ["  … and more before; --most tells more of it", *["  TIME  ban lifted" + FROM] * 2]
+        at = (lines := explain(alice.email, "--most", "4")).index("What happened:")
+        assert len(lines[at + 1 :]) == 4
+
+    def test_nothing_that_was_sent_in_a_header_moves_the_cursor(self, explain, alice, database):
+        only_what_follows(database)
+        act(database, alice.id, "signed_in", method="\x1b[2J\u202emoc")
+        assert not set("".join(explain(alice.email))) & {"\x1b", "\u202e"}
+
+    def test_no_secret_is_in_it(self, explain, alice, client, outbox, database):
+        session: Session = alice.sign_in()
+        client.post("/recover", json={"email": alice.email})
+        sent = outbox.last(alice.email)
+        text = "\n".join(explain(alice.email))
+        password_hash = database.value("SELECT password_hash FROM users")
+        for secret in (sent.token, sent.code, session.access_token, session.refresh_token, password_hash, PASSWORD):
+            assert secret not in text
+
+
+class TestWhoIsMeant:
+    @pytest.mark.parametrize("spelling", ["alice@example.com", "Alice@EXAMPLE.com", " alice@example.com "])
+    def test_an_email_in_any_spelling(self, explain, alice, spelling):
+        assert explain(spelling)[0] == CLEAR
+
+    @pytest.mark.parametrize("spelling", [PHONE, "+49 170 123-4567"])
+    def test_a_phone_in_any_spelling(self, explain, alice, database, spelling):
+        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email = NULL", phone=PHONE)
+        assert explain(spelling)[0] == f"{PHONE}: nothing is in the way of signing in."
+
+    def test_an_id(self, explain, alice):
+        assert explain(alice.id)[0] == explain(alice.id.upper())[0] == CLEAR
+
+    def test_of_a_deleted_user_what_is_known(self, explain, alice, client, service_role, database):
+        act(database, alice.id, "user_deleted")
+        client.delete(f"/admin/users/{alice.id}", headers=service_role)
+        lines = explain(alice.id)
+        assert lines[0] == f"There is no user {alice.id} any more."
+        assert "  TIME  user deleted" + FROM in lines
+
+    def test_of_an_address_that_nobody_has_what_was_sent_there(self, explain, alice, client, service_role):
+        client.post("/recover", json={"email": alice.email})
+        client.delete(f"/admin/users/{alice.id}", headers=service_role)
+        assert explain(alice.email) == [
+            "alice@example.com: nobody has this address.",
+            "",
+            "Messages to it:",
+            f"  TIME  mail recovery to alice@example.com waits to be sent (user {alice.id})",
+        ]
+
+    def test_of_an_address_that_nobody_has_what_counts_against_it(self, explain, make_app):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        app.test_client().post("/token?grant_type=password", json={"email": "nobody@example.com", "password": "wrong"})
+        lines = explain("nobody@example.com", on=app)
+        assert lines[0] == "nobody@example.com: nobody has this address."
+        assert lines[1].startswith("  - 1 of 100 wrong passwords") or lines[2].startswith("  - 1 of 10 wrong passwords")
+        assert lines[-1] == "No message to it is known; they are kept for 30 days."
+
+    @pytest.mark.parametrize("request_id", [REQUEST_ID, "a.request_of-mine.1"])
+    def test_a_request_and_whom_it_was_about(self, explain, alice, bob, database, request_id):
+        act(database, alice.id, "banned", origin={"actor": "service_role", "request_id": request_id})
+        act(database, None, "webhook_created", origin={"actor": "service_role", "request_id": request_id})
+        act(database, bob.id, "banned", origin=SOMEWHERE | {"request_id": "another request"})
+        assert explain(request_id) == [
+            f"What request {request_id} did:",
+            f"  TIME  banned, by the service role key{FROM} (alice@example.com, user {alice.id})",
+            f"  TIME  webhook created, by the service role key{FROM}",
+        ]
+
+    def test_a_request_about_a_user_who_is_deleted(self, explain, database):
+        act(database, "11111111-1111-1111-1111-111111111111", "user_deleted")
+        assert explain(REQUEST_ID)[1].endswith("(deleted, user 11111111-1111-1111-1111-111111111111)")
+
+    @pytest.mark.parametrize("who", ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%"])
+    def test_of_anything_else_it_says_that_nothing_is_known(self, app, who):
+        result = app.test_cli_runner().invoke(args=["explain", who])
+        assert result.exit_code == 1
+        assert f"Nothing is known of {who}" in result.output
+
+    @pytest.mark.parametrize("who", ["alice@", "+4917", "@"])
+    def test_a_malformed_address_is_refused(self, app, who):
+        result = app.test_cli_runner().invoke(args=["explain", who])
+        assert result.exit_code == 2
+        assert "must be" in result.output
+
+    def test_explaining_changes_nothing(self, explain, alice, database):
+        before = database.everything()
+        explain(alice.email)
+        assert database.everything() == before
+
+
+def test_as_an_operator_types_it(environment, alice, parts):
+    janitor.clean(parts.db)
+    command = [sys.executable, "-m", "flask", "explain", alice.email]
+    environment = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == CLEAR

@@ -1,0 +1,518 @@
+"""GET /admin/users/{id}/timeline: what has happened to a user, in sentences."""
+
+import json
+import types
+from contextlib import closing
+
+import pytest
+
+from auth import timeline
+from auth.delivery.worker import Deliverer
+from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
+from tests.audit import FIREFOX, REQUEST_ID, act, only_what_follows, refuse
+from tests.cast import PASSWORD
+from tests.links import follow
+from tests.plans import analyze, plan_of
+from tests.smtp_server import BadMailServer, MailServer, sender
+from tests.test_admin_list_users import links, pagination
+from tests.test_contract import CONTRACT
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+# As `act` and `refuse` come from there.
+FROM = ", from 198.51.100.7 (Firefox on Linux)"
+# Each action, what is told of it, and the sentence.
+ACTS = [
+    ("user_created", {}, "user created"),
+    ("user_created", {"by": "signup"}, "user created by signing up"),
+    ("user_created", {"by": "administrator", "role": "admin"}, "user created by an administrator"),
+    ("user_created", {"by": "moonlight"}, "user created by moonlight"),
+    ("user_changed", {}, "metadata changed"),
+    ("user_deleted", {}, "user deleted"),
+    ("user_deleted", {"because": "declined"}, 'user deleted: "This was not me"'),
+    ("signed_in", {}, "signed in"),
+    ("signed_in", {"method": "password", "session_id": NOBODY}, "signed in by password"),
+    ("signed_in", {"method": "otp"}, "signed in by a link or code"),
+    ("signed_in", {"method": "oauth", "provider": "github"}, "signed in by GitHub"),
+    ("signed_in", {"method": "oauth", "provider": "acme"}, "signed in by acme"),
+    ("signed_out", {"scope": "global"}, "signed out everywhere"),
+    ("signed_out", {"scope": "local"}, "signed out here"),
+    ("signed_out", {"scope": "others"}, "signed out everywhere else"),
+    ("session_ended", {"session_id": NOBODY}, "session ended: ended by the user"),
+    ("refresh_token_reused", {"session_id": NOBODY}, "session ended: refresh token used again after rotation"),
+    ("refresh_token_repeated", {}, "the refresh token before the newest was sent by another client, and answered with the newest"),
+    ("authorization_code_reused", {}, "session ended: authorization code used a second time"),
+    ("password_changed", {}, "password changed"),
+    ("email_change_requested", {"new_email": "b@example.com"}, "change of email asked for to b@example.com"),
+    ("phone_change_requested", {"new_phone": "+4917012345"}, "change of phone asked for to +4917012345"),
+    ("email_changed", {"old_email": "a@example.com"}, "email changed from a@example.com"),
+    (
+        "email_changed",
+        {"method": "otp", "old_address": "a@example.com", "new_address": "b@example.com"},
+        "email changed by a link or code from a@example.com to b@example.com",
+    ),
+    ("phone_changed", {}, "phone changed"),
+    ("email_confirmed", {}, "email confirmed"),
+    ("phone_confirmed", {}, "phone confirmed"),
+    ("email_unconfirmed", {}, "email made unconfirmed"),
+    ("phone_unconfirmed", {}, "phone made unconfirmed"),
+    ("email_change_undone", {}, "change of email undone by the link that the old address was sent"),
+    ("identity_linked", {"provider": "google"}, "identity linked (Google)"),
+    ("identity_unlinked", {"provider": "google"}, "identity unlinked (Google)"),
+    ("role_changed", {"old_role": "authenticated", "role": "admin"}, "role changed from authenticated to admin"),
+    ("banned", {"banned_until": "2026-01-02T03:04:05.000000Z"}, "banned until 2026-01-02 03:04:05"),
+    ("banned", {"banned_until": "9999-12-31T23:59:59.000000Z"}, "banned for ever"),
+    ("unbanned", {}, "ban lifted"),
+    ("message_requested", {"purpose": "recovery", "is_sent": True}, "message asked for (recovery)"),
+    ("message_requested", {"purpose": "recovery", "is_sent": False}, "message asked for (recovery), and not sent"),
+    ("reauthenticated", {}, "reauthenticated"),
+    ("link_generated", {"purpose": "magiclink"}, "link made for an administrator (magiclink)"),
+    ("invited", {}, "invited"),
+    ("webhook_created", {}, "webhook created"),
+    ("webhook_changed", {}, "webhook changed"),
+    ("webhook_secret_rotated", {}, "secret of a webhook rotated"),
+    ("webhook_deleted", {}, "webhook deleted"),
+    ("webhook_tested", {}, "test event asked for"),
+    ("webhook_enabled", {}, "webhook enabled"),
+    ("webhook_disabled", {}, "webhook disabled"),
+    ("event_redelivered", {}, "event sent again"),
+    ("moon_landed_on", {"flag": True}, "moon landed on"),
+]
+REFUSALS = [
+    ("sign_in_refused", "invalid_credentials", {"tries": 3, "of": 10}, "sign-in refused: wrong password, third of ten"),
+    ("sign_in_refused", "invalid_credentials", {"tries": 17, "of": 30}, "sign-in refused: wrong password, number 17 of 30"),
+    ("sign_in_refused", "invalid_credentials", {}, "sign-in refused: wrong password"),
+    ("sign_in_refused", "email_not_confirmed", {}, "sign-in refused: the email is not confirmed"),
+    ("sign_in_refused", "over_request_rate_limit", {"tries": 11, "of": 10}, "sign-in refused: too many tries, eleventh of ten"),
+    ("refresh_refused", "refresh_token_not_found", {}, "refresh refused: the session has ended"),
+    ("sign_up_refused", "user_already_exists", {}, "sign-up refused: the address has a user"),
+    ("verification_refused", "otp_expired", {}, "link or code refused: wrong, spent or expired"),
+    ("change_refused", "same_password", {}, "change refused: the new password is the old one"),
+    ("reauthentication_refused", "current_password_invalid", {}, "reauthentication refused: wrong current password"),
+    ("oauth_refused", "bad_oauth_callback", {}, "sign-in with a provider refused: bad oauth callback"),
+    ("admin_refused", "not_admin", {}, "administrative request refused: no administrator"),
+    ("landing_refused", "no_fuel", {}, "landing refused: no fuel"),
+]
+# Those that a session tells of when nobody has written them down.
+ENDS = sorted(timeline._END_REASONS)
+
+
+@pytest.fixture
+def tell(client, service_role):
+    return lambda id, query="": client.get(f"/admin/users/{id}/timeline{query}", headers=service_role)
+
+
+def story(response):
+    """Return the sentences, the oldest first."""
+    assert response.status_code == 200, response.text
+    return [item["text"] for item in reversed(response.json["data"])]
+
+
+class TestSentences:
+    @pytest.mark.parametrize(("action", "details", "sentence"), ACTS)
+    def test_each_act_has_one(self, tell, database, alice, action, details, sentence):
+        only_what_follows(database)
+        act(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
+        assert story(tell(alice.id)) == [sentence + FROM]
+
+    @pytest.mark.parametrize(("action", "reason", "details", "sentence"), REFUSALS)
+    def test_each_refusal_has_one(self, tell, database, alice, action, reason, details, sentence):
+        only_what_follows(database)
+        refuse(database, alice.id, action, reason, **details)
+        assert story(tell(alice.id)) == [sentence + FROM]
+
+    def test_a_refusal_says_how_often_it_was(self, tell, database, alice):
+        only_what_follows(database)
+        refuse(database, alice.id, "sign_in_refused", "invalid_credentials")
+        database.run("UPDATE audit_log SET count = 40")
+        assert story(tell(alice.id)) == ["sign-in refused: wrong password (40 times in a minute)" + FROM]
+
+    @pytest.mark.parametrize(
+        ("origin", "sentence"),
+        [
+            ({"actor": "service_role"}, "banned, by the service role key" + FROM),
+            ({"actor": "service_role", "user_agent": None}, "banned, by the service role key, from 198.51.100.7"),
+            ({"actor": "service_role", "user_agent": "curl/8"}, "banned, by the service role key, from 198.51.100.7"),
+            ({"actor": "user", "actor_id": NOBODY}, f"banned, by user {NOBODY}" + FROM),
+            ({"actor": "command", "ip": None, "user_agent": None}, "banned, by a command of flask"),
+            ({"actor": "service", "ip": None, "user_agent": None}, "banned, by the service itself"),
+        ],
+    )
+    def test_they_say_who_acted_and_from_where(self, tell, database, alice, origin, sentence):
+        only_what_follows(database)
+        act(database, alice.id, "banned", origin=origin)
+        assert story(tell(alice.id)) == [sentence]
+
+    def test_each_action_that_they_know_is_tried_here(self):
+        assert {action for action, _, _ in ACTS} >= set(timeline._ACTS)
+        assert {action for action, *_ in REFUSALS} >= set(timeline._REFUSED)
+
+    def test_they_know_each_error_code_that_they_name(self):
+        assert set(timeline._REASONS) <= set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
+
+
+class TestSessions:
+    def test_it_tells_how_a_session_began_and_ended(self, tell, database, alice):
+        session = alice.sign_in()
+        session.post("/logout")
+        only_what_follows(database)
+        database.run("UPDATE sessions SET ip = '198.51.100.7', user_agent = %(firefox)s", firefox=FIREFOX)
+        assert story(tell(alice.id)) == ["session began, by password" + FROM, "session ended: signed out"]
+
+    def test_sessions_that_ended_together_are_one_line(self, tell, database, alice, client, service_role):
+        for _ in range(3):
+            alice.sign_in()
+        client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
+        only_what_follows(database)
+        assert story(tell(alice.id))[-1] == "3 sessions ended: banned"
+
+    @pytest.mark.parametrize("reason", ENDS)
+    def test_it_words_each_reason(self, tell, database, alice, reason):
+        alice.sign_in()
+        database.run("UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = %(reason)s", reason=reason)
+        only_what_follows(database)
+        assert story(tell(alice.id))[-1] == Like("a sentence", r"session ended: [\w ]+[^_]*")
+
+    def test_the_words_are_for_the_reasons_of_the_table(self, database):
+        definition = database.value("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'sessions_end_reason_check'")
+        assert [reason for reason in ENDS if f"'{reason}'" not in definition] == []
+        assert definition.count("::text,") + 1 == len(ENDS)
+
+    def test_what_the_audit_log_tells_is_not_told_twice(self, tell, database, alice):
+        alice.sign_in()
+        database.run("UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = 'refresh_token_reused'")
+        only_what_follows(database)
+        act(database, alice.id, "signed_in", method="password")
+        database.run("UPDATE audit_log SET at = created_at FROM sessions WHERE action = 'signed_in'")
+        act(database, alice.id, "refresh_token_reused")
+        database.run("UPDATE audit_log SET at = ended_at FROM sessions WHERE action = 'refresh_token_reused'")
+        assert story(tell(alice.id)) == ["signed in by password" + FROM, "session ended: refresh token used again after rotation" + FROM]
+
+    def test_one_that_has_expired_says_when(self, tell, database, alice):
+        alice.sign_in()
+        database.run("UPDATE sessions SET created_at = now() - interval '40 days', refreshed_at = now() - interval '31 days'")
+        only_what_follows(database)
+        response = tell(alice.id)
+        assert story(response) == [Like("the beginning", "session began, by password.*"), "session expired"]
+        when = database.value("SELECT iso_8601(refreshed_at + interval '30 days') FROM sessions")
+        assert response.json["data"][0]["at"] == when
+
+    def test_of_one_that_lives_there_is_only_the_beginning(self, tell, database, alice):
+        alice.sign_in()
+        only_what_follows(database)
+        assert len(story(tell(alice.id))) == 1
+
+
+class TestMessages:
+    @pytest.fixture
+    def recover(self, client, alice, database):
+        client.post("/recover", json={"email": alice.email})
+        only_what_follows(database)
+
+    @pytest.fixture
+    def deliver(self, parts):
+        def deliver(url):
+            with closing(sender(url)) as mail:
+                Deliverer(parts.settings, parts.db, parts.sealer, {"email": mail}).deliver_due()
+
+        return deliver
+
+    def test_it_tells_who_accepted_a_mail(self, tell, alice, recover, deliver):
+        with MailServer() as server:
+            deliver(server.url())
+        response = tell(alice.id)
+        assert story(response) == ["mail recovery to alice@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1"]
+        assert response.json["data"][0] == {
+            "at": A_TIMESTAMP,
+            "kind": "message",
+            "text": A_SENTENCE,
+            "name": "recovery",
+            "reason": None,
+            "count": 1,
+            "actor": None,
+            "actor_id": None,
+            "ip": None,
+            "user_agent": None,
+            "request_id": None,
+            "details": {
+                "id": A_UUID,
+                "channel": "email",
+                "recipient": alice.email,
+                "outcome": "sent",
+                "attempts": 1,
+                "last_error": None,
+                "response": "127.0.0.1: 250 2.0.0 Ok: queued as 1",
+                "written_at": A_TIMESTAMP,
+                "next_attempt_at": None,
+            },
+        }
+
+    def test_it_tells_of_one_that_waits(self, tell, alice, recover):
+        assert story(tell(alice.id)) == ["mail recovery to alice@example.com waits to be sent"]
+
+    def test_it_tells_why_one_waits(self, tell, alice, recover, deliver):
+        with MailServer() as server:
+            server.replies["RCPT"] = "451 4.7.1 Greylisted"
+            deliver(server.url())
+        form = r"mail recovery to alice@example.com waits, after one try, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: RCPT TO 451 4.7.1 Greylisted"
+        assert story(tell(alice.id)) == [Like("the reason", form)]
+
+    def test_it_tells_why_one_was_refused(self, tell, alice, recover, deliver):
+        with MailServer() as server:
+            server.replies["RCPT"] = "550 5.1.1 No such user"
+            deliver(server.url())
+        assert story(tell(alice.id)) == ["mail recovery to alice@example.com failed after one try: RCPT TO 550 5.1.1 No such user"]
+
+    def test_it_tells_that_a_server_is_away(self, tell, alice, recover, deliver):
+        with BadMailServer("GREETING", "close") as server:
+            deliver(f"smtp://127.0.0.1:{server.port}")
+        assert story(tell(alice.id)) == [Like("the reason", "mail recovery to alice@example.com waits, after one try, until .*: .+")]
+
+    def test_it_tells_that_one_was_not_sent_any_more(self, tell, alice, recover, deliver, database, outbox, client):
+        follow(client, "recovery", outbox.last(alice.email).token)
+        only_what_follows(database)
+        with MailServer() as server:
+            deliver(server.url())
+            assert server.mails == []
+        assert "mail recovery to alice@example.com was not sent: what it carried was spent or voided before" in story(tell(alice.id))
+
+    def test_it_tells_that_one_has_expired(self, tell, alice, recover, database):
+        database.run("UPDATE outbox SET outcome = 'expired', finished_at = now(), secret = NULL, last_error = 'connection refused'")
+        assert story(tell(alice.id)) == ["mail recovery to alice@example.com was not sent before it expired: connection refused"]
+
+    def test_an_sms_is_one(self, tell, alice, database):
+        only_what_follows(database)
+        database.run(
+            "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, response)"
+            " VALUES (gen_random_uuid(), %(id)s, 'sms', 'sms', '+491701234567', 'sent', now(), 2, '201 SM42 queued')",
+            id=alice.id,
+        )
+        assert story(tell(alice.id)) == ["SMS sms to +491701234567 accepted: 201 SM42 queued, after 2 tries"]
+
+    def test_what_sent_nothing_is_left_out(self, tell, alice, database, client):
+        client.post("/recover", json={"email": "nobody@example.com"})
+        only_what_follows(database)
+        database.run("UPDATE outbox SET user_id = %(id)s", id=alice.id)
+        assert (database.count("outbox"), story(tell(alice.id))) == (1, [])
+
+    def test_no_secret_is_in_it(self, tell, alice, outbox, client, deliver):
+        client.post("/recover", json={"email": alice.email})
+        sent = outbox.last(alice.email)
+        with MailServer() as server:
+            server.replies["DATA"] = f"250 your code is {sent.code}"
+            deliver(server.url())
+        text = tell(alice.id).text
+        assert sent.code not in text
+        assert sent.token not in text
+        assert PASSWORD not in text
+
+
+class TestEvents:
+    @pytest.fixture
+    def webhook(self, database):
+        id = database.value("SELECT gen_random_uuid()::text")
+        database.run(
+            "INSERT INTO webhooks (id, url, events, secrets) VALUES (%(id)s, 'https://app.example.com/hooks', '{auth.login}', '')",
+            id=id,
+        )
+        return id
+
+    def test_a_delivery_names_the_endpoint(self, tell, database, alice, webhook):
+        only_what_follows(database)
+        database.run("SELECT record_acts('{}'::jsonb || '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')", id=alice.id)
+        assert story(tell(alice.id)) == ["event auth.login to https://app.example.com/hooks waits to be sent"]
+        database.run("UPDATE outbox SET outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'")
+        assert story(tell(alice.id)) == ["event auth.login to https://app.example.com/hooks accepted: 204 No Content"]
+
+    def test_of_an_endpoint_that_is_gone_it_has_the_id(self, tell, database, alice, webhook):
+        only_what_follows(database)
+        database.run("SELECT record_acts('{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')", id=alice.id)
+        database.run("DELETE FROM webhooks")
+        assert story(tell(alice.id)) == [f"event auth.login to {webhook} waits to be sent"]
+
+
+class TestLimits:
+    @pytest.fixture
+    def limited(self, make_app):
+        return make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
+
+    @pytest.fixture
+    def counted(self, limited, service_role):
+        return lambda id: limited.get(f"/admin/users/{id}/timeline", headers=service_role).json["limits"]
+
+    def test_it_counts_wrong_passwords_by_network_and_by_strangers(self, limited, counted, alice):
+        for _ in range(3):
+            alice.try_to_sign_in("wrong", limited)
+        by_network, by_strangers = sorted(counted(alice.id), key=lambda limit: limit["amount"])
+        assert by_network == {
+            "text": Like("a sentence", r"3 of 10 wrong passwords for alice@example.com from 127.0.0.1, until \d{4}-\d\d-\d\d \d\d:\d\d"),
+            "what": "passwords",
+            "address": alice.email,
+            "network": "127.0.0.1",
+            "count": 3,
+            "amount": 10,
+            "until": A_TIMESTAMP,
+            "is_used_up": False,
+        }
+        assert (by_strangers["network"], by_strangers["count"], by_strangers["amount"]) == (None, 3, 100)
+        assert "from networks that its user has never signed in from" in by_strangers["text"]
+
+    def test_it_says_what_is_used_up(self, limited, counted, alice):
+        for _ in range(12):
+            alice.try_to_sign_in("wrong", limited)
+        (by_network,) = [limit for limit in counted(alice.id) if limit["network"]]
+        assert (by_network["count"], by_network["is_used_up"]) == (10, True)
+        assert by_network["text"].endswith(": more are refused")
+
+    def test_a_window_that_has_ended_is_not_there(self, limited, counted, alice, database):
+        alice.try_to_sign_in("wrong", limited)
+        database.run("UPDATE failure_counts SET expires_at = now()")
+        assert counted(alice.id) == []
+
+    def test_a_right_password_takes_its_count_back(self, limited, counted, alice):
+        alice.sign_in(client=limited)
+        assert counted(alice.id) == []
+
+    def test_it_counts_wrong_codes_whatever_is_set(self, client, tell, alice):
+        client.post("/recover", json={"email": alice.email})
+        client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
+        (limit,) = tell(alice.id).json["limits"]
+        assert (limit["what"], limit["count"], limit["amount"], limit["is_used_up"]) == ("codes", 1, 20, False)
+
+    def test_of_messages_it_tells_only_what_is_used_up(self, limited, counted, alice):
+        limited.post("/recover", json={"email": alice.email})
+        assert [(limit["what"], limit["count"], limit["amount"], limit["network"]) for limit in counted(alice.id)] == [("messages", 1, 1, "127.0.0.1")]
+
+    def test_what_counts_against_others_is_left_out(self, limited, counted, alice, mallory, client, service_role):
+        for email in ("alice@example.com.evil.example", "alice@example.co", "xalice@example.com"):
+            limited.post("/token?grant_type=password", json={"email": email, "password": "wrong"})
+        mallory.try_to_sign_in("wrong", limited)
+        assert counted(alice.id) == []
+
+    def test_where_limits_are_lifted_passwords_do_not_count(self, tell, alice, database):
+        database.run("INSERT INTO failure_counts VALUES ('login alice@example.com 127.0.0.1', 10, now() + interval '1 hour')")
+        assert tell(alice.id).json["limits"] == []
+
+
+class TestTheList:
+    def test_it_is_a_whole_story_the_newest_first(self, tell, alice, database):
+        session = alice.sign_in()
+        session.put("/user", json={"data": {"a": 1}})
+        response = tell(alice.id)
+        times = [item["at"] for item in response.json["data"]]
+        assert times == sorted(times, reverse=True)
+        assert_ok(response, {"data": ANYTHING, "limits": [], "pagination": pagination(1, 20, len(times), 1)})
+        assert response.headers["X-Total-Count"] == str(len(times))
+
+    def test_an_act_has_all_that_is_known(self, tell, database, alice):
+        only_what_follows(database)
+        refuse(database, alice.id, "sign_in_refused", "invalid_credentials", tries=3, of=10)
+        assert tell(alice.id).json["data"] == [
+            {
+                "at": A_TIMESTAMP,
+                "kind": "refusal",
+                "text": "sign-in refused: wrong password, third of ten" + FROM,
+                "name": "sign_in_refused",
+                "reason": "invalid_credentials",
+                "count": 1,
+                "actor": "anonymous",
+                "actor_id": None,
+                "ip": "198.51.100.7",
+                "user_agent": FIREFOX,
+                "request_id": REQUEST_ID,
+                "details": {"tries": 3, "of": 10},
+            }
+        ]
+
+    def test_it_comes_in_pages(self, tell, client, service_role, database, alice):
+        only_what_follows(database)
+        for hour in range(5):
+            act(database, alice.id, "user_changed")
+            database.run("UPDATE audit_log SET at = at - interval '1 hour'", hour=hour)
+        response, met = tell(alice.id, "?per_page=2"), []
+        assert response.json["pagination"] == pagination(1, 2, 5, 3)
+        while True:
+            met += [item["at"] for item in response.json["data"]]
+            if "next" not in links(response):
+                break
+            response = client.get(links(response)["next"], headers=service_role)
+        assert (len(set(met)), met) == (5, sorted(met, reverse=True))
+        assert tell(alice.id, "?page=9").json["data"] == []
+
+    def test_an_administrator_sees_it(self, carol, alice, tell, database):
+        only_what_follows(database)
+        act(database, alice.id, "banned")
+        assert story(carol.sign_in().get(f"/admin/users/{alice.id}/timeline")) == ["banned" + FROM]
+
+    def test_nothing_of_others_is_in_it(self, tell, alice, bob, database):
+        bob.sign_in()
+        only_what_follows(database)
+        act(database, bob.id, "banned")
+        assert story(tell(alice.id)) == []
+
+    def test_a_deleted_user_has_one(self, tell, client, service_role, alice, database):
+        alice.sign_in()
+        act(database, alice.id, "user_deleted")
+        client.delete(f"/admin/users/{alice.id}", headers=service_role)
+        assert "user deleted" + FROM in story(tell(alice.id))
+        assert tell(alice.id).json["limits"] == []
+
+    @pytest.mark.parametrize("id", [NOBODY, "1", "alice@example.com", NOBODY.replace("-", "")])
+    def test_of_nobody_there_is_none(self, tell, id):
+        assert_error(tell(id), 404, "user_not_found")
+
+    def test_what_is_no_page_is_400(self, tell, alice):
+        assert_error(tell(alice.id, "?page=0"), 400, "validation_failed", details=A_SENTENCE)
+
+    def test_asking_changes_nothing(self, tell, alice, database):
+        before = database.everything()
+        tell(alice.id)
+        assert database.everything() == before
+
+
+@pytest.fixture(scope="class")
+def many(all_rows, database_url):
+    """Many rows of many users."""
+    all_rows.empty()
+    all_rows.run("INSERT INTO users (id, email, made_by) SELECT gen_random_uuid(), number || '@example.com', 'admin' FROM generate_series(1, 500) AS number")
+    all_rows.run("INSERT INTO audit_log (action, actor, user_id) SELECT 'signed_in', 'user', id FROM users, generate_series(1, 40)")
+    all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 40)")
+    all_rows.run(
+        "INSERT INTO outbox (id, user_id, channel, kind, recipient) SELECT gen_random_uuid(), id, 'email', 'recovery', email FROM users, generate_series(1, 40)"
+    )
+    all_rows.run("INSERT INTO failure_counts SELECT 'login ' || email || ' ' || number, 1, 'infinity' FROM users, generate_series(1, 40) AS number")
+    tables = ("users", "audit_log", "sessions", "outbox", "failure_counts")
+    analyze(database_url, *tables)
+    yield all_rows.value("SELECT id FROM users WHERE email = '7@example.com'")
+    all_rows.empty()
+    analyze(database_url, *tables)
+
+
+class TestManyRows:
+    LIFETIMES = types.MappingProxyType({"refresh_token_lifetime": 2_592_000})
+
+    def test_indexes_find_what_is_one_users(self, many, database_url):
+        plan = plan_of(database_url, "list_timeline", user_id=many, page_size=20, page_offset=0, **self.LIFETIMES)
+        assert plan.read_whole <= {"webhooks"}
+        plan = plan_of(database_url, "count_timeline", user_id=many, most=100_000, **self.LIFETIMES)
+        assert plan.read_whole <= {"webhooks"}
+
+    def test_indexes_find_what_counts_against_an_address(self, many, database_url):
+        assert plan_of(database_url, "select_failure_counts", addresses=["7@example.com", "8@example.com"]).read_whole == set()
+
+    def test_an_index_finds_the_messages_to_an_address(self, many, database_url):
+        assert plan_of(database_url, "list_messages_to", recipient="7@example.com", most=100).read_whole == set()
+
+    def test_an_index_finds_what_a_request_did(self, many, database_url):
+        assert plan_of(database_url, "list_request_acts", request_id="request-7", most=100).read_whole <= {"users"}
+
+    def test_indexes_find_a_user_by_any_name(self, many, database_url):
+        assert plan_of(database_url, "select_summary", email="7@example.com", **self.LIFETIMES).read_whole == set()
+
+
+def test_an_item_is_as_the_contract_says_it():
+    row = types.SimpleNamespace(
+        at="2026-01-01T00:00:00Z", kind="session", name="expired", reason=None, count=1, actor=None, actor_id=None, ip=None, user_agent=None, request_id=None,
+        details={}, user_id=NOBODY,
+    )  # fmt: skip
+    members = CONTRACT["components"]["schemas"]["Timeline"]["properties"]["data"]["items"]["required"]
+    assert sorted(json.loads(json.dumps(timeline.item(row)))) == sorted(members)
