@@ -152,7 +152,7 @@ def _act(row: Any) -> str:
         parts.append({"global": "everywhere", "local": "here", "others": "everywhere else"}.get(details.get("scope"), ""))
     if row.name.startswith("identity_") and details.get("provider"):
         parts.append(f"({provider(details['provider']) or 'of a provider'})")
-    if row.name in ("message_requested", "link_generated") and details.get("purpose"):
+    if row.name in ("signed_in", "message_requested", "link_generated") and details.get("purpose"):
         parts.append(f"({details['purpose']})")
     text = " ".join(part for part in parts if part)
     return text + _changed(row.name, details)

@@ -32,6 +32,7 @@ ACTS = [
     ("signed_in", {}, "signed in"),
     ("signed_in", {"method": "password", "session_id": NOBODY}, "signed in by password"),
     ("signed_in", {"method": "otp"}, "signed in by a link or code"),
+    ("signed_in", {"method": "otp", "purpose": "recovery"}, "signed in by a link or code (recovery)"),
     ("signed_in", {"method": "oauth", "provider": "github"}, "signed in by GitHub"),
     ("signed_in", {"method": "oauth", "provider": "acme"}, "signed in by acme"),
     ("signed_out", {"scope": "global"}, "signed out everywhere"),
