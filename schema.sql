@@ -492,17 +492,26 @@ AS $$
   )
 $$;
 
--- All that is known to have happened to a user: what the audit log has, what became of sessions as far as it does not tell that, and
--- messages and events, where they are finished with or else were written.
-CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer)
+-- What one statement has done is of one moment; in which order the timeline tells it.
+CREATE OR REPLACE FUNCTION place_in_moment(name text) RETURNS integer
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT CASE name WHEN 'user_created' THEN 0 WHEN 'signed_in' THEN 2 WHEN 'ended' THEN 3 ELSE 1 END
+$$;
+
+-- All that is known to have happened to a user: the newest of what the audit log has, so many; what became of sessions as far as it does
+-- not tell that; and messages and events, where they are finished with or else were written.
+CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer, most bigint)
   RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text, actor_id uuid, ip inet,
                  user_agent text, request_id text, details jsonb)
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT act.at, act.id, CASE WHEN act.reason IS NULL THEN 'act' ELSE 'refusal' END, act.action, act.reason, act.count::bigint,
-         act.actor, act.actor_id, act.ip, act.user_agent, act.request_id, act.details
-    FROM audit_log AS act
-   WHERE act.user_id = owner
+  (SELECT act.at, act.id, CASE WHEN act.reason IS NULL THEN 'act' ELSE 'refusal' END, act.action, act.reason, act.count::bigint,
+          act.actor, act.actor_id, act.ip, act.user_agent, act.request_id, act.details
+     FROM audit_log AS act
+    WHERE act.user_id = owner
+    ORDER BY act.at DESC, place_in_moment(act.action) DESC, act.id DESC
+    LIMIT most)
    UNION ALL
   -- One transaction has one now(), so what a statement has done and what it has written down of that are of the same moment.
   SELECT session.created_at, session.id, 'session', 'began', NULL::text, 1::bigint, NULL::text, NULL::uuid, session.ip, session.user_agent,

@@ -11,6 +11,12 @@ from sql import Database
 
 # As schema.sql's spend_code counts them.
 _WRONG_CODES_A_DAY = 20
+_USED_UP = {
+    "passwords": ": more are refused",
+    "codes": ": more are refused, links are not",
+    "messages": ": more are not sent",
+    "invitations": ": more are refused",
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ def _count(settings: Settings, row: Any) -> Count | None:
     text += f" for {address}" if address else " in all"
     text += f" from {network}" if network else ", from networks that its user has never signed in from" if prefix == "account" else ""
     # "2026-01-02T03:04:05.678901Z"
-    text += f", until {row.until[:10]} {row.until[11:16]}" + (": more are refused" if is_used_up else "")
+    text += f", until {row.until[:10]} {row.until[11:16]}" + (_USED_UP[what] if is_used_up else "")
     return Count(text, what, address, network, count, amount, row.until, is_used_up)
 
 

@@ -58,8 +58,10 @@ def _address(who: str) -> dict[str, str | None] | None:
 
 
 def _user(user: Any, most: int) -> Iterator[str]:
-    limits = counts.against(latchkey.settings, latchkey.db, [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address])
-    obstacles = list(_obstacles(user)) + [count["text"] for count in limits if count["is_used_up"]]
+    known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
+    limits = counts.against(latchkey.settings, latchkey.db, known)
+    locked = [count["text"] for count in limits if count["is_used_up"] and count["what"] in ("passwords", "codes")]
+    obstacles = [*_obstacles(user), *locked]
     name = user.email or user.phone or user.id
     yield f"{name}: " + ("this is in the way of signing in." if obstacles else "nothing is in the way of signing in.")
     for obstacle in obstacles:
@@ -68,7 +70,7 @@ def _user(user: Any, most: int) -> Iterator[str]:
     for title, text in _facts(user):
         yield f"{title:<14}{text}"
     for count in limits:
-        if not count["is_used_up"]:
+        if count["text"] not in locked:
             yield f"{'counted':<14}{count['text']}"
     yield ""
     yield from _story(user.id, most)

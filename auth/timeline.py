@@ -83,6 +83,8 @@ _REASONS = {
     "bad_code_verifier": "wrong code verifier",
     "flow_state_not_found": "unknown or expired authorization code",
 }
+# What is guessed, so that it matters how often.
+_COUNTED = {"invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"}
 _END_REASONS = {
     "logout": "signed out",
     "ended_by_user": "ended by the user",
@@ -178,7 +180,7 @@ def _changed(name: str, details: dict[str, Any]) -> str:
 def _refusal(row: Any) -> str:
     details = row.details
     text = f"{_REFUSED.get(row.name, row.name.replace('_', ' '))}: {reason_text(row.reason)}"
-    if isinstance(details.get("tries"), int) and isinstance(details.get("of"), int):
+    if row.reason in _COUNTED and details.get("tries") and details.get("of"):
         text += f", {_ordinal(details['tries'])} of {_number(details['of'])}"
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 

@@ -2,8 +2,8 @@
 -- A page of what has happened to a user, the newest first.
 SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, item.actor, item.actor_id, host(item.ip) AS ip, item.user_agent,
        item.request_id, item.details, :user_id AS user_id
-  FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox) AS item
- ORDER BY item.at DESC, item.id DESC
+  FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :page_offset + :page_size) AS item
+ ORDER BY item.at DESC, place_in_moment(item.name) DESC, item.id DESC
  LIMIT :page_size OFFSET :page_offset;
 
 -- name: count_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer, most integer)
@@ -11,7 +11,7 @@ SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, i
 SELECT EXISTS (SELECT FROM users WHERE id = :user_id) AS exists,
        (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL) FROM users WHERE id = :user_id) AS addresses,
        (SELECT count(*)
-          FROM (SELECT FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox) LIMIT :most) AS found) AS total;
+          FROM (SELECT FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :most) LIMIT :most) AS found) AS total;
 
 -- name: list_request_acts(request_id text, most integer)
 -- What a request has done or was refused, the oldest first, and to whom.

@@ -29,3 +29,9 @@ def refuse(database: Rows, subject: str | None, action: str, reason: str, origin
 def only_what_follows(database: Rows) -> None:
     """Forget what has been written down until here."""
     database.run("DELETE FROM audit_log")
+
+
+def story(response: Any) -> list[str]:
+    """Return the sentences of a timeline, the oldest first."""
+    assert response.status_code == 200, response.text
+    return [item["text"] for item in reversed(response.json["data"])]

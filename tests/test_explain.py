@@ -4,14 +4,17 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
-from auth import janitor
+from auth.delivery.worker import Deliverer
+from tests.answers import assert_error
 from tests.audit import REQUEST_ID, SOMEWHERE, act, only_what_follows, refuse
-from tests.cast import PASSWORD, Session
-from tests.links import PHONE
+from tests.cast import PASSWORD, Session, session_of, sign_in
+from tests.links import PHONE, follow
 from tests.processes import CHECKOUT
+from tests.smtp_server import MailServer, sender
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
@@ -94,6 +97,21 @@ class TestWhatIsInTheWay:
         (locked,) = obstacles(explain(alice.email, on=app))
         assert re.fullmatch(r"10 of 10 wrong passwords for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are refused", locked)
 
+    def test_too_many_wrong_codes_are_and_links_still_work(self, explain, alice, client):
+        client.post("/recover", json={"email": alice.email})
+        for _ in range(20):
+            client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
+        (locked,) = obstacles(explain(alice.email))
+        assert re.fullmatch(r"20 of 20 wrong codes for alice@example.com, until [-\d]+ \d\d:\d\d: more are refused, links are not", locked)
+
+    def test_a_quota_of_messages_is_not_but_is_told(self, explain, alice, make_app):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        app.test_client().post("/recover", json={"email": alice.email})
+        lines = explain(alice.email, on=app)
+        assert lines[0] == CLEAR
+        (told,) = [line for line in lines if line.startswith("counted")]
+        assert re.fullmatch(r"counted       1 of 1 messages for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are not sent", told)
+
     def test_what_has_passed_is_not(self, explain, alice, make_app, database):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         for _ in range(11):
@@ -121,6 +139,36 @@ class TestTheStory:
         assert lines[at + 6] == "  TIME  signed in by password" + FROM
         assert lines[at + 7] == "  TIME  session ended: refresh token used again after rotation" + FROM
         assert "  TIME  mail recovery to alice@example.com waits to be sent" in lines[at + 8 :]
+
+    def test_it_is_the_story_of_what_was_done(self, explain, make_app, service_role, outbox, parts):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        client, dave = app.test_client(), "dave@example.com"
+        client.post("/signup", json={"email": dave, "password": PASSWORD})
+        link = outbox.last(dave).token
+        with MailServer() as server, closing(sender(server.url())) as mail:
+            Deliverer(parts.settings, parts.db, parts.sealer, {"email": mail}).deliver_due()
+        sign_in(client, dave)
+        follow(client, "signup", link)
+        session = session_of(client, sign_in(client, dave))
+        newest = session.refreshed().refreshed()
+        session.refresh()
+        assert_error(newest.get("/user"), 401, "session_not_found")
+        sign_in(client, dave, "wrong")
+        client.put(f"/admin/users/{session.user['id']}", json={"ban_duration": "1h"}, headers=service_role)
+        lines = explain(dave, on=app)
+        assert lines[:3] == ["dave@example.com: this is in the way of signing in.", "  - banned until TIME", ""]
+        assert lines[lines.index("What happened:") + 1 :] == [
+            "  TIME  user created by signing up, from 127.0.0.1",
+            "  TIME  mail signup to dave@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1",
+            "  TIME  sign-in refused: the email is not confirmed, from 127.0.0.1",
+            "  TIME  email confirmed, from 127.0.0.1",
+            "  TIME  signed in by a link or code (signup), from 127.0.0.1",
+            "  TIME  signed in by password, from 127.0.0.1",
+            "  TIME  session ended: refresh token used again after rotation, from 127.0.0.1",
+            "  TIME  sign-in refused: wrong password, first of ten, from 127.0.0.1",
+            "  TIME  banned until TIME, by the service role key, from 127.0.0.1",
+            "  TIME  session ended: banned",
+        ]
 
     def test_it_tells_no_more_than_was_asked_for(self, explain, alice, database):
         only_what_follows(database)
@@ -218,8 +266,7 @@ class TestWhoIsMeant:
         assert database.everything() == before
 
 
-def test_as_an_operator_types_it(environment, alice, parts):
-    janitor.clean(parts.db)
+def test_as_an_operator_types_it(environment, alice):
     command = [sys.executable, "-m", "flask", "explain", alice.email]
     environment = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
     done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)

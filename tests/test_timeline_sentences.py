@@ -1,0 +1,132 @@
+"""The sentences of a timeline: each action of the audit log reads well, also one that nobody has worded."""
+
+import pytest
+
+from auth import timeline
+from tests.audit import act, only_what_follows, refuse, story
+from tests.test_contract import CONTRACT
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+# As `act` and `refuse` come from there.
+FROM = ", from 198.51.100.7 (Firefox on Linux)"
+# Each action, what is told of it, and the sentence.
+ACTS = [
+    ("user_created", {}, "user created"),
+    ("user_created", {"by": "signup"}, "user created by signing up"),
+    ("user_created", {"by": "administrator", "role": "admin"}, "user created by an administrator"),
+    ("user_created", {"by": "moonlight"}, "user created by moonlight"),
+    ("user_changed", {}, "metadata changed"),
+    ("user_deleted", {}, "user deleted"),
+    ("user_deleted", {"because": "declined"}, 'user deleted: "This was not me"'),
+    ("signed_in", {}, "signed in"),
+    ("signed_in", {"method": "password", "session_id": NOBODY}, "signed in by password"),
+    ("signed_in", {"method": "otp"}, "signed in by a link or code"),
+    ("signed_in", {"method": "otp", "purpose": "recovery"}, "signed in by a link or code (recovery)"),
+    ("signed_in", {"method": "oauth", "provider": "github"}, "signed in by GitHub"),
+    ("signed_in", {"method": "oauth", "provider": "acme"}, "signed in by acme"),
+    ("signed_out", {"scope": "global"}, "signed out everywhere"),
+    ("signed_out", {"scope": "local"}, "signed out here"),
+    ("signed_out", {"scope": "others"}, "signed out everywhere else"),
+    ("session_ended", {"session_id": NOBODY}, "session ended: ended by the user"),
+    ("refresh_token_reused", {"session_id": NOBODY}, "session ended: refresh token used again after rotation"),
+    ("refresh_token_repeated", {}, "the refresh token before the newest was sent by another client, and answered with the newest"),
+    ("authorization_code_reused", {}, "session ended: authorization code used a second time"),
+    ("password_changed", {}, "password changed"),
+    ("email_change_requested", {"new_email": "b@example.com"}, "change of email asked for to b@example.com"),
+    ("phone_change_requested", {"new_phone": "+4917012345"}, "change of phone asked for to +4917012345"),
+    ("email_changed", {"old_email": "a@example.com"}, "email changed from a@example.com"),
+    (
+        "email_changed",
+        {"method": "otp", "old_address": "a@example.com", "new_address": "b@example.com"},
+        "email changed by a link or code from a@example.com to b@example.com",
+    ),
+    ("phone_changed", {}, "phone changed"),
+    ("email_confirmed", {}, "email confirmed"),
+    ("phone_confirmed", {}, "phone confirmed"),
+    ("email_unconfirmed", {}, "email made unconfirmed"),
+    ("phone_unconfirmed", {}, "phone made unconfirmed"),
+    ("email_change_undone", {}, "change of email undone by the link that the old address was sent"),
+    ("identity_linked", {"provider": "google"}, "identity linked (Google)"),
+    ("identity_unlinked", {"provider": "google"}, "identity unlinked (Google)"),
+    ("role_changed", {"old_role": "authenticated", "role": "admin"}, "role changed from authenticated to admin"),
+    ("banned", {"banned_until": "2026-01-02T03:04:05.000000Z"}, "banned until 2026-01-02 03:04:05"),
+    ("banned", {"banned_until": "9999-12-31T23:59:59.000000Z"}, "banned for ever"),
+    ("unbanned", {}, "ban lifted"),
+    ("message_requested", {"purpose": "recovery", "is_sent": True}, "message asked for (recovery)"),
+    ("message_requested", {"purpose": "recovery", "is_sent": False}, "message asked for (recovery), and not sent"),
+    ("reauthenticated", {}, "reauthenticated"),
+    ("link_generated", {"purpose": "magiclink"}, "link made for an administrator (magiclink)"),
+    ("invited", {}, "invited"),
+    ("webhook_created", {}, "webhook created"),
+    ("webhook_changed", {}, "webhook changed"),
+    ("webhook_secret_rotated", {}, "secret of a webhook rotated"),
+    ("webhook_deleted", {}, "webhook deleted"),
+    ("webhook_tested", {}, "test event asked for"),
+    ("webhook_enabled", {}, "webhook enabled"),
+    ("webhook_disabled", {}, "webhook disabled"),
+    ("event_redelivered", {}, "event sent again"),
+    ("moon_landed_on", {"flag": True}, "moon landed on"),
+]
+REFUSALS = [
+    ("sign_in_refused", "invalid_credentials", {"tries": 3, "of": 10}, "sign-in refused: wrong password, third of ten"),
+    ("sign_in_refused", "invalid_credentials", {"tries": 17, "of": 30}, "sign-in refused: wrong password, number 17 of 30"),
+    ("sign_in_refused", "invalid_credentials", {}, "sign-in refused: wrong password"),
+    ("sign_in_refused", "email_not_confirmed", {"tries": 1, "of": 10}, "sign-in refused: the email is not confirmed"),
+    ("sign_in_refused", "over_request_rate_limit", {"tries": 11, "of": 10}, "sign-in refused: too many tries"),
+    ("refresh_refused", "refresh_token_not_found", {}, "refresh refused: the session has ended"),
+    ("sign_up_refused", "user_already_exists", {}, "sign-up refused: the address has a user"),
+    ("verification_refused", "otp_expired", {}, "link or code refused: wrong, spent or expired"),
+    ("change_refused", "same_password", {}, "change refused: the new password is the old one"),
+    ("reauthentication_refused", "current_password_invalid", {}, "reauthentication refused: wrong current password"),
+    ("oauth_refused", "bad_oauth_callback", {}, "sign-in with a provider refused: bad oauth callback"),
+    ("admin_refused", "not_admin", {}, "administrative request refused: no administrator"),
+    ("landing_refused", "no_fuel", {}, "landing refused: no fuel"),
+]
+
+
+@pytest.fixture
+def tell(client, service_role):
+    return lambda id, query="": client.get(f"/admin/users/{id}/timeline{query}", headers=service_role)
+
+
+class TestSentences:
+    @pytest.mark.parametrize(("action", "details", "sentence"), ACTS)
+    def test_each_act_has_one(self, tell, database, alice, action, details, sentence):
+        only_what_follows(database)
+        act(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
+        assert story(tell(alice.id)) == [sentence + FROM]
+
+    @pytest.mark.parametrize(("action", "reason", "details", "sentence"), REFUSALS)
+    def test_each_refusal_has_one(self, tell, database, alice, action, reason, details, sentence):
+        only_what_follows(database)
+        refuse(database, alice.id, action, reason, **details)
+        assert story(tell(alice.id)) == [sentence + FROM]
+
+    def test_a_refusal_says_how_often_it_was(self, tell, database, alice):
+        only_what_follows(database)
+        refuse(database, alice.id, "sign_in_refused", "invalid_credentials")
+        database.run("UPDATE audit_log SET count = 40")
+        assert story(tell(alice.id)) == ["sign-in refused: wrong password (40 times in a minute)" + FROM]
+
+    @pytest.mark.parametrize(
+        ("origin", "sentence"),
+        [
+            ({"actor": "service_role"}, "banned, by the service role key" + FROM),
+            ({"actor": "service_role", "user_agent": None}, "banned, by the service role key, from 198.51.100.7"),
+            ({"actor": "service_role", "user_agent": "curl/8"}, "banned, by the service role key, from 198.51.100.7"),
+            ({"actor": "user", "actor_id": NOBODY}, f"banned, by user {NOBODY}" + FROM),
+            ({"actor": "command", "ip": None, "user_agent": None}, "banned, by a command of flask"),
+            ({"actor": "service", "ip": None, "user_agent": None}, "banned, by the service itself"),
+        ],
+    )
+    def test_they_say_who_acted_and_from_where(self, tell, database, alice, origin, sentence):
+        only_what_follows(database)
+        act(database, alice.id, "banned", origin=origin)
+        assert story(tell(alice.id)) == [sentence]
+
+    def test_each_action_that_they_know_is_tried_here(self):
+        assert {action for action, _, _ in ACTS} >= set(timeline._ACTS)
+        assert {action for action, *_ in REFUSALS} >= set(timeline._REFUSED)
+
+    def test_they_know_each_error_code_that_they_name(self):
+        assert set(timeline._REASONS) <= set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
