@@ -81,6 +81,12 @@ _REASONS = {
     "reauthentication_needed": "needs the password or a code",
     "reauthentication_not_valid": "wrong code",
     "bad_code_verifier": "wrong code verifier",
+    "bad_jwt": "invalid or expired credential",
+    "bad_oauth_state": "begun in another browser, or too long ago",
+    "bad_oauth_callback": "the provider refused, or could not be believed",
+    "identity_already_exists": "the identity is another user's, or the user has another of this provider",
+    "single_identity_not_deletable": "the last identity can't be unlinked",
+    "signup_disabled": "nobody may sign up",
     "flow_state_not_found": "unknown or expired authorization code",
 }
 # What is guessed, so that it matters how often.

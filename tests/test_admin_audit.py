@@ -20,7 +20,8 @@ def look(client, service_role):
 @pytest.fixture
 def five(database):
     """Five acts, a day apart: on 5 January the last one."""
-    for day, (subject, action) in enumerate([(ALICE, "signed_in"), (BOB, "signed_in"), (ALICE, "banned"), (ALICE, "unbanned"), (BOB, "signed_out")], 1):
+    acts = [(ALICE, "signed_in"), (BOB, "signed_in"), (ALICE, "banned"), (ALICE, "unbanned"), (BOB, "signed_out")]
+    for day, (subject, action) in enumerate(acts, 1):
         act(database, subject, action, origin={"request_id": f"request-{day}"})
         database.run("UPDATE audit_log SET at = make_timestamptz(2026, 1, %(day)s, 12, 0, 0, 'UTC') WHERE at > now() - interval '1 minute'", day=day)
 

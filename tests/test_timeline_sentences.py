@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth import timeline
+from auth import audit, timeline
 from tests.audit import act, only_what_follows, refuse, story
 from tests.test_contract import CONTRACT
 
@@ -78,7 +78,7 @@ REFUSALS = [
     ("verification_refused", "otp_expired", {}, "link or code refused: wrong, spent or expired"),
     ("change_refused", "same_password", {}, "change refused: the new password is the old one"),
     ("reauthentication_refused", "current_password_invalid", {}, "reauthentication refused: wrong current password"),
-    ("oauth_refused", "bad_oauth_callback", {}, "sign-in with a provider refused: bad oauth callback"),
+    ("oauth_refused", "bad_oauth_callback", {}, "sign-in with a provider refused: the provider refused, or could not be believed"),
     ("admin_refused", "not_admin", {}, "administrative request refused: no administrator"),
     ("landing_refused", "no_fuel", {}, "landing refused: no fuel"),
 ]
@@ -127,6 +127,9 @@ class TestSentences:
     def test_each_action_that_they_know_is_tried_here(self):
         assert {action for action, _, _ in ACTS} >= set(timeline._ACTS)
         assert {action for action, *_ in REFUSALS} >= set(timeline._REFUSED)
+
+    def test_they_have_words_for_each_reason_that_is_written_down(self):
+        assert audit._REASONS - set(timeline._REASONS) == set()
 
     def test_they_know_each_error_code_that_they_name(self):
         assert set(timeline._REASONS) <= set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
