@@ -123,6 +123,8 @@ def _story(user_id: str, most: int) -> Iterator[str]:
 def _nobody(address: str) -> Iterator[str]:
     """What is known of an address that no user has."""
     yield f"{address}: nobody has this address."
+    for user in latchkey.db.all("list_pending_users", address=address):
+        yield f"  - {user.email or user.phone or 'a user without an address'} ({user.id}) has asked for it, and not confirmed it"
     limits = counts.against(latchkey.settings, latchkey.db, [address])
     yield from (f"  - {count['text']}" for count in limits)
     messages = latchkey.db.all("list_messages_to", recipient=address, most=_MOST)

@@ -58,6 +58,13 @@ SELECT account.id,
   CROSS JOIN identities_of(account.id) AS linked
  WHERE account.id = :id OR account.email = :email OR account.phone = :phone;
 
+-- name: list_pending_users(address text)
+-- The users who are to confirm an address before it is theirs.
+SELECT id, email, phone FROM users WHERE new_email = :address
+ UNION
+SELECT id, email, phone FROM users WHERE new_phone = :address
+ ORDER BY id;
+
 -- name: select_failure_counts(addresses text[])
 -- What counts against addresses at this moment: wrong passwords and codes, and messages, also those of all.
 SELECT counter.key, counter.count, iso_8601(counter.expires_at) AS until

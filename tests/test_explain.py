@@ -225,6 +225,13 @@ class TestWhoIsMeant:
             f"  TIME  mail recovery to alice@example.com waits to be sent (user {alice.id})",
         ]
 
+    def test_of_an_address_that_nobody_has_who_has_asked_for_it(self, explain, alice, bob):
+        alice.sign_in().put("/user", json={"email": "new@example.com"})
+        bob.sign_in().put("/user", json={"phone": PHONE})
+        assert explain("new@example.com")[1] == f"  - alice@example.com ({alice.id}) has asked for it, and not confirmed it"
+        assert explain(PHONE)[1] == f"  - bob@example.com ({bob.id}) has asked for it, and not confirmed it"
+        assert "email         alice@example.com, confirmed TIME; new@example.com waits to be confirmed" in explain(alice.email)
+
     def test_of_an_address_that_nobody_has_what_counts_against_it(self, explain, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         app.test_client().post("/token?grant_type=password", json={"email": "nobody@example.com", "password": "wrong"})

@@ -1,13 +1,17 @@
 """What has expired is removed: batch by batch, by one janitor at a time, and without reading huge tables whole."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg2
 import pytest
 
 from auth import janitor
+from auth.delivery.worker import Deliverer
 from tests.answers import assert_error
 from tests.cast import refresh
 from tests.links import assert_dead, follow, later
 from tests.plans import STATEMENTS, analyze, plan_of
+from tests.processes import wait_until
 
 DAY = 86_400
 MANY = 20_000
@@ -101,6 +105,21 @@ class TestCleaning:
         other.rollback()
         other.close()
         assert janitor.clean(parts.db) == len(TABLES) + 1
+
+    def test_several_at_once_remove_what_is_due_once_and_no_more(self, parts, database):
+        fill(database, 1200, "CASE WHEN number <= 1000 THEN interval '1 minute' ELSE interval '-1 minute' END")
+        with ThreadPoolExecutor() as threads:
+            removed = sum(threads.map(lambda _: janitor.clean(parts.db), range(4)))
+        # Each may have met another at what it was about to do.
+        assert removed + janitor.clean(parts.db) == 1000 * (len(TABLES) + 1)
+        assert left(database) == dict.fromkeys(TABLES, 200) | {"sessions": 400}
+
+    def test_whoever_delivers_cleans_from_the_start_on(self, parts, database):
+        fill(database, janitor.BATCH + 1, "interval '1 minute'")
+        deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {})
+        deliverer.begin()
+        wait_until(lambda: left(database) == {})
+        deliverer.stop()
 
 
 class TestRetention:
