@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from auth import audit, commands, errors, keys, limits, logs, settings, wire
+from auth import audit, commands, errors, keys, limits, logs, settings, webhook_listener, wire
 from auth.access_tokens import AccessTokens
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
@@ -14,10 +14,25 @@ from auth.providers.client import Provider
 from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
-from auth.views import admin_links, admin_users, dev_inbox, identities, introspect, oauth, passwordless, service, sessions, signup, token, user, verify
+from auth.views import (
+    admin_links,
+    admin_users,
+    dev_inbox,
+    identities,
+    introspect,
+    oauth,
+    passwordless,
+    service,
+    sessions,
+    signup,
+    token,
+    user,
+    verify,
+    webhooks,
+)  # fmt: skip
 from sql import Database
 
-BLUEPRINTS = (service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect, admin_users, admin_links, dev_inbox)
+BLUEPRINTS = (service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect, admin_users, admin_links, dev_inbox, webhooks)
 
 
 def create_app(config: Settings | None = None) -> Flask:
@@ -34,6 +49,7 @@ def create_app(config: Settings | None = None) -> Flask:
     limits.register(app, config)
     commands.register(app)
     delivery_commands.register(app)
+    webhook_listener.register(app)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)
     return app

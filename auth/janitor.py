@@ -15,6 +15,7 @@ STATEMENTS = (
     "delete_expired_oauth_flows",
     "delete_expired_id_tokens",
     "delete_old_sessions",
+    "finish_stale_events",
     "delete_old_messages",
     "delete_old_networks",
 )

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 # The first that matches: browsers name those that they descend from, too.
 _BROWSERS = (
@@ -36,6 +37,7 @@ _PROVIDERS = {
     "twitter": "Twitter",
 }
 _PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+_HOST = re.compile(r"[a-z0-9.:-]{1,253}")
 _LONGEST_USER_AGENT = 512
 
 
@@ -50,6 +52,15 @@ def provider(name: object) -> str | None:
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
     return _PROVIDERS.get(name, name)
+
+
+def host(url: object) -> str | None:
+    """Return the host of a webhook, which only whoever has the service role key can have written."""
+    try:
+        name = urlsplit(url).hostname if isinstance(url, str) else None
+    except ValueError:
+        return None
+    return name if name and _HOST.fullmatch(name) else None
 
 
 def masked_email(address: object) -> str | None:
