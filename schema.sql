@@ -183,7 +183,7 @@ CREATE TABLE IF NOT EXISTS outbox (
   CONSTRAINT outbox_sendable_check CHECK (outcome IS NOT NULL OR (channel IS NOT NULL AND recipient IS NOT NULL)),
   CONSTRAINT outbox_finished_check CHECK ((outcome IS NULL) = (finished_at IS NULL) AND (outcome IS NULL OR secret IS NULL))
 );
-CREATE INDEX IF NOT EXISTS outbox_waiting ON outbox (channel, next_attempt_at) WHERE outcome IS NULL;
+CREATE INDEX IF NOT EXISTS outbox_messages_waiting ON outbox (channel, next_attempt_at) WHERE outcome IS NULL AND channel <> 'webhook';
 CREATE INDEX IF NOT EXISTS outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
 
 -- With AUTH_DEV_INBOX, the last messages as they were sent, encrypted.
@@ -218,7 +218,8 @@ CREATE TABLE IF NOT EXISTS webhooks (
     (disabled_at IS NULL) = (disabled_reason IS NULL) AND disabled_reason IN ('by_administrator', 'gone', 'failing')
   )
 );
--- An endpoint's deliveries: those that wait, whatever waits for others; and all, as they are listed.
+-- An endpoint's deliveries: those that wait, and all, as they are listed. What waits for one must be found without looking through what
+-- waits for others, so no other index has it.
 CREATE INDEX IF NOT EXISTS outbox_events_waiting ON outbox (recipient, next_attempt_at) WHERE channel = 'webhook' AND outcome IS NULL;
 CREATE INDEX IF NOT EXISTS outbox_events ON outbox (recipient, created_at, id) WHERE channel = 'webhook';
 

@@ -18,7 +18,7 @@ MOST = 20
 # Seconds in which the secret before the newest signs too.
 SECRET_OVERLAP = 86_400
 # Deliveries that a deletion voids at once.
-VOIDED_AT_ONCE = 10_000
+VOIDED_AT_ONCE = 2_000
 _SECRET_BYTES = 32
 # Printable ASCII, and nothing that parsers of URLs disagree about.
 _URL = re.compile(r"[!-\[\]-~]+")

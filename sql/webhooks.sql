@@ -140,17 +140,20 @@ WITH picked AS (
     FROM webhooks AS webhook
    WHERE webhook.disabled_at IS NULL AND (webhook.retry_at > now()) IS NOT TRUE
      AND (webhook.failing_since IS NOT NULL OR webhook.id::text = ANY (:slow_targets)) = :from_slow
-     AND EXISTS (SELECT FROM outbox AS message
-                  WHERE message.channel = 'webhook' AND message.outcome IS NULL AND message.recipient = webhook.id::text
-                    AND message.next_attempt_at <= now())
+     -- Neither a join nor EXISTS, for which the planner may read all that waits.
+     AND (SELECT message.next_attempt_at
+            FROM outbox AS message
+           WHERE message.channel = 'webhook' AND message.outcome IS NULL AND message.recipient = webhook.id::text
+           ORDER BY message.next_attempt_at
+           LIMIT 1) <= now()
    ORDER BY random()
    LIMIT 1
 ), due AS (
-  SELECT message.id, picked.id AS webhook_id, picked.is_failing,
+  SELECT message.id, (SELECT id FROM picked) AS webhook_id, (SELECT is_failing FROM picked) AS is_failing,
          CASE WHEN message.created_at <= now() - make_interval(secs => :give_up) THEN 'failed' END AS outcome
     FROM outbox AS message
-    JOIN picked ON message.recipient = picked.id::text
-   WHERE message.channel = 'webhook' AND message.outcome IS NULL AND message.next_attempt_at <= now()
+   WHERE message.channel = 'webhook' AND message.outcome IS NULL AND message.recipient = (SELECT id::text FROM picked)
+     AND message.next_attempt_at <= now()
    ORDER BY message.next_attempt_at
    LIMIT 1
      FOR UPDATE OF message SKIP LOCKED

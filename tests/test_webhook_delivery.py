@@ -1,5 +1,6 @@
 """Events on their way: signed, once more until they are taken, and never held up by a webhook that fails."""
 
+import contextlib
 import json
 import time
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from structlog.testing import capture_logs
 
 from auth.delivery.events import GIVE_UP, LONGEST_PAUSE, MOST_MAILS, SHORTEST_PAUSE, EventSender, as_message
+from auth.delivery.senders import Refused, TryLater
 from auth.delivery.worker import LEASE, Deliverer
 from tests.answers import A_TIMESTAMP
 from tests.cast import register
@@ -381,6 +383,18 @@ class TestGivingUp:
         hooks.happen()
         hooks.deliver()
         assert database.count("outbox", "kind = 'webhook_disabled'") == MOST_MAILS
+
+    def test_what_was_on_its_way_when_it_was_switched_off_changes_nothing(self, hooks, target, database, parts, carol):
+        made = hooks.register(target)
+        hooks.happen()
+        event = as_message(database.one("SELECT * FROM outbox WHERE channel = 'webhook'"))
+        off = hooks.change(made, disabled=True)
+        for status in (500, 410, 200):
+            target.status = status
+            with contextlib.suppress(Refused, TryLater):
+                EventSender(parts.db, parts.sealer, True).send(made["id"], event)
+        assert len(target.requests) == 3
+        assert hooks.show(made) == off
 
     def test_one_that_works_now_and_then_stays(self, hooks, target):
         made = hooks.register(target)

@@ -61,7 +61,7 @@ class EventSender(Sender):
         # It says that it will never come back (RFC 9110, section 15.5.11).
         is_gone = answer.status == 410
         self._note_failure(recipient, told, is_gone=is_gone, asked=answer.seconds)
-        raise Refused(told) if is_gone else TryLater(told, seconds=answer.seconds)
+        raise Refused(told) if is_gone else TryLater(told)
 
     def _post(self, endpoint: Any, webhook_id: str, message: Message) -> http.Answer:
         sealed = [bytes(secret) for secret in (endpoint.secret, endpoint.previous_secret) if secret]
