@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from auth import audit, commands, errors, keys, limits, logs, settings, wire
+from auth import audit, commands, errors, keys, limits, logs, settings, webhook_listener, wire
 from auth.access_tokens import AccessTokens
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
@@ -29,10 +29,14 @@ from auth.views import (
     token,
     user,
     verify,
+    webhooks,
 )
 from sql import Database
 
-BLUEPRINTS = (service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect, admin_users, admin_links, audit_log, dev_inbox)
+BLUEPRINTS = (
+    *(service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect),
+    *(admin_users, admin_links, audit_log, webhooks, dev_inbox),
+)
 
 
 def create_app(config: Settings | None = None) -> Flask:
@@ -50,6 +54,7 @@ def create_app(config: Settings | None = None) -> Flask:
     audit.register(app)
     commands.register(app)
     delivery_commands.register(app)
+    webhook_listener.register(app)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)
     return app

@@ -192,7 +192,7 @@ CREATE TABLE IF NOT EXISTS outbox (
   CONSTRAINT outbox_sendable_check CHECK (outcome IS NOT NULL OR (channel IS NOT NULL AND recipient IS NOT NULL)),
   CONSTRAINT outbox_finished_check CHECK ((outcome IS NULL) = (finished_at IS NULL) AND (outcome IS NULL OR secret IS NULL))
 );
-CREATE INDEX IF NOT EXISTS outbox_waiting ON outbox (channel, next_attempt_at) WHERE outcome IS NULL;
+CREATE INDEX IF NOT EXISTS outbox_messages_waiting ON outbox (channel, next_attempt_at) WHERE outcome IS NULL AND channel <> 'webhook';
 CREATE INDEX IF NOT EXISTS outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
 -- For the timeline of a user, and for what was sent to an address that nobody has.
 CREATE INDEX IF NOT EXISTS outbox_user_id ON outbox (user_id) WHERE user_id IS NOT NULL;
@@ -206,16 +206,19 @@ CREATE TABLE IF NOT EXISTS dev_inbox (
 );
 CREATE INDEX IF NOT EXISTS dev_inbox_kept_at ON dev_inbox (kept_at);
 
--- Where other systems want to hear of events. `secrets` is a list, the newest first, encrypted; the one before the newest signs
--- too until `previous_secret_expires_at`. What is sent to an endpoint are rows of the outbox, whose recipient is its id.
+-- Where other systems want to hear of events. `secret` signs what is sent there, and the one before it too until
+-- `previous_secret_expires_at`; both are encrypted. One that fails since `failing_since` is tried again at `retry_at`, whatever waits.
+-- What is sent to an endpoint are rows of the outbox, whose recipient is its id.
 CREATE TABLE IF NOT EXISTS webhooks (
   id                          uuid PRIMARY KEY,
   url                         text NOT NULL,
   description                 text,
   events                      text[] NOT NULL,
-  secrets                     bytea NOT NULL,
+  secret                      bytea NOT NULL,
+  previous_secret             bytea,
   previous_secret_expires_at  timestamptz,
   failing_since               timestamptz,
+  retry_at                    timestamptz,
   disabled_at                 timestamptz,
   disabled_reason             text,
   created_at                  timestamptz NOT NULL DEFAULT now(),
@@ -227,6 +230,10 @@ CREATE TABLE IF NOT EXISTS webhooks (
     (disabled_at IS NULL) = (disabled_reason IS NULL) AND disabled_reason IN ('by_administrator', 'gone', 'failing')
   )
 );
+-- An endpoint's deliveries: those that wait, and all, as they are listed. What waits for one must be found without looking through what
+-- waits for others, so no other index has it.
+CREATE INDEX IF NOT EXISTS outbox_events_waiting ON outbox (recipient, next_attempt_at) WHERE channel = 'webhook' AND outcome IS NULL;
+CREATE INDEX IF NOT EXISTS outbox_events ON outbox (recipient, created_at, id) WHERE channel = 'webhook';
 
 -- Who did what to whom, from where: a row for each act that matters to security, written by the statement that does it. An act that
 -- was refused has a `reason`; those of a minute are one row, with their count, so that a flood can't fill the disk. Users may be
@@ -352,6 +359,53 @@ AS $$
     'created_at', iso_8601(account.created_at),
     'updated_at', iso_8601(account.updated_at)
   )
+$$;
+
+-- A webhook as administrators see it: without its secrets.
+CREATE OR REPLACE FUNCTION webhook_object(webhook webhooks) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_build_object(
+    'id', webhook.id,
+    'url', webhook.url,
+    'description', webhook.description,
+    'events', webhook.events,
+    'disabled', webhook.disabled_at IS NOT NULL,
+    'disabled_at', iso_8601(webhook.disabled_at),
+    'disabled_reason', webhook.disabled_reason,
+    'failing_since', iso_8601(webhook.failing_since),
+    'previous_secret_expires_at', CASE WHEN webhook.previous_secret_expires_at > now() THEN iso_8601(webhook.previous_secret_expires_at) END,
+    'created_at', iso_8601(webhook.created_at),
+    'updated_at', iso_8601(webhook.updated_at)
+  )
+$$;
+
+-- One event on its way to one webhook, and what became of it.
+CREATE OR REPLACE FUNCTION delivery_object(message outbox) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_build_object(
+    'id', message.id,
+    'event', message.kind,
+    'event_id', 'msg_' || (message.variables ->> 'event_id'),
+    'status', coalesce(message.outcome, 'waiting'),
+    'attempts', message.attempts,
+    'last_error', message.last_error,
+    'response', message.response,
+    'created_at', iso_8601(message.created_at),
+    'next_attempt_at', CASE WHEN message.outcome IS NULL THEN iso_8601(message.next_attempt_at) END,
+    'finished_at', iso_8601(message.finished_at)
+  )
+$$;
+
+-- Whether there may be one webhook more. Of those that ask at once each waits for the one before: seen after the lock.
+CREATE OR REPLACE FUNCTION has_room_for_webhook(most integer) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(7239004118);
+  RETURN (SELECT count(*) < most FROM webhooks);
+END
 $$;
 
 -- Metadata after a change: merged by key; null removes one.

@@ -6,7 +6,7 @@ sent may be a credential.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from socket import socket
@@ -31,9 +31,12 @@ _deadline: ContextVar[Deadline] = ContextVar("deadline")
 
 
 @contextmanager
-def one_deadline(seconds: float = DEADLINE) -> Iterator[Deadline]:
-    """Give all requests that are made in here, one after another, the same end. Bounded sessions work nowhere else."""
-    with Deadline(seconds) as deadline:
+def one_deadline(seconds: float = DEADLINE, allows: Callable[[str], bool] | None = None) -> Iterator[Deadline]:
+    """Give all requests that are made in here, one after another, the same end, and the addresses that they may connect to.
+
+    Bounded sessions work nowhere else.
+    """
+    with Deadline(seconds, allows) as deadline:
         token = _deadline.set(deadline)
         try:
             yield deadline

@@ -185,6 +185,19 @@ class Choice(Text):
         return text
 
 
+class Choices(Field):
+    """A list of at least one of a few strings, in their order, each once."""
+
+    def __init__(self, *choices: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.choices = choices
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str]:
+        if not isinstance(value, list) or not value or not all(isinstance(item, str) and item in self.choices for item in value):
+            raise ValidationError("must be a list of at least one of " + ", ".join(self.choices))
+        return [choice for choice in self.choices if choice in value]
+
+
 class PageNumber(Field):
     """A positive integer of a query; empty means the default, and more than `most` counts as `most`."""
 

@@ -16,6 +16,7 @@ STATEMENTS = (
     "delete_expired_id_tokens",
     "delete_old_sessions",
     "delete_expired_sessions",
+    "finish_stale_events",
     "delete_old_messages",
     "delete_old_networks",
     "delete_old_audit_rows",

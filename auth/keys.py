@@ -40,6 +40,10 @@ class Sealer:
         nonce = os.urandom(_NONCE_LENGTH)
         return self._newest + nonce + self._ciphers[self._newest].encrypt(nonce, plaintext.encode(), row_id.encode())
 
+    def is_newest(self, sealed: bytes) -> bool:
+        """Whether something is encrypted with the key that is used now, and not with one that is accepted still."""
+        return sealed[:_KEY_ID_LENGTH] == self._newest
+
     def open(self, sealed: bytes, row_id: str) -> str:
         """Return the plaintext. Raises `CannotOpen`."""
         key_id, nonce = sealed[:_KEY_ID_LENGTH], sealed[_KEY_ID_LENGTH : _KEY_ID_LENGTH + _NONCE_LENGTH]

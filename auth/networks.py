@@ -1,9 +1,20 @@
-"""Where requests come from: IP addresses in one textual form, and the networks that limits are keyed by."""
+"""Where requests come from, and where ours may go: IP addresses in one textual form, the networks that limits are keyed by, and those
+that nobody may have us connect to.
+"""
 
 import ipaddress
+from collections.abc import Iterator
 
 IPv4 = ipaddress.IPv4Address
 IPv6 = ipaddress.IPv6Address
+
+# What only a machine itself may ask, since the answer is its credentials (the metadata services of clouds), and link-local addresses.
+_FORBIDDEN = [
+    ipaddress.ip_network(network)
+    for network in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")
+]
+# Prefixes of IPv6 that carry an IPv4 address in their last 32 bits: IPv4-compatible, and NAT64 (RFC 6052, RFC 8215).
+_CARRIERS = [ipaddress.IPv6Network(network) for network in ("::/96", "64:ff9b::/96", "64:ff9b:1::/48")]
 
 
 def parse(address: str) -> IPv4 | IPv6 | None:
@@ -39,3 +50,27 @@ def network_of(address: IPv4 | IPv6 | None) -> str:
     if isinstance(address, IPv6):
         return str(ipaddress.IPv6Network((address, 64), strict=False))
     return str(address)
+
+
+def reach(address: str) -> str:
+    """Return how far an address of a socket reaches: `public`, `private`, or `forbidden` for what is never connected to.
+
+    One that carries another, by mapping or in a tunnel, reaches no further than that.
+    """
+    forms = list(_forms(ipaddress.ip_address(address.partition("%")[0])))
+    if any(form in network for form in forms for network in _FORBIDDEN):
+        return "forbidden"
+    return "public" if all(form.is_global and not form.is_multicast for form in forms) else "private"
+
+
+def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
+    """Yield an address, and those that a router or the system may make of it."""
+    if isinstance(address, IPv6) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    yield address
+    if isinstance(address, IPv6):
+        if address.sixtofour:
+            yield address.sixtofour
+        yield from address.teredo or ()
+        if any(address in carrier for carrier in _CARRIERS):
+            yield IPv4(int(address) & 0xFFFFFFFF)

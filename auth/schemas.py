@@ -8,13 +8,14 @@ from typing import Any
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
-from auth import one_time
+from auth import one_time, webhooks
 from auth.fields import (
     MAX_PAGE,
     MAX_PAGE_SIZE,
     PAGE_SIZE,
     BanDuration,
     Choice,
+    Choices,
     CodeChallenge,
     CodeVerifier,
     Email,
@@ -272,3 +273,21 @@ class AuditQuery(PageQuery):
 
 class Introspection(Input):
     token = LongText(required=True)
+
+
+class NewWebhook(Input):
+    url = Text(required=True)
+    events = Choices(*webhooks.EVENTS, load_default=lambda: list(webhooks.EVENTS))
+    description = Text(allow_none=True, load_default=None)
+
+
+class WebhookChange(Input):
+    url = Text()
+    events = Choices(*webhooks.EVENTS)
+    description = Text(allow_none=True)
+    disabled = Flag()
+    rotate_secret = Flag(load_default=False)
+
+
+class TestEvent(Input):
+    event = Choice(*webhooks.EVENTS, load_default="user.updated")

@@ -100,6 +100,7 @@ class Settings:
     sms_webhook_url: str
     sms_webhook_secret: str
     dev_inbox: bool
+    webhook_private_networks: bool
     providers: Mapping[str, ProviderSettings]
     deliver: bool
     audit_retention: int
@@ -148,7 +149,10 @@ def load(dotenv: str | Path = ".env") -> Settings:
     values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
     for field in ("site_url", "jwt_issuer"):
         values[field] = values[field] or values["base_url"]
-    if lines := delivery_settings.problems(values, is_local=is_loopback(urlsplit(values["base_url"]).hostname or "")):
+    is_local = is_loopback(urlsplit(values["base_url"]).hostname or "")
+    if values["webhook_private_networks"] is None:
+        values["webhook_private_networks"] = is_local and is_loopback(values["bind"])
+    if lines := delivery_settings.problems(values, is_local=is_local):
         raise SettingsError("\n".join(lines))
     directory = values["state_dir"] = Path(values["state_dir"]).resolve()
     for field in ("secret_key", "service_role_key"):
@@ -215,7 +219,7 @@ def _read(env: Env) -> dict:
         "rate_limit_user_changes": _rate_limit(env, "AUTH_RATE_LIMIT_USER_CHANGES", "30 per 5 minutes"),
         "rate_limit_address_changes": _rate_limit(env, "AUTH_RATE_LIMIT_ADDRESS_CHANGES", "5 per hour"),
         "trusted_proxies": env.int("AUTH_TRUSTED_PROXIES", 0, validate=Range(0, 10)),
-        "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"], subcast=str.strip, validate=_each(_origin)) or ()),
+        "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"], subcast=str.strip, validate=_each(setting_checks.origin)) or ()),
         **delivery_settings.read(env),
         "deliver": env.bool("AUTH_DELIVER", True),
         "audit_retention": env.int("AUTH_AUDIT_RETENTION", 400, validate=Range(1, 36_500)),
@@ -271,12 +275,6 @@ def _site_url(value: str) -> None:
     setting_checks.http_url(value)
     if value:
         _redirect_patterns([value])
-
-
-def _origin(value: str) -> None:
-    """Flask-CORS takes what looks like a pattern for an unanchored regular expression, so that only whole origins are let in."""
-    if value != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", value):
-        raise ValidationError("Must be * or origins such as https://app.example.com.")
 
 
 def _each(check: Callable) -> Callable[[Collection[str]], None]:

@@ -7,19 +7,27 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from typing import Self
 
 import certifi
+
+
+class AddressRefused(OSError):
+    """A name leads to addresses that must not be connected to."""
 
 
 class Deadline:
     """Ends the connections that it watches when the time is up, whatever waits on them.
 
     A socket's own time-out begins anew with each byte, so that a server which sends one now and then would hold us for ever.
+    `allows` says which addresses may be connected to. It is asked of the very address that is then used: what a name led to when it
+    was looked up before tells nothing (DNS rebinding).
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, allows: Callable[[str], bool] | None = None) -> None:
         self.seconds = seconds
+        self._allows = allows
         self.has_passed = False
         self._end_at = time.monotonic() + seconds
         self._lock = threading.Lock()
@@ -49,6 +57,9 @@ class Deadline:
             left = self._end_at - time.monotonic()
             if left <= 0:
                 break
+            if self._allows and not self._allows(str(address[0])):
+                failure = AddressRefused()
+                continue
             connection = socket.socket(family, kind, protocol)
             try:
                 connection.settimeout(min(timeout, left))
@@ -96,6 +107,8 @@ def why(error: BaseException) -> str:
     while known is not None:
         if isinstance(known, ssl.SSLError):
             return f"TLS: {known.verify_message}" if isinstance(known, ssl.SSLCertVerificationError) else f"TLS: {known.reason or 'handshake failed'}"
+        if isinstance(known, AddressRefused):
+            return "its address is refused"
         if isinstance(known, TimeoutError):
             return "no answer in time"
         if isinstance(known, socket.gaierror):

@@ -52,7 +52,6 @@ _REFUSED = {
     "sign_up_refused": "sign-up refused",
     "verification_refused": "link or code refused",
     "change_refused": "change refused",
-    "reauthentication_refused": "reauthentication refused",
     "oauth_refused": "sign-in with a provider refused",
     "admin_refused": "administrative request refused",
 }

@@ -2,7 +2,7 @@
 -- Takes the message of a channel that has been due for longest, and leaves it to others again after the lease, should the sender
 -- die. One that can't be sent any more is finished with, and its secret erased: the link and code that it carries have expired,
 -- or are spent or void; or, with nothing to expire, it has been tried for `give_up` seconds. Targets that are known to be slow
--- are left to the threads that serve no others.
+-- are left to the threads that serve no others. Events are another statement's, claim_event.
 WITH due AS (
   SELECT message.id,
          CASE
@@ -12,7 +12,7 @@ WITH due AS (
          END AS outcome
     FROM outbox AS message
     LEFT JOIN one_time_tokens AS token ON token.id = message.one_time_token_id
-   WHERE message.channel = :channel AND message.outcome IS NULL AND message.next_attempt_at <= now()
+   WHERE message.channel = :channel AND message.channel <> 'webhook' AND message.outcome IS NULL AND message.next_attempt_at <= now()
      AND (outbox_target(message.channel, message.recipient) = ANY (:slow_targets)) = :from_slow
    ORDER BY message.next_attempt_at
    LIMIT 1

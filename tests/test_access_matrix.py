@@ -27,7 +27,7 @@ class Route(NamedTuple):
 
     @property
     def url(self) -> str:
-        for name in ("user_id", "session_id", "identity_id", "message_id", "name"):
+        for name in ("user_id", "session_id", "identity_id", "message_id", "name", "webhook_id", "delivery_id"):
             self = self._replace(path=self.path.replace(f"{{{name}}}", NOBODY))
         return self.path + self.query
 
@@ -91,6 +91,14 @@ SERVICE = [
     Route("post", "/admin/invite", 400),
     Route("post", "/invite", 400),
     Route("post", "/introspect", 400),
+    Route("get", "/admin/webhooks", 200),
+    Route("post", "/admin/webhooks", 400),
+    Route("get", "/admin/webhooks/{webhook_id}", 404),
+    Route("put", "/admin/webhooks/{webhook_id}", 404),
+    Route("delete", "/admin/webhooks/{webhook_id}", 404),
+    Route("get", "/admin/webhooks/{webhook_id}/deliveries", 404),
+    Route("post", "/admin/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", 404),
+    Route("post", "/admin/webhooks/{webhook_id}/test", 404),
 ]
 # Tested where it is described: who is let in depends on where the request comes from.
 ELSEWHERE = {("get", "/dev/inbox"), ("get", "/dev/inbox/{message_id}")}

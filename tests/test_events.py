@@ -35,7 +35,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.database.run(
-            "INSERT INTO webhooks (id, url, events, secrets) VALUES (gen_random_uuid(), 'https://hooks.example.com/', %(events)s, '')", events=ALL_EVENTS
+            "INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://hooks.example.com/', %(events)s, '')", events=ALL_EVENTS
         )
 
     @property
@@ -59,11 +59,11 @@ class World:
 
     def forget(self) -> None:
         """Forget what has happened so far."""
-        self.database.run("DELETE FROM outbox WHERE channel = 'webhook'")
+        self.database.run("DELETE FROM outbox WHERE channel = 'webhook' AND outcome IS NULL")
         self.database.run("DELETE FROM audit_log")
 
     def events(self) -> list[str]:
-        return [row.kind for row in self.database.all("SELECT kind FROM outbox WHERE channel = 'webhook' ORDER BY kind")]
+        return [row.kind for row in self.database.all("SELECT kind FROM outbox WHERE channel = 'webhook' AND outcome IS NULL ORDER BY kind")]
 
     def acts(self) -> list[str]:
         return [row.action for row in self.database.all("SELECT action FROM audit_log WHERE reason IS NULL ORDER BY action")]
@@ -465,6 +465,48 @@ def inviting_a_user(world: World) -> Callable[[], Any]:
     return lambda: world.administer("POST", "/invite", {"email": email})
 
 
+def webhook(world: World, path: str = "") -> str:
+    return f"/admin/webhooks/{world.database.value('SELECT id FROM webhooks')}{path}"
+
+
+@story("post /admin/webhooks", "", "webhook_created")
+def registering_a_webhook(world: World) -> Callable[[], Any]:
+    return lambda: world.administer("POST", "/admin/webhooks", {"url": "https://127.0.0.1/"})
+
+
+@story("put /admin/webhooks/{webhook_id}", "", "webhook_changed webhook_secret_rotated webhook_disabled")
+def changing_a_webhook(world: World) -> Callable[[], Any]:
+    path = webhook(world)
+    return lambda: world.administer("PUT", path, {"description": "Ours", "rotate_secret": True, "disabled": True})
+
+
+@story("put /admin/webhooks/{webhook_id}", "", "webhook_enabled")
+def enabling_a_webhook(world: World) -> Callable[[], Any]:
+    path = webhook(world)
+    world.administer("PUT", path, {"disabled": True})
+    return lambda: world.administer("PUT", path, {"disabled": False})
+
+
+@story("delete /admin/webhooks/{webhook_id}", "", "webhook_deleted")
+def deleting_a_webhook(world: World) -> Callable[[], Any]:
+    path = webhook(world)
+    return lambda: world.administer("DELETE", path)
+
+
+@story("post /admin/webhooks/{webhook_id}/test", "user.updated", "webhook_tested")
+def trying_a_webhook_out(world: World) -> Callable[[], Any]:
+    path = webhook(world, "/test")
+    return lambda: world.administer("POST", path)
+
+
+@story("post /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", "auth.login", "event_redelivered")
+def delivering_an_event_again(world: World) -> Callable[[], Any]:
+    world.session()
+    delivery = world.database.value("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE kind = 'auth.login' RETURNING id")
+    path = webhook(world, f"/deliveries/{delivery}/redeliver")
+    return lambda: world.administer("POST", path)
+
+
 def coming_back(world: World, **query: str) -> Callable[[], Any]:
     """Return what a browser does that a provider sends back."""
     browser = world.service.browser()
@@ -540,7 +582,7 @@ def test_each_route_that_changes_something_has_its_story(app):
 
 def test_an_event_says_what_when_and_of_whom_and_is_written_once_for_each_endpoint_under_one_id(world, database):
     alice = world.alice
-    database.run("INSERT INTO webhooks (id, url, events, secrets) VALUES (gen_random_uuid(), 'https://other.example.com/', '{auth.login}', '')")
+    database.run("INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://other.example.com/', '{auth.login}', '')")
     world.forget()
     alice.sign_in()
 

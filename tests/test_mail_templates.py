@@ -38,6 +38,7 @@ MAILS = {
     "phone_changed": None,
     "identity_linked": None,
     "identity_unlinked": None,
+    "webhook_disabled": None,
 }
 SMS = ("sms", "phone_change", "reauthentication")
 

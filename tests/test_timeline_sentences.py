@@ -77,7 +77,6 @@ REFUSALS = [
     ("sign_up_refused", "user_already_exists", {}, "sign-up refused: the address has a user"),
     ("verification_refused", "otp_expired", {}, "link or code refused: wrong, spent or expired"),
     ("change_refused", "same_password", {}, "change refused: the new password is the old one"),
-    ("reauthentication_refused", "current_password_invalid", {}, "reauthentication refused: wrong current password"),
     ("oauth_refused", "bad_oauth_callback", {}, "sign-in with a provider refused: the provider refused, or could not be believed"),
     ("admin_refused", "not_admin", {}, "administrative request refused: no administrator"),
     ("landing_refused", "no_fuel", {}, "landing refused: no fuel"),

@@ -1,10 +1,11 @@
 """What is posted to those who send messages on, and to those who want to know of events."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Any
 
 import requests
@@ -35,10 +36,29 @@ class Answer:
         """Whether it is 2xx. A redirect is none: what is posted goes nowhere else."""
         return 200 <= self.status < 300
 
+    @property
+    def status_line(self) -> str:
+        """The status, and what it is called."""
+        try:
+            return f"{self.status} {HTTPStatus(self.status).phrase}"
+        except ValueError:
+            return str(self.status)
 
-def post(url: str, body: bytes, headers: Mapping[str, str], credentials: tuple[str, str] | None = None, *, timeout: float = TIMEOUT) -> Answer:
-    """Post a body, and return whatever is answered. Raises `TryLater` when nothing is, or not in time."""
-    with one_deadline(timeout) as deadline, requests.Session() as session:
+
+def post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    credentials: tuple[str, str] | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    allows: Callable[[str], bool] | None = None,
+) -> Answer:
+    """Post a body, and return whatever is answered. Raises `TryLater` when nothing is, or not in time.
+
+    `allows` says which addresses may be connected to; all of them unless it is given.
+    """
+    with one_deadline(timeout, allows) as deadline, requests.Session() as session:
         bound(session)
         sent_headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
         try:

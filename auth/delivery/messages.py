@@ -86,6 +86,7 @@ class Templates:
         """Render each kind in each language, with all that may be there and with nothing. Raises `CannotRender`."""
         now = datetime.now(UTC)
         full = {"redirect_to": self._site_url, "new_email": "a@b.c", "new_phone": "+15555550100", "provider": "google", "user_agent": "Firefox/1 Linux"}
+        full["webhook_url"] = "https://hooks.example.com/events"
         for language in self._languages:
             for channel, kind in self.kinds:
                 for variables, expires_at in ((full, now), ({}, None)):
@@ -122,6 +123,7 @@ class Templates:
             "new_email": reduce.masked_email(variables.get("new_email")),
             "new_phone": reduce.masked_phone(variables.get("new_phone")),
             "provider": reduce.provider(variables.get("provider")),
+            "webhook_host": reduce.host(variables.get("webhook_url")),
         }
 
     def _text(self, channel: str, kind: str, language: str, context: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 # The first that matches: browsers name those that they descend from, too.
 _BROWSERS = (
@@ -36,6 +37,7 @@ _PROVIDERS = {
     "twitter": "Twitter",
 }
 _PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+_HOST = re.compile(r"[a-z0-9.:-]{1,253}")
 _LONGEST_USER_AGENT = 512
 _LONGEST_NAME = 80
 
@@ -57,6 +59,15 @@ def person(name: object) -> str | None:
     """Return what a person is called somewhere: not what is long, or looks like somebody's address or a link."""
     text = name.strip() if isinstance(name, str) else ""
     return text if text and len(text) <= _LONGEST_NAME and text.isprintable() and not re.search(r"[@/:]|\w\.\w", text) else None
+
+
+def host(url: object) -> str | None:
+    """Return the host of a webhook, which only whoever has the service role key can have written."""
+    try:
+        name = urlsplit(url).hostname if isinstance(url, str) else None
+    except ValueError:
+        return None
+    return name if name and _HOST.fullmatch(name) else None
 
 
 def masked_email(address: object) -> str | None:

@@ -24,6 +24,11 @@ class TryLater(Exception):
 class Sender:
     """One way to send messages. It may be called from several threads at once."""
 
+    # The statement that takes the next message which this one is to send.
+    claims = "claim_message"
+    # How many threads send by it, and as many again to its slow targets.
+    threads = 2
+
     def send(self, recipient: str, message: Message) -> str | None:
         """Send a message, and return what the server said, shortly. Raises `Refused` or `TryLater`."""
         raise NotImplementedError

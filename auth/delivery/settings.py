@@ -34,6 +34,7 @@ def read(env: Env) -> dict[str, Any]:
         "sms_webhook_url": env.str("AUTH_SMS_WEBHOOK_URL", "", validate=_checked(targets.http_url)),
         "sms_webhook_secret": env.str("AUTH_SMS_WEBHOOK_SECRET", "", validate=_checked(targets.webhook_secret)),
         "dev_inbox": env.bool("AUTH_DEV_INBOX", False),
+        "webhook_private_networks": env.bool("AUTH_WEBHOOK_PRIVATE_NETWORKS", None),
     }
 
 

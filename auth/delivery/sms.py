@@ -1,13 +1,9 @@
 """SMS, by Twilio or by an endpoint of the deployment's own."""
 
 import json
-from datetime import UTC, datetime
-from http import HTTPStatus
 from urllib.parse import urlencode
 
-from standardwebhooks import Webhook
-
-from auth.delivery import http
+from auth.delivery import http, signatures
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 
@@ -41,37 +37,23 @@ class WebhookSender(Sender):
 
     def __init__(self, url: str, secret: str, *, timeout: float = http.TIMEOUT) -> None:
         self._url = url
-        self._webhook = Webhook(secret)
+        self._secret = secret
         self._timeout = timeout
 
     def send(self, recipient: str, message: Message) -> str:
         """Hand over one SMS. Its id stays the same when it is tried again, so that the endpoint can tell."""
         body = json.dumps({"to": recipient, "message": message.text.strip()}, ensure_ascii=False)
-        now = datetime.now(UTC)
-        headers = {
-            "Content-Type": "application/json",
-            "webhook-id": message.id,
-            "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": self._webhook.sign(message.id, now, body),
-        }
-        answer = http.post(self._url, body.encode(), headers, timeout=self._timeout)
+        answer = http.post(self._url, body.encode(), signatures.headers(message.id, body, [self._secret]), timeout=self._timeout)
         if answer.is_success:
-            return _status(answer)
+            return answer.status_line
         raise _failure(answer)
 
 
 def _failure(answer: http.Answer, told: str = "") -> Refused | TryLater:
-    reason = f"{_status(answer)} {told}".strip()
+    reason = f"{answer.status_line} {told}".strip()
     if answer.status in _REFUSALS:
         return Refused(reason)
     return TryLater(reason, seconds=answer.seconds, is_down=True)
-
-
-def _status(answer: http.Answer) -> str:
-    try:
-        return f"{answer.status} {HTTPStatus(answer.status).phrase}"
-    except ValueError:
-        return str(answer.status)
 
 
 def _json_object(body: bytes) -> dict[str, object]:

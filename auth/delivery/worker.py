@@ -19,8 +19,8 @@ from typing import Any
 import psycopg2
 import structlog
 
-from auth import janitor
-from auth.delivery import channels, dev_inbox
+from auth import janitor, webhooks
+from auth.delivery import channels, dev_inbox, events
 from auth.delivery.messages import CannotRender, Templates
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.delivery.signals import Signal, SlowTargets, Trouble
@@ -35,14 +35,12 @@ LEASE = 90
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
 # What has nothing to expire (a notice, an event) is tried for three days.
-GIVE_UP = 3 * 86_400
+GIVE_UP = events.GIVE_UP
 HOUSEKEEPING_INTERVAL = 3600
 # How long the end of the process waits for messages in flight.
 GRACE = 3.0
 # From when on a target is slow.
 SLOW_AFTER = 5.0
-# For each channel, and as many again for its slow targets.
-THREADS = 2
 
 log = structlog.get_logger()
 
@@ -65,7 +63,9 @@ class Deliverer:
         self._settings = settings
         self._db = db
         self._sealer = sealer
-        self._senders = channels.senders(settings) if senders is None else senders
+        if senders is None:
+            senders = channels.senders(settings) | {events.CHANNEL: events.EventSender(db, sealer, settings.webhook_private_networks)}
+        self._senders = senders
         self._templates = Templates(settings.base_url, settings.site_url, settings.mail_templates)
         self._slow = {channel: SlowTargets(slow_after) for channel in self._senders}
         self._trouble = {channel: Trouble(channel) for channel in self._senders}
@@ -82,7 +82,7 @@ class Deliverer:
 
     def begin(self) -> None:
         """Begin to send until `stop`."""
-        targets = [(self._run, lane) for lane in self._lanes for _ in range(THREADS)]
+        targets = [(self._run, lane) for lane in self._lanes for _ in range(self._senders[lane.channel].threads)]
         self._threads = [threading.Thread(target=run, args=(lane,), name=f"delivery {lane.channel}", daemon=True) for run, lane in targets]
         self._threads.append(threading.Thread(target=self._keep_house, name="delivery housekeeping", daemon=True))
         for thread in self._threads:
@@ -109,7 +109,7 @@ class Deliverer:
         """Send what is due now from this thread, and return how many messages were taken. Raises `psycopg2.Error`."""
         taken = 0
         for channel in self._senders:
-            while self._deliver_one(channel, [], is_slow=False):
+            while self._deliver_one(channel, [], is_slow=False) or self._deliver_one(channel, [], is_slow=True):
                 taken += 1
         return taken
 
@@ -128,7 +128,8 @@ class Deliverer:
         trouble, slow_targets = self._trouble[lane.channel], self._slow[lane.channel].names()
         was_busy = False
         try:
-            if slow_targets or not lane.is_slow:
+            # Which webhooks fail, the database knows.
+            if slow_targets or not lane.is_slow or lane.channel == events.CHANNEL:
                 was_busy = self._deliver_one(lane.channel, slow_targets, is_slow=lane.is_slow, signal=lane.signal)
                 self._database_trouble.end()
             if not was_busy:
@@ -144,7 +145,8 @@ class Deliverer:
 
     def _deliver_one(self, channel: str, slow_targets: list[str], *, is_slow: bool, signal: Signal | None = None) -> bool:
         """Take one message and send it; return whether there was one. Raises `psycopg2.Error`."""
-        waiting = self._db.one("claim_message", channel=channel, lease=LEASE, give_up=GIVE_UP, slow_targets=slow_targets, from_slow=is_slow)
+        whose = {"slow_targets": slow_targets, "from_slow": is_slow} | ({} if channel == events.CHANNEL else {"channel": channel})
+        waiting = self._db.one(self._senders[channel].claims, lease=LEASE, give_up=GIVE_UP, **whose)
         if waiting is None:
             return False
         if waiting.outcome is not None:
@@ -182,6 +184,8 @@ class Deliverer:
             trouble.end()
 
     def _send(self, waiting: Any) -> str | None:
+        if waiting.channel == events.CHANNEL:
+            return self._senders[waiting.channel].send(waiting.recipient, events.as_message(waiting))
         countries = self._settings.sms_countries
         secrets = open_json(self._sealer, waiting.secret, waiting.id) if waiting.secret else {}
         if waiting.channel == "sms" and countries and not waiting.recipient.startswith(countries):
@@ -227,6 +231,7 @@ class Deliverer:
     def _clean(self) -> None:
         try:
             self._db.run("expire_messages")
+            webhooks.reseal(self._db, self._sealer)
             janitor.clean(self._db, self._stopping.is_set)
         except psycopg2.Error as error:
             self._database_trouble.begin(one_line(str(error)))

@@ -1,0 +1,144 @@
+"""/admin/webhooks: where other systems want to hear of events, and what was sent there."""
+
+from typing import Any
+
+from flask import Blueprint, Response, json, jsonify
+
+from auth import guard, outgoing, schemas, webhooks
+from auth.context import latchkey
+from auth.errors import ApiError
+from auth.fields import is_uuid
+from auth.paging import paginated
+from auth.wire import json_response, read_body, read_query
+
+blueprint = Blueprint("webhooks", __name__)
+
+# Whom test events tell of: nobody has this id, and nobody can have this address (RFC 2606).
+_NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
+
+
+@blueprint.post("/admin/webhooks")
+@guard.service_role
+def create_webhook() -> Response:
+    """Register an endpoint, and tell its secret this once."""
+    body = read_body(schemas.NewWebhook())
+    _check_url(body["url"])
+    id, secret = outgoing.new_id(), webhooks.new_secret()
+    row = latchkey.db.one("create_webhook", id=id, most=webhooks.MOST, secret=latchkey.sealer.seal(secret, id), **body)
+    if row is None:
+        raise ApiError(400, "validation_failed", "There are as many webhooks as there may be", f"url: must be one of at most {webhooks.MOST}")
+    return _with_secret(row.webhook_object, secret)
+
+
+@blueprint.get("/admin/webhooks")
+@guard.service_role
+def list_webhooks() -> Response:
+    """List the webhooks, the oldest first."""
+    query = read_query(schemas.PageQuery())
+    row = latchkey.db.one("list_webhooks", **_page(query))
+    return paginated(row.webhooks, row.total, query["page"], query["per_page"])
+
+
+@blueprint.get("/admin/webhooks/<webhook_id>")
+@guard.service_role
+def get_webhook(webhook_id: str) -> Response:
+    """Return a webhook."""
+    return json_response(_existing(latchkey.db.one("select_webhook", id=_id(webhook_id))).webhook_object)
+
+
+@blueprint.put("/admin/webhooks/<webhook_id>")
+@guard.service_role
+def update_webhook(webhook_id: str) -> Response:
+    """Change a webhook, switch it off or on, or give it another secret, which is told this once."""
+    body = read_body(schemas.WebhookChange())
+    id = _id(webhook_id)
+    if "url" in body:
+        _check_url(body["url"])
+    secret = webhooks.new_secret() if body["rotate_secret"] else None
+    row = latchkey.db.one(
+        "update_webhook",
+        id=id,
+        url=body.get("url"),
+        events=body.get("events"),
+        sets_description="description" in body,
+        description=body.get("description"),
+        is_disabled=body.get("disabled"),
+        new_secret=latchkey.sealer.seal(secret, id) if secret else None,
+        overlap=webhooks.SECRET_OVERLAP,
+    )
+    changed = _existing(row).webhook_object
+    return _with_secret(changed, secret) if secret else json_response(changed)
+
+
+@blueprint.delete("/admin/webhooks/<webhook_id>")
+@guard.service_role
+def delete_webhook(webhook_id: str) -> Response:
+    """Delete a webhook; what waits for it is not sent any more."""
+    _existing(latchkey.db.one("delete_webhook", id=_id(webhook_id), batch=webhooks.VOIDED_AT_ONCE))
+    return jsonify({})
+
+
+@blueprint.get("/admin/webhooks/<webhook_id>/deliveries")
+@guard.service_role
+def list_deliveries(webhook_id: str) -> Response:
+    """List what was sent, or is to be sent, to a webhook, the newest first."""
+    query = read_query(schemas.PageQuery())
+    row = _existing(latchkey.db.one("list_deliveries", id=_id(webhook_id), **_page(query)))
+    return paginated(row.deliveries, row.total, query["page"], query["per_page"])
+
+
+@blueprint.post("/admin/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver")
+@guard.service_role
+def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
+    """Send an event to a webhook once more, under the same id."""
+    row = _existing(latchkey.db.one("redeliver_event", id=_id(webhook_id), delivery_id=_id(delivery_id)))
+    if row.delivery is None and not row.is_disabled:
+        raise _not_found()
+    return _sent(row)
+
+
+@blueprint.post("/admin/webhooks/<webhook_id>/test")
+@guard.service_role
+def test_webhook(webhook_id: str) -> Response:
+    """Send a webhook an event of a user that there isn't."""
+    body = read_body(schemas.TestEvent())
+    return _sent(_existing(latchkey.db.one("send_test_event", id=_id(webhook_id), event=body["event"], **_NOBODY)))
+
+
+def _sent(row: Any) -> Response:
+    if row.is_disabled:
+        raise ApiError(400, "validation_failed", "The webhook is switched off", "disabled: must be false")
+    latchkey.deliverer.wake()
+    return json_response(row.delivery)
+
+
+def _check_url(url: str) -> None:
+    try:
+        webhooks.check_url(url, latchkey.settings.webhook_private_networks)
+    except webhooks.InvalidUrl as error:
+        raise ApiError(400, "validation_failed", "The request is not valid", f"url: {error}") from None
+
+
+def _with_secret(webhook: str, secret: str) -> Response:
+    return json_response(json.dumps(json.loads(webhook) | {"secret": secret}))
+
+
+def _page(query: dict[str, int]) -> dict[str, int]:
+    return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}
+
+
+def _id(id: str) -> str:
+    if not is_uuid(id):
+        raise _not_found()
+    # Secrets are bound to it, in the form in which Postgres tells it.
+    return id.lower()
+
+
+def _existing(row: Any) -> Any:
+    if row is None:
+        raise _not_found()
+    return row
+
+
+def _not_found() -> ApiError:
+    return ApiError(404, "not_found", "There is no such webhook or delivery")

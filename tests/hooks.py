@@ -1,0 +1,91 @@
+"""Webhooks as a test makes and watches them: real endpoints on loopback, and events as statements write them."""
+
+import json
+from typing import Any
+
+from standardwebhooks import Webhook
+
+from tests.http_target import HttpTarget, Posted
+from tests.processes import wait_until
+
+ALICE = {"id": "7c4e0a52-5c1f-4d3c-9d5e-2a1f0c9b8e77", "email": "alice@example.com"}
+DAY = 86_400
+
+
+class Hooks:
+    """Registers endpoints, makes events happen, and tells what became of them."""
+
+    def __init__(self, client: Any, service_role: dict[str, str], database: Any, parts: Any) -> None:
+        self._client = client
+        self._headers = service_role
+        self._database = database
+        self._parts = parts
+
+    def ask(self, method: str, path: str = "", **body: Any) -> Any:
+        """Ask /admin/webhooks for something, with the service role key."""
+        options = {"json": body} if body or method == "post" else {}
+        return self._client.open(f"/admin/webhooks{path}", method=method.upper(), headers=self._headers, **options)
+
+    def register(self, target: HttpTarget | str, **body: Any) -> dict[str, Any]:
+        """Return a new webhook, with its secret."""
+        url = target if isinstance(target, str) else f"{target.url}/hooks"
+        response = self.ask("post", url=url, **body)
+        assert response.status_code == 200, response.text
+        return response.json
+
+    def show(self, webhook: dict[str, Any]) -> dict[str, Any]:
+        return self.ask("get", f"/{webhook['id']}").json
+
+    def change(self, webhook: dict[str, Any], **body: Any) -> Any:
+        response = self.ask("put", f"/{webhook['id']}", **body)
+        assert response.status_code == 200, response.text
+        return response.json
+
+    def deliveries(self, webhook: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return what was sent to a webhook, the newest first."""
+        return self.ask("get", f"/{webhook['id']}/deliveries").json["data"]
+
+    def happen(self, *events: str) -> None:
+        """Have events happen to Alice, as any statement that makes them does."""
+        statement = 'SELECT record_acts(\'{"actor": "service"}\', %(id)s::uuid, %(email)s, ARRAY[]::text[], %(events)s)'
+        self._database.run(statement, events=list(events) or ["user.updated"], **ALICE)
+
+    def deliver(self) -> int:
+        """Send what is due."""
+        return self._parts.deliverer.deliver_due()
+
+    def keep_house(self) -> None:
+        """Do what the delivery threads do each hour."""
+        # They begin with it.
+        self._parts.deliverer.begin()
+        wait_until(lambda: all(self._parts.sealer.is_newest(bytes(row.secret)) for row in self._parts.db.all("select_webhook_secrets")))
+        self._parts.deliverer.stop()
+
+    def end_pauses(self) -> None:
+        """Make due what was put off, and have those tried again that have failed."""
+        self._database.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL")
+        self._database.run("UPDATE webhooks SET retry_at = now() WHERE retry_at IS NOT NULL")
+
+    def let_time_pass(self, seconds: int) -> None:
+        """Move all that has happened into the past."""
+        for table, columns in (("outbox", ["created_at", "next_attempt_at"]), ("webhooks", ["failing_since", "retry_at", "previous_secret_expires_at"])):
+            changes = ", ".join(f"{column} = {column} - make_interval(secs => %(seconds)s)" for column in columns)
+            self._database.run(f"UPDATE {table} SET {changes}", seconds=seconds)
+
+    def pause(self, webhook: dict[str, Any]) -> float:
+        """Return the seconds until a webhook that fails is tried again."""
+        return self._database.value("SELECT extract(epoch FROM retry_at - now())::float FROM webhooks WHERE id = %(id)s", id=webhook["id"])
+
+    def acts(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """Return action, actor and details of what the audit log has, the oldest first."""
+        rows = self._database.all("SELECT action, actor, details FROM audit_log ORDER BY at, action")
+        return [(row.action, row.actor, row.details) for row in rows]
+
+
+def verified(posted: Posted, secret: str) -> Any:
+    """Return what was posted, as Standard Webhooks' own library verifies it. Raises `WebhookVerificationError`."""
+    return Webhook(secret).verify(posted.body, posted.headers)
+
+
+def events_at(target: HttpTarget) -> list[str]:
+    return [json.loads(posted.body)["event"] for posted in target.requests]

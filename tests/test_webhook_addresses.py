@@ -1,0 +1,217 @@
+"""Where webhooks may lead: never to a machine's own secrets, into private networks only where that is allowed, and unencrypted only there.
+
+It counts what a name leads to when it is registered, and again when it is connected to.
+"""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from auth import settings
+from auth.networks import reach
+from tests.answers import assert_error
+from tests.hooks import Hooks
+from tests.http_target import HttpTarget
+
+PUBLIC = ["93.184.216.34", "1.1.1.1", "2606:2800:220:1::1", "::ffff:1.1.1.1", "64:ff9b::101:101"]
+PRIVATE = [
+    *("127.0.0.1", "127.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.0.1", "100.64.0.1", "0.1.2.3", "192.0.2.1"),
+    "0.0.0.0",  # noqa: S104
+    *("198.18.0.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255"),
+    *("::", "::1", "fc00::1", "fd12:3456::1", "ff02::1", "2001:db8::1", "100::1", "64:ff9b:1::1", "2001::1"),
+    # Carried by another: mapped, IPv4-compatible, NAT64, 6to4, Teredo.
+    *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "::10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::1"),
+    "2001:0:a00:1::1",
+]
+FORBIDDEN = [
+    *("169.254.169.254", "169.254.0.1", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
+    *("fe80::1", "fe80::1%eth0", "febf::1", "fd00:ec2::254"),
+    *("::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "2002:a9fe:a9fe::1"),
+    # Teredo: the server's address, and the client's with its bits turned round.
+    *("2001:0:a9fe:a9fe::1", "2001:0:101:101:0:0:5601:5601"),
+]
+
+
+@pytest.fixture
+def hooks(client, service_role, database, parts):
+    return Hooks(client, service_role, database, parts)
+
+
+@pytest.fixture
+def target():
+    with HttpTarget() as target:
+        yield target
+
+
+@pytest.fixture
+def strict(make_app, service_role, database):
+    """The webhooks of a service that is not for this machine alone."""
+    app = make_app(AUTH_WEBHOOK_PRIVATE_NETWORKS="false")
+    return Hooks(app.test_client(), service_role, database, app.extensions["latchkey"])
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """A name server of the test: `names["hooks.example"] = ["192.0.2.1"]`, or an iterator over what it answers, time after time."""
+    known: dict[str, Any] = {}
+    really = socket.getaddrinfo
+
+    def getaddrinfo(host, port, *arguments, **options):
+        if host not in known:
+            return really(host, port, *arguments, **options)
+        addresses = next(known[host]) if isinstance(known[host], Iterator) else known[host]
+        found = [really(address, port, *arguments, **options)[0] for address in addresses]
+        return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address) for family, _, _, _, address in found]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return known
+
+
+@pytest.mark.parametrize(("addresses", "how_far"), [(PUBLIC, "public"), (PRIVATE, "private"), (FORBIDDEN, "forbidden")])
+def test_each_address_reaches_as_far_as_what_it_carries(addresses, how_far):
+    assert {address: reach(address) for address in addresses} == dict.fromkeys(addresses, how_far)
+
+
+def refused(hooks, url, details):
+    assert_error(hooks.ask("post", url=url), 400, "validation_failed", details=f"url: {details}")
+
+
+class TestAUrl:
+    @pytest.mark.parametrize(
+        "url",
+        ["", "hooks", "/hooks", "//1.1.1.1/", "ftp://1.1.1.1/", "file:///etc/passwd", "https://", "https:///x", "https:1.1.1.1", "https://[::1", "https://1.1.1.1:0/",
+         "https://1.1.1.1:99999/", "https://1.1.1.1/ä", "https://1.1.1.1/a b", "https://1.1.1.1\\@127.0.0.1/", "https://1.1.1.1/\t", "https://1.1.1.1:80x/"],
+    )  # fmt: skip
+    def test_it_is_one_of_http(self, hooks, url):
+        refused(hooks, url, "must be an http or https URL")
+
+    @pytest.mark.parametrize(
+        "url", ["https://user:password@1.1.1.1/", "https://@1.1.1.1/", "https://1.1.1.1/#top", "https://[fe80::1%25eth0]/", "https://1.1%2e1.1/"]
+    )
+    def test_it_has_nothing_that_belongs_nowhere(self, hooks, url):
+        refused(hooks, url, "must have no user, zone and fragment")
+
+    @pytest.mark.parametrize("url", ["https://nowhere.invalid/", "https://a..example/", f"https://{'a' * 64}.example/", "https://.example/"])
+    def test_its_name_leads_somewhere(self, hooks, url):
+        refused(hooks, url, "its name can't be resolved")
+
+    @pytest.mark.parametrize("address", PUBLIC)
+    def test_it_may_lead_to_a_public_address_encrypted(self, strict, names, address):
+        names["hooks.example"] = [address]
+        assert strict.register("https://hooks.example/")["url"] == "https://hooks.example/"
+        refused(strict, "http://hooks.example/", "must be https, unless it leads into a private network")
+
+    @pytest.mark.parametrize("address", PRIVATE + FORBIDDEN)
+    def test_it_may_not_lead_elsewhere(self, strict, names, address, database):
+        names["hooks.example"] = [address.partition("%")[0]]
+        for scheme in ("http", "https"):
+            refused(strict, f"{scheme}://hooks.example/", "must not lead into a private network")
+        assert database.count("webhooks") == 0
+
+    @pytest.mark.parametrize("address", FORBIDDEN)
+    def test_to_what_is_always_refused_not_even_where_private_networks_are_allowed(self, hooks, names, address):
+        names["hooks.example"] = [address.partition("%")[0]]
+        refused(hooks, "http://hooks.example/", "must not lead into a private network")
+
+    def test_all_that_a_name_leads_to_counts(self, strict, hooks, names):
+        names["hooks.example"] = ["1.1.1.1", "10.0.0.1"]
+        refused(strict, "https://hooks.example/", "must not lead into a private network")
+        names["hooks.example"] = ["10.0.0.1", "1.1.1.1"]
+        refused(hooks, "http://hooks.example/", "must be https, unless it leads into a private network")
+
+    @pytest.mark.parametrize(
+        "host",
+        ["127.0.0.1", "127.1", "0x7f.1", "0x7f000001", "2130706433", "017700000001", "0", "localhost", "LOCALHOST", "localhost.", "[::1]", "[::ffff:127.0.0.1]",
+         "[0:0:0:0:0:0:0:1]", "[::ffff:7f00:1]"],
+    )  # fmt: skip
+    def test_however_this_machine_is_spelled(self, strict, names, host):
+        # Not every name server knows this one.
+        names["localhost."] = ["127.0.0.1"]
+        refused(strict, f"https://{host}/", "must not lead into a private network")
+
+    @pytest.mark.parametrize("host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]", "[fe80::1]"])
+    def test_however_a_metadata_service_is_spelled(self, hooks, host):
+        refused(hooks, f"http://{host}/latest/meta-data/", "must not lead into a private network")
+
+    def test_a_change_is_looked_at_likewise(self, strict, names):
+        names["hooks.example"] = ["1.1.1.1"]
+        made = strict.register("https://hooks.example/")
+        response = strict.ask("put", f"/{made['id']}", url="https://127.0.0.1/")
+        assert_error(response, 400, "validation_failed", details="url: must not lead into a private network")
+        assert strict.show(made)["url"] == "https://hooks.example/"
+
+
+class TestTheConnection:
+    def failure(self, hooks, made):
+        hooks.happen()
+        hooks.deliver()
+        (waiting,) = hooks.deliveries(made)
+        assert waiting["status"] == "waiting"
+        return waiting["last_error"]
+
+    def test_a_name_that_leads_into_a_private_network_later_is_refused(self, strict, names, target):
+        names["hooks.example"] = ["1.1.1.1"]
+        made = strict.register(target.url.replace("http://127.0.0.1", "https://hooks.example"))
+        names["hooks.example"] = ["127.0.0.1"]
+        assert self.failure(strict, made) == "no answer: its address is refused"
+        assert target.requests == []
+
+    @pytest.mark.parametrize("address", FORBIDDEN)
+    def test_what_is_always_refused_is_so_here(self, hooks, names, address):
+        names["hooks.example"] = ["127.0.0.1"]
+        made = hooks.register("http://hooks.example/")
+        names["hooks.example"] = [address.partition("%")[0]]
+        assert self.failure(hooks, made) == "no answer: its address is refused"
+
+    def test_what_is_not_encrypted_does_not_leave_the_private_network(self, hooks, names):
+        names["hooks.example"] = ["127.0.0.1"]
+        made = hooks.register("http://hooks.example/")
+        names["hooks.example"] = ["1.1.1.1"]
+        assert self.failure(hooks, made) == "no answer: its address is refused"
+
+    def test_the_address_that_was_looked_at_is_the_one_that_is_used(self, hooks, names, target):
+        names["hooks.example"] = ["127.0.0.1"]
+        made = hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
+        # Whoever asks a second time is told something else.
+        answers = names["hooks.example"] = iter([["127.0.0.1"], ["169.254.169.254"]])
+        hooks.happen()
+        hooks.deliver()
+        assert list(answers) == [["169.254.169.254"]]
+        assert hooks.deliveries(made)[0]["status"] == "sent"
+        assert target.requests[0].headers["host"].startswith("hooks.example:")
+
+    def test_of_several_addresses_an_allowed_one_is_used(self, hooks, names, target):
+        names["hooks.example"] = ["127.0.0.1"]
+        made = hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
+        names["hooks.example"] = ["169.254.169.254", "127.0.0.1"]
+        hooks.happen()
+        hooks.deliver()
+        assert hooks.deliveries(made)[0]["status"] == "sent"
+
+    def test_what_was_allowed_before_the_setting_changed_is_refused(self, hooks, strict, target):
+        made = hooks.register(target)
+        assert self.failure(strict, made) == "no answer: its address is refused"
+        assert target.requests == []
+
+
+class TestTheSetting:
+    @pytest.mark.parametrize(
+        ("base_url", "bind", "expected"),
+        [
+            ("http://localhost:8000", "127.0.0.1", True),
+            ("http://127.0.0.1:8000", "::1", True),
+            ("http://localhost:8000", "0.0.0.0", False),  # noqa: S104
+            ("https://auth.example.com", "127.0.0.1", False),
+            ("https://auth.example.com", "10.0.0.5", False),
+        ],
+    )
+    def test_it_is_on_only_where_nobody_else_is_reached(self, monkeypatch, tmp_path, base_url, bind, expected):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("AUTH_BASE_URL", base_url)
+        monkeypatch.setenv("AUTH_BIND", bind)
+        assert settings.load("/dev/null").webhook_private_networks is expected
+        for value in ("true", "false"):
+            monkeypatch.setenv("AUTH_WEBHOOK_PRIVATE_NETWORKS", value)
+            assert settings.load("/dev/null").webhook_private_networks is (value == "true")

@@ -1,0 +1,447 @@
+"""Events on their way: signed, once more until they are taken, and never held up by a webhook that fails."""
+
+import contextlib
+import json
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from standardwebhooks.webhooks import WebhookVerificationError
+from structlog.testing import capture_logs
+
+from auth.delivery.events import GIVE_UP, LONGEST_PAUSE, MOST_MAILS, SHORTEST_PAUSE, EventSender, as_message
+from auth.delivery.senders import Refused, TryLater
+from auth.delivery.worker import LEASE, Deliverer
+from tests.answers import A_TIMESTAMP
+from tests.cast import register
+from tests.hooks import ALICE, DAY, Hooks, events_at, verified
+from tests.http_target import HttpTarget
+from tests.processes import free_port
+
+SECRET_KEYS = ("the first root secret of these tests", "the second root secret of these tests")
+
+
+@pytest.fixture
+def hooks(client, service_role, database, parts):
+    return Hooks(client, service_role, database, parts)
+
+
+@pytest.fixture
+def target():
+    with HttpTarget() as target:
+        yield target
+
+
+class TestWhatIsPosted:
+    def test_it_is_the_event_and_nothing_else(self, hooks, target):
+        hooks.register(target)
+        hooks.happen("user.created")
+        assert hooks.deliver() == 1
+        (posted,) = target.requests
+        assert posted.path == "/hooks"
+        assert posted.headers["content-type"] == "application/json"
+        assert json.loads(posted.body) == {"event": "user.created", "timestamp": A_TIMESTAMP, "data": {"user": ALICE}}
+
+    def test_each_webhook_gets_what_it_wants(self, hooks, target):
+        with HttpTarget() as other:
+            hooks.register(target, events=["auth.login", "user.deleted"])
+            hooks.register(other)
+            hooks.happen("auth.login", "user.updated")
+            hooks.deliver()
+            assert events_at(target) == ["auth.login"]
+            assert sorted(events_at(other)) == ["auth.login", "user.updated"]
+
+    def test_one_that_was_switched_off_then_never_gets_it(self, hooks, target):
+        made = hooks.register(target)
+        hooks.change(made, disabled=True)
+        hooks.happen()
+        hooks.change(made, disabled=False)
+        assert hooks.deliver() == 0
+
+    def test_what_waits_when_it_is_switched_off_goes_on_waiting(self, hooks, target):
+        made = hooks.register(target)
+        hooks.happen()
+        hooks.change(made, disabled=True)
+        assert hooks.deliver() == 0
+        assert [one["status"] for one in hooks.deliveries(made)] == ["waiting"]
+        hooks.change(made, disabled=False)
+        assert hooks.deliver() == 1
+
+    def test_but_not_longer_than_three_days(self, hooks, target, parts):
+        made = hooks.register(target)
+        hooks.happen()
+        hooks.change(made, disabled=True)
+        hooks.let_time_pass(GIVE_UP - 60)
+        assert parts.db.run("finish_stale_events", batch=500) == 0
+        hooks.let_time_pass(60)
+        assert parts.db.run("finish_stale_events", batch=500) == 1
+        assert [one["status"] for one in hooks.deliveries(made)] == ["failed"]
+
+    def test_text_of_any_language_arrives(self, hooks, target, database):
+        made = hooks.register(target)
+        database.run("SELECT record_acts('{}', NULL, %(email)s, ARRAY[]::text[], ARRAY['user.updated'])", email="用户@例子.example")
+        hooks.deliver()
+        assert verified(target.requests[0], made["secret"])["data"] == {"user": {"id": None, "email": "用户@例子.example"}}
+
+
+class TestTheSignature:
+    def test_it_is_verified_by_the_library_of_standard_webhooks(self, hooks, target):
+        made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
+        hooks.happen()
+        hooks.deliver()
+        (posted,) = target.requests
+        assert verified(posted, made["secret"])["event"] == "user.updated"
+        with pytest.raises(WebhookVerificationError):
+            verified(posted, other["secret"])
+
+    def test_it_does_not_fit_another_body(self, hooks, target):
+        made = hooks.register(target)
+        hooks.happen()
+        hooks.deliver()
+        (posted,) = target.requests
+        object.__setattr__(posted, "body", posted.body.replace(b"alice", b"mallory"))
+        with pytest.raises(WebhookVerificationError):
+            verified(posted, made["secret"])
+
+    def test_the_id_stays_and_the_time_is_that_of_the_attempt(self, hooks, target):
+        made = hooks.register(target)
+        target.status = 500
+        hooks.happen()
+        hooks.deliver()
+        target.requests[0].headers["webhook-timestamp"] = "0"
+        hooks.end_pauses()
+        hooks.deliver()
+        first, second = target.requests
+        assert first.headers["webhook-id"] == second.headers["webhook-id"] == hooks.deliveries(made)[0]["event_id"]
+        assert abs(int(second.headers["webhook-timestamp"]) - time.time()) < 5
+        assert verified(second, made["secret"])
+
+    def test_while_a_secret_is_replaced_both_are_good(self, hooks, target):
+        made = hooks.register(target)
+        rotated = hooks.change(made, rotate_secret=True)
+        hooks.happen()
+        hooks.deliver()
+        (posted,) = target.requests
+        assert posted.headers["webhook-signature"].count("v1,") == 2
+        assert verified(posted, made["secret"]) == verified(posted, rotated["secret"])
+
+    def test_for_a_day(self, hooks, target):
+        made = hooks.register(target)
+        rotated = hooks.change(made, rotate_secret=True)
+        ends = datetime.fromisoformat(rotated["previous_secret_expires_at"])
+        assert timedelta(hours=23, minutes=59) < ends - datetime.now(UTC) <= timedelta(hours=24)
+        hooks.let_time_pass(DAY)
+        hooks.happen()
+        hooks.deliver()
+        (posted,) = target.requests
+        assert verified(posted, rotated["secret"])
+        with pytest.raises(WebhookVerificationError):
+            verified(posted, made["secret"])
+        assert hooks.show(made)["previous_secret_expires_at"] is None
+
+    def test_a_new_root_secret_takes_over(self, target, make_app, service_role, database):
+        def hooks_with(*keys):
+            app = make_app(AUTH_SECRET_KEY=",".join(keys))
+            return Hooks(app.test_client(), service_role, database, app.extensions["latchkey"])
+
+        old, new = SECRET_KEYS
+        hooks = hooks_with(old)
+        made = hooks.register(target)
+        rotated = hooks.change(made, rotate_secret=True)
+        both = hooks_with(new, old)
+        both.happen()
+        assert both.deliver() == 1
+        both.keep_house()
+        # The old one can be removed then.
+        hooks = hooks_with(new)
+        hooks.happen()
+        assert hooks.deliver() == 1
+        for posted in target.requests:
+            assert verified(posted, made["secret"]) == verified(posted, rotated["secret"])
+
+    def test_without_the_root_secret_it_waits(self, hooks, target, make_app):
+        made = hooks.register(target)
+        hooks.happen()
+        make_app(AUTH_SECRET_KEY=SECRET_KEYS[0]).extensions["latchkey"].deliverer.deliver_due()
+        (waiting,) = hooks.deliveries(made)
+        assert (waiting["status"], waiting["last_error"]) == ("waiting", "its secret can't be opened: its key is not among AUTH_SECRET_KEY")
+        assert hooks.show(made)["failing_since"] is not None
+
+
+class TestSuccess:
+    @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+    def test_it_is_any_2xx(self, hooks, target, status):
+        made = hooks.register(target)
+        target.status, target.body = status, b""
+        hooks.happen()
+        hooks.deliver()
+        assert [one["status"] for one in hooks.deliveries(made)] == ["sent"]
+
+    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 400, 401, 404, 405, 409, 418, 429, 500, 503])
+    def test_it_is_nothing_else_and_redirects_are_not_followed(self, hooks, target, status):
+        made = hooks.register(target)
+        with HttpTarget() as other:
+            target.status, target.headers = status, {"Location": other.url}
+            hooks.happen()
+            hooks.deliver()
+            assert other.requests == []
+        (waiting,) = hooks.deliveries(made)
+        assert (waiting["status"], waiting["last_error"][:3]) == ("waiting", str(status))
+        assert hooks.deliver() == 0
+        assert len(target.requests) == 1
+
+    def test_an_endless_answer_is_not_read(self, hooks, target):
+        made = hooks.register(target)
+        target.body = b"x" * 50_000_000
+        hooks.happen()
+        began = time.monotonic()
+        hooks.deliver()
+        assert time.monotonic() - began < 3
+        assert hooks.deliveries(made)[0]["response"] == "200 OK " + "x" * 293
+
+    def test_a_proxy_of_the_environment_is_not_asked(self, hooks, target, monkeypatch):
+        with HttpTarget() as proxy:
+            for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+                monkeypatch.setenv(name, proxy.url)
+            hooks.register(target)
+            hooks.happen()
+            hooks.deliver()
+            assert proxy.requests == []
+        assert len(target.requests) == 1
+
+    @pytest.mark.parametrize("behaviour", ["hang", "drip", "close"])
+    def test_it_comes_within_ten_seconds_in_all(self, hooks, target, parts, behaviour):
+        target.behaviour = behaviour
+        sender = EventSender(parts.db, parts.sealer, True, timeout=0.5)
+        deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender})
+        made = hooks.register(target)
+        hooks.happen()
+        began = time.monotonic()
+        assert deliverer.deliver_due() == 1
+        assert time.monotonic() - began < 2
+        (waiting,) = hooks.deliveries(made)
+        assert waiting["status"] == "waiting"
+        assert waiting["last_error"].startswith("no answer: ")
+        assert EventSender(parts.db, parts.sealer, True)._timeout == 10
+
+
+class TestTryingAgain:
+    def test_what_was_not_taken_is_sent_until_it_is(self, hooks, target):
+        made = hooks.register(target)
+        target.status = 500
+        hooks.happen()
+        for attempt in range(1, 4):
+            assert hooks.deliver() == 1
+            assert hooks.deliveries(made)[0]["attempts"] == attempt
+            hooks.end_pauses()
+        target.status = 200
+        hooks.deliver()
+        assert hooks.deliveries(made)[0]["status"] == "sent"
+        assert hooks.show(made)["failing_since"] is None
+
+    def test_the_pause_is_as_long_again_as_it_has_failed(self, hooks, target):
+        made = hooks.register(target)
+        target.status = 500
+        hooks.happen()
+        hooks.deliver()
+        assert SHORTEST_PAUSE / 2 - 1 < hooks.pause(made) <= SHORTEST_PAUSE
+        for failing, longest in ((30, 30), (100, 130), (DAY, LONGEST_PAUSE)):
+            hooks.let_time_pass(failing)
+            hooks.end_pauses()
+            assert hooks.deliver() == 1
+            assert longest / 2 - 1 < hooks.pause(made) <= longest + 1
+
+    def test_they_do_not_all_come_back_together(self, hooks, target):
+        target.status = 500
+        made = [hooks.register(target) for _ in range(10)]
+        hooks.happen()
+        hooks.deliver()
+        assert len({round(hooks.pause(one), 1) for one in made}) > 3
+
+    def test_meanwhile_nothing_else_is_sent_there(self, hooks, target):
+        hooks.register(target)
+        target.status = 500
+        for _ in range(5):
+            hooks.happen()
+        assert hooks.deliver() == 1
+        assert hooks.deliver() == 0
+
+    def test_and_then_one_event_at_a_time_until_it_works(self, hooks, target, database):
+        made = hooks.register(target)
+        target.status = 500
+        for _ in range(5):
+            hooks.happen()
+        hooks.deliver()
+        hooks.end_pauses()
+        assert hooks.deliver() == 1
+        target.status = 200
+        hooks.end_pauses()
+        assert hooks.deliver() == 5
+        assert {one["status"] for one in hooks.deliveries(made)} == {"sent"}
+        assert database.value("SELECT failing_since IS NULL AND retry_at IS NULL FROM webhooks")
+
+    @pytest.mark.parametrize(("header", "least", "most"), [("200", 198, 200), ("99999999", 3598, 3600), ("0", 1, 5), ("soon", 1, 5)])
+    def test_it_may_ask_for_a_longer_one(self, hooks, target, header, least, most):
+        made = hooks.register(target)
+        target.status, target.headers = 503, {"Retry-After": header}
+        hooks.happen()
+        hooks.deliver()
+        assert least < hooks.pause(made) <= most
+
+    def test_one_event_that_it_can_not_take_does_not_stop_the_others(self, hooks, target, database):
+        made = hooks.register(target)
+        target.status = 500
+        hooks.happen("user.created")
+        hooks.deliver()
+        target.status = 200
+        for _ in range(3):
+            hooks.happen()
+        database.run("UPDATE webhooks SET retry_at = now()")
+        assert hooks.deliver() == 3
+        assert [one["status"] for one in hooks.deliveries(made)] == ["sent"] * 3 + ["waiting"]
+
+    def test_after_three_days_an_event_is_given_up(self, hooks, target):
+        made = hooks.register(target)
+        hooks.happen()
+        hooks.let_time_pass(GIVE_UP)
+        assert hooks.deliver() == 1
+        assert [one["status"] for one in hooks.deliveries(made)] == ["failed"]
+        assert target.requests == []
+
+    def test_whoever_changes_the_address_or_asks_for_it_need_not_wait(self, hooks, target):
+        made = hooks.register(target)
+        for ask in (lambda: hooks.change(made, url=target.url + "/other"), lambda: hooks.ask("post", f"/{made['id']}/test")):
+            target.status = 500
+            hooks.happen()
+            hooks.deliver()
+            assert hooks.pause(made) > 0
+            target.status = 200
+            ask()
+            hooks.happen()
+            assert hooks.deliver() >= 1
+
+
+class TestGivingUp:
+    def test_one_that_says_it_is_gone_is_switched_off(self, hooks, target, database, carol):
+        made = hooks.register(target)
+        target.status = 410
+        hooks.happen()
+        hooks.happen()
+        database.run("DELETE FROM audit_log; DELETE FROM outbox WHERE channel = 'email'")
+        hooks.deliver()
+        off = hooks.show(made)
+        assert (off["disabled"], off["disabled_reason"]) == (True, "gone")
+        assert sorted(one["status"] for one in hooks.deliveries(made)) == ["failed", "waiting"]
+        assert len(target.requests) == 1
+        assert hooks.acts() == [("webhook_disabled", "service", {"webhook_id": made["id"], "url": made["url"], "reason": "gone"})]
+        assert database.count("outbox", "channel = 'email'") == 0
+
+    def test_one_that_fails_for_three_days_is_switched_off_and_administrators_are_told(self, hooks, target, database, client, service_role, alice, carol):
+        dave = register(client, service_role, "dave@example.com", "admin")
+        banned = register(client, service_role, "erin@example.com", "admin")
+        database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=banned.id)
+        database.run('UPDATE users SET user_metadata = \'{"locale": "de"}\' WHERE id = %(id)s', id=dave.id)
+        made = hooks.register(target)
+        target.status = 500
+        hooks.happen()
+        hooks.deliver()
+        hooks.let_time_pass(GIVE_UP - 60)
+        hooks.end_pauses()
+        hooks.happen()
+        hooks.deliver()
+        assert hooks.show(made)["disabled"] is False
+        database.run("DELETE FROM audit_log; DELETE FROM outbox WHERE channel = 'email'")
+        hooks.let_time_pass(60)
+        hooks.end_pauses()
+        hooks.happen()
+        while hooks.show(made)["disabled"] is False:
+            hooks.end_pauses()
+            hooks.deliver()
+        off = hooks.show(made)
+        assert (off["disabled_at"], off["disabled_reason"]) == (A_TIMESTAMP, "failing")
+        assert hooks.acts() == [("webhook_disabled", "service", {"webhook_id": made["id"], "url": made["url"], "reason": "failing"})]
+        mails = database.all("SELECT recipient, kind, variables ->> 'locale' AS locale FROM outbox WHERE channel = 'email' ORDER BY recipient")
+        assert mails == [("carol@example.com", "webhook_disabled", None), ("dave@example.com", "webhook_disabled", "de")]
+
+    def test_they_are_told_where_it_leads_and_no_more(self, hooks, target, mailbox, database, parts, carol):
+        hooks.register(target.url.replace("127.0.0.1", "localhost") + "/hooks?token=s3cret")
+        database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'")
+        target.status = 500
+        hooks.happen()
+        Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": EventSender(parts.db, parts.sealer, True)}).deliver_due()
+        (mail,) = mailbox.messages_to(carol.email)
+        assert mail.subject == "A webhook was switched off"
+        assert "at localhost, have failed for three days" in mail.text
+        assert "s3cret" not in mail.text
+
+    def test_not_more_than_ten_of_them(self, hooks, target, database, client, service_role):
+        for number in range(MOST_MAILS + 2):
+            register(client, service_role, f"admin{number}@example.com", "admin")
+        hooks.register(target)
+        database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'; DELETE FROM outbox WHERE channel = 'email'")
+        target.status = 500
+        hooks.happen()
+        hooks.deliver()
+        assert database.count("outbox", "kind = 'webhook_disabled'") == MOST_MAILS
+
+    def test_what_was_on_its_way_when_it_was_switched_off_changes_nothing(self, hooks, target, database, parts, carol):
+        made = hooks.register(target)
+        hooks.happen()
+        event = as_message(database.one("SELECT * FROM outbox WHERE channel = 'webhook'"))
+        off = hooks.change(made, disabled=True)
+        for status in (500, 410, 200):
+            target.status = status
+            with contextlib.suppress(Refused, TryLater):
+                EventSender(parts.db, parts.sealer, True).send(made["id"], event)
+        assert len(target.requests) == 3
+        assert hooks.show(made) == off
+
+    def test_one_that_works_now_and_then_stays(self, hooks, target):
+        made = hooks.register(target)
+        for status in (500, 200, 500):
+            target.status = status
+            hooks.happen()
+            hooks.end_pauses()
+            hooks.deliver()
+            hooks.let_time_pass(2 * DAY)
+        assert hooks.show(made)["disabled"] is False
+
+    def test_what_it_has_missed_can_be_sent_again(self, hooks, target):
+        made = hooks.register(target)
+        target.status = 410
+        hooks.happen()
+        hooks.deliver()
+        target.status = 200
+        assert hooks.change(made, disabled=False)["failing_since"] is None
+        (failed,) = hooks.deliveries(made)
+        hooks.ask("post", f"/{made['id']}/deliveries/{failed['id']}/redeliver")
+        hooks.deliver()
+        assert [one["status"] for one in hooks.deliveries(made)] == ["sent", "failed"]
+
+
+class TestTheLog:
+    def test_it_tells_once_that_a_webhook_fails_and_once_that_it_works_again(self, hooks, target):
+        made = hooks.register(f"http://127.0.0.1:{free_port()}/?token=s3cret")
+        with capture_logs() as logs:
+            for _ in range(3):
+                hooks.happen()
+                hooks.end_pauses()
+                hooks.deliver()
+            hooks.change(made, url=target.url + "/?token=s3cret")
+            target.status = 500
+            hooks.deliver()
+            target.status = 200
+            hooks.end_pauses()
+            hooks.deliver()
+        told = [(entry["event"], entry["webhook_id"]) for entry in logs if entry["log_level"] == "warning"]
+        assert told == [("webhook_fails", made["id"]), ("webhook_fails", made["id"]), ("webhook_works_again", made["id"])]
+        assert "s3cret" not in str(logs)
+        assert "alice" not in str(logs)
+
+
+def test_an_event_is_kept_as_it_was(hooks, target, database):
+    hooks.register(target)
+    hooks.happen("user.deleted")
+    row = database.one("SELECT * FROM outbox WHERE channel = 'webhook'")
+    assert as_message(row).text == json.dumps({"event": "user.deleted", "timestamp": row.variables["timestamp"], "data": {"user": ALICE}})
+    assert LEASE > 10

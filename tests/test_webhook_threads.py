@@ -1,0 +1,300 @@
+"""Webhooks do not hold each other up, and no event is lost: with the threads that really send, and processes that are killed."""
+
+import functools
+import itertools
+import re
+import signal
+import time
+
+import httpx
+import psycopg2
+import pytest
+
+import sql
+from auth.delivery.events import EventSender
+from auth.delivery.worker import LEASE, Deliverer
+from tests.hooks import Hooks, events_at, verified
+from tests.http_target import HttpTarget
+from tests.processes import free_port, wait_until
+from tests.test_delivery_processes import Command
+
+# Seconds, in the place of ten and of five: how long a webhook is waited for, and from when on it is slow.
+TIMEOUT, SLOW_AFTER = 1.0, 0.3
+
+
+@pytest.fixture
+def hooks(client, service_role, database, parts):
+    return Hooks(client, service_role, database, parts)
+
+
+@pytest.fixture
+def targets():
+    """Make endpoints: `targets("hang")`."""
+    made = []
+
+    def make(behaviour="", status=200):
+        made.append(HttpTarget().__enter__())
+        made[-1].behaviour, made[-1].status = behaviour, status
+        return made[-1]
+
+    yield make
+    for target in made:
+        target.__exit__()
+
+
+@pytest.fixture
+def deliver(parts):
+    """Deliver from threads until the end of the test."""
+    begun = []
+
+    def begin():
+        sender = EventSender(parts.db, parts.sealer, True, timeout=TIMEOUT)
+        begun.append(Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}, slow_after=SLOW_AFTER))
+        begun[-1].begin()
+        return begun[-1]
+
+    yield begin
+    for deliverer in begun:
+        deliverer.stop()
+
+
+@pytest.fixture
+def flask(environment):
+    return lambda *arguments, **changes: Command(environment, *arguments, **changes)
+
+
+def has_got(target, count):
+    return len(target.requests) == count
+
+
+class TestTheyDoNotHoldEachOtherUp:
+    @pytest.mark.parametrize("count", [1, 8])
+    def test_dead_slow_and_dripping_ones_delay_no_good_one(self, hooks, targets, deliver, count):
+        for behaviour in itertools.islice(itertools.cycle(["hang", "drip", "close"]), count):
+            hooks.register(targets(behaviour))
+        good = targets()
+        for _ in range(3):
+            hooks.happen()
+        deliverer = deliver()
+        deliverer.wake()
+        # Once they are known.
+        wait_until(lambda: all(one["failing_since"] for one in hooks.ask("get").json["data"]))
+        hooks.register(good)
+        for number in range(10):
+            began = time.monotonic()
+            hooks.happen()
+            deliverer.wake()
+            wait_until(functools.partial(has_got, good, number + 1))
+            assert time.monotonic() - began < TIMEOUT
+
+    def test_a_good_one_gets_all_though_others_die_meanwhile(self, hooks, targets, deliver):
+        good = targets()
+        hooks.register(good)
+        for _ in range(6):
+            hooks.register(targets("hang"))
+        deliverer = deliver()
+        began = time.monotonic()
+        for _ in range(5):
+            hooks.happen()
+            deliverer.wake()
+        wait_until(lambda: len(good.requests) == 5)
+        # Six that hang, on four threads, until they are known.
+        assert time.monotonic() - began < 4 * TIMEOUT
+
+    def test_one_that_is_good_but_slow_is_not_starved_by_dead_ones(self, hooks, targets, deliver, database):
+        slow = SlowTarget()
+        with slow:
+            for _ in range(8):
+                hooks.register(targets("hang"))
+            hooks.register(slow)
+            for _ in range(20):
+                hooks.happen()
+            deliver()
+            # One after the other on four threads, the dead ones' 160 events alone would take 40 seconds.
+            wait_until(lambda: len(slow.requests) == 20, 20)
+            assert database.count("outbox", "outcome = 'sent'") >= 20 - 4
+
+    def test_two_that_are_slow_share_the_threads(self, hooks, deliver, database):
+        with SlowTarget() as one, SlowTarget() as other:
+            hooks.register(one, events=["user.created", "auth.login"])
+            hooks.register(other, events=["user.deleted", "auth.login"])
+            deliver()
+            hooks.happen("auth.login")
+            # From then on both are known.
+            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 2)
+            hooks.happen(*["user.created"] * 40)
+            hooks.happen(*["user.deleted"] * 4)
+            wait_until(lambda: len(other.requests) == 5, 20)
+            # Behind the forty these would be the last.
+            assert len(one.requests) < 35
+
+    def test_each_event_is_sent_once_however_many_send(self, hooks, targets, deliver, database):
+        targets_of_two = [targets(), targets()]
+        for target in targets_of_two:
+            hooks.register(target)
+        for _ in range(30):
+            hooks.happen()
+        for _ in range(3):
+            deliver()
+        wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 60)
+        for target in targets_of_two:
+            assert len({posted.headers["webhook-id"] for posted in target.requests}) == len(target.requests) == 30
+
+    def test_of_those_who_try_a_failing_one_only_one_does_so_at_a_time(self, hooks, targets, parts, database):
+        made = hooks.register(targets())
+        for _ in range(10):
+            hooks.happen()
+        database.run("UPDATE webhooks SET failing_since = now()")
+        claimed = []
+
+        def claim():
+            claimed.append(parts.db.one("claim_event", lease=LEASE, give_up=60, slow_targets=[], from_slow=True))
+
+        with database.locked("webhooks", made["id"]) as lock:
+            waiting = [lock.start(claim) for _ in range(4)]
+        for one in waiting:
+            one.result()
+        assert [one is not None for one in claimed].count(True) == 1
+        assert database.count("outbox", "attempts > 0") == 1
+
+
+def test_what_waits_for_one_is_not_read_to_find_what_waits_for_another(hooks, database_url):
+    dead, _ = hooks.register("https://192.0.1.1/"), hooks.register("https://192.0.1.1/")
+    connection = psycopg2.connect(database_url)
+    with connection.cursor() as cursor:
+        insert = "INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'auth.login', %s FROM generate_series(1, 20000)"
+        cursor.execute(insert, (dead["id"],))
+        cursor.execute("UPDATE webhooks SET failing_since = now(), retry_at = now() + interval '1 minute' WHERE id = %s", (dead["id"],))
+        # Known to the planner: most of what is due is of one recipient.
+        cursor.execute("ANALYZE outbox")
+        claim = sql.load_statements()["claim_event"].direct
+        cursor.execute(f"EXPLAIN {claim}", {"lease": LEASE, "give_up": 60, "slow_targets": [], "from_slow": False})
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    connection.rollback()
+    connection.close()
+    assert "Seq Scan on outbox" not in plan
+    assert set(re.findall(r"Scan using (outbox_\w+)", plan)) == {"outbox_events_waiting", "outbox_pkey"}
+
+
+class SlowTarget(HttpTarget):
+    """Answers 200, but takes longer than is quick."""
+
+    def __init__(self):
+        super().__init__()
+        self.behaviour = "slow"
+
+    def _misbehave(self, out):
+        self.over.wait(SLOW_AFTER + 0.1)
+        out.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+class TestAKilledProcess:
+    def test_it_loses_no_event(self, hooks, targets, flask, database):
+        target = targets("hang")
+        made = hooks.register(target)
+        for _ in range(3):
+            hooks.happen()
+        with flask("deliver") as command:
+            assert target.reached.wait(10)
+            command.process.kill()
+            command.process.wait()
+        assert database.count("outbox", "outcome IS NULL") == 3
+        before = {posted.headers["webhook-id"] for posted in target.requests}
+        target.behaviour = ""
+        hooks.let_time_pass(LEASE)
+        with flask("deliver"):
+            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 3)
+        after = [posted for posted in target.requests if verified(posted, made["secret"])]
+        assert {posted.headers["webhook-id"] for posted in after} >= before
+        assert len({posted.headers["webhook-id"] for posted in after}) == 3
+
+    def test_nor_one_that_was_trying_a_failing_webhook(self, hooks, targets, flask, database):
+        target = targets("hang")
+        hooks.register(target)
+        hooks.happen()
+        database.run("UPDATE webhooks SET failing_since = now()")
+        with flask("deliver") as command:
+            assert target.reached.wait(10)
+            command.process.kill()
+            command.process.wait()
+        target.behaviour = ""
+        hooks.let_time_pass(LEASE)
+        with flask("deliver"):
+            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
+
+
+class TestTheService:
+    def test_it_sends_what_happens(self, serve, hooks, targets, service_role):
+        target = targets()
+        made = hooks.register(target)
+        with serve(AUTH_DELIVER="true") as (service, _):
+            began = time.monotonic()
+            answer = httpx.post(f"http://127.0.0.1:{service.port}/admin/webhooks/{made['id']}/test", json={"event": "auth.logout"}, headers=service_role)
+            assert answer.status_code == 200
+            wait_until(lambda: events_at(target) == ["auth.logout"])
+            assert time.monotonic() - began < 2
+            assert verified(target.requests[0], made["secret"])
+
+
+class TestListening:
+    """`flask webhooks listen`."""
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_it_shows_events_and_passes_them_on(self, hooks, targets, flask, deliver, database, number):
+        target = targets(status=500)
+        deliver()
+        with flask("webhooks", "listen", "--forward", f"{target.url}/events") as command:
+            (secret,) = wait_until(lambda: re.findall(r"signed with (whsec_\S+)", command.text()))
+            (made,) = hooks.ask("get").json["data"]
+            assert made["description"] == "flask webhooks listen"
+            hooks.happen("auth.login")
+            wait_until(lambda: target.requests)
+            form = r"^\S+Z  auth.login    \S+  alice@example.com  (msg_\S+)  500 Internal Server Error$"
+            (event_id,) = wait_until(lambda: re.findall(form, command.text(), re.MULTILINE))
+            (posted,) = target.requests
+            assert posted.path == "/events"
+            assert posted.headers["webhook-id"] == event_id
+            assert verified(posted, secret)["event"] == "auth.login"
+            # Whatever the application says, the event is taken.
+            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
+            command.process.send_signal(number)
+            assert command.process.wait(10) == 0
+            assert command.text().splitlines()[-1] == "Stopped."
+        assert database.count("webhooks") == 0
+
+    def test_it_shows_nothing_that_others_post(self, hooks, flask, database):
+        with flask("webhooks", "listen", "--secret", "whsec_" + "c2VjcmV0" * 4) as command:
+            wait_until(lambda: f"signed with whsec_{'c2VjcmV0' * 4}" in command.text())
+            url = hooks.ask("get").json["data"][0]["url"]
+            for headers in ({}, {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time())), "webhook-signature": "nonsense"}):
+                assert httpx.post(url, json={"event": "user.created"}, headers=headers).status_code == 401
+            assert len(command.text().splitlines()) == 1
+
+    def test_an_application_that_is_not_there_is_told(self, hooks, flask, deliver):
+        deliver()
+        with flask("webhooks", "listen", "--forward", f"http://127.0.0.1:{free_port()}/") as command:
+            wait_until(lambda: "Listening." in command.text())
+            hooks.happen()
+            wait_until(lambda: command.text().splitlines()[-1].endswith("no answer: connection refused"))
+
+    @pytest.mark.parametrize(
+        ("arguments", "changes", "message"),
+        [
+            (["--forward", "ftp://127.0.0.1"], {}, "Invalid value for '--forward': must be an http or https URL without user and fragment"),
+            (["--secret", "whsec_short"], {}, "Invalid value for '--secret': must be whsec_ and 24 to 64 random bytes in base64"),
+            ([], {"AUTH_WEBHOOK_PRIVATE_NETWORKS": "false"}, "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine."),
+        ],
+    )
+    def test_it_says_why_it_can_not(self, make_app, database, arguments, changes, message):
+        result = make_app(**changes).test_cli_runner().invoke(args=["webhooks", "listen", *arguments])
+        assert result.exit_code != 0
+        assert message in result.output
+        assert database.count("webhooks") == 0
+
+    def test_nor_does_it_where_there_are_as_many_as_there_may_be(self, hooks, flask, database):
+        for _ in range(20):
+            hooks.register("https://192.0.1.1/")
+        with flask("webhooks", "listen") as command:
+            assert command.process.wait(10) == 1
+            assert command.text() == "Error: There are 20 webhooks already; delete one first.\n"
+        assert database.count("webhooks") == 20
