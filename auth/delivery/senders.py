@@ -52,7 +52,7 @@ class ConsoleSender(Sender):
         with self._lock:
             sys.stdout.write(f"{rule}\nTo: {recipient}\n{subject}\n{message.text}{rule}\n")
             sys.stdout.flush()
-        return "printed"
+        return "standard output"
 
 
 class DiscardingSender(Sender):
