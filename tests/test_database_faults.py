@@ -15,7 +15,8 @@ import pytest
 from werkzeug.wrappers import Response
 
 from auth.embedded_postgres import EmbeddedPostgresError
-from sql.pool import CHECKOUT_DEADLINE, Pool, connect
+from sql import Database, apply_schema
+from sql.pool import CHECKOUT_DEADLINE, DEADLINE, Pool, connect
 from tests.answers import assert_error
 from tests.cast import PASSWORD, Session, register, sign_in
 from tests.conftest import SERVICE_ROLE_KEY
@@ -249,6 +250,27 @@ class TestSeveralHosts:
         connection = connect(self.url(postgres, free_port()))
         assert connection.info.host.startswith("/")
         connection.close()
+
+    def test_the_next_one_serves_when_the_first_hangs(self, postgres, silent_port):
+        database = Database(self.url(postgres, silent_port), size=2)
+        began = time.monotonic()
+        assert database.one("ping")
+        assert 1 < time.monotonic() - began < DEADLINE + SLACK
+        database.close()
+        # By now it is known which one serves; of the other one nobody waits again.
+        began = time.monotonic()
+        assert database.one("ping")
+        assert time.monotonic() - began < 1
+
+    def test_a_start_finds_the_one_that_serves(self, postgres, silent_port):
+        apply_schema(self.url(postgres, silent_port))
+
+    def test_it_takes_no_longer_when_all_hang(self, silent_port):
+        database = Database(f"postgresql://postgres@127.0.0.1,localhost,127.0.0.1/postgres?port={silent_port}", size=1)
+        began = time.monotonic()
+        with pytest.raises(psycopg2.OperationalError, match="has not answered"):
+            database.one("ping")
+        assert DEADLINE - 0.1 < time.monotonic() - began < DEADLINE + SLACK
 
 
 class TestAConnection:

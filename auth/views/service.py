@@ -41,7 +41,7 @@ class _Health:
         with self._lock:
             now = time.monotonic()
             # One that has not answered yet is not asked again.
-            if self._answer is None or self._answer.done() and now - self._asked_at >= _HEALTH_INTERVAL:
+            if self._answer is None or (self._answer.done() and now - self._asked_at >= _HEALTH_INTERVAL):
                 self._asked_at = now
                 self._answer = self._thread.submit(_database_answers, latchkey.db)
             answer, patience = self._answer, self._asked_at + _HEALTH_PATIENCE - now
