@@ -98,7 +98,7 @@ class Client:
             self._judge(person, answers, good, person.state.refreshed(held.id), "refresh")
             if len({answer.json["refresh_token"] for answer in good}) != 1:
                 self._violate(person, "two refresh tokens for one", good[0])
-            held.session = session_of(self._client(), good[0])
+            held.session = session_of(self._history.client, good[0])
             held.refresh_tokens.append(held.session.refresh_token)
             person.state = person.state.refreshed(held.id)
 
@@ -163,7 +163,7 @@ class Client:
         raise Unanswered
 
     def _hold(self, person: Person, answer: Any) -> None:
-        session = session_of(self._client(), answer)
+        session = session_of(self._history.client, answer)
         person.held.append(Held(session, [session.refresh_token]))
         person.state = person.state.with_session(session.id).but(untold=0)
 
@@ -182,10 +182,7 @@ class Client:
         return at_once(count, lambda _: self._ask("POST", path, json=body))
 
     def _ask(self, method: str, path: str, **options: Any) -> Any:
-        return self._history.ask(self._client(), method, path, **options)
-
-    def _client(self) -> Any:
-        return random.choice(self._history.clients)
+        return self._history.ask(method, path, **options)
 
     def _one_of(self, held: list[Held]) -> list[Any]:
         return [self._random.choice(held)] if held else []

@@ -42,7 +42,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(f"{line.fault:{width}}  {line.times:>10}  {line.seen}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def note() -> Callable[[str, Any, str], None]:
     """Write a line of the closing table: the fault, how often, what was seen."""
     return lambda fault, times, seen: LINES.append(Line(fault, str(times), seen))

@@ -90,8 +90,8 @@ class Unanswered(Exception):
 class History:
     """All persons, and what was wrong with any answer; the clients write it together."""
 
-    def __init__(self, *clients: ServerClient) -> None:
-        self.clients = list(clients)
+    def __init__(self, client: ServerClient) -> None:
+        self.client = client
         self.persons: list[Person] = []
         self.violations: list[str] = []
         self.statuses: Counter[Any] = Counter()
@@ -109,12 +109,12 @@ class History:
         with self._lock:
             self.violations.append(what)
 
-    def ask(self, client: ServerClient, method: str, path: str, **options: Any) -> Any:
+    def ask(self, method: str, path: str, **options: Any) -> Any:
         """Return a response, or None where none came, or half of one. Whatever comes is held to the contract."""
         began = time.monotonic()
         response, status = None, None
         try:
-            response = client.open(path, method, **options)
+            response = self.client.open(path, method, **options)
             status = response.status_code
         except httpx.TransportError:
             pass

@@ -102,7 +102,7 @@ def doubled(post: Post) -> int:
 def _wrong_answers(history: History, rows: Rows) -> list[str]:
     """Ask for persons as they would: the password, the sessions, and the refresh tokens of the past."""
     rows.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '10 min', created_at = created_at - interval '10 min' WHERE ended_at IS NULL")
-    client = history.clients[0]
+    client = history.client
     persons = [person for person in history.persons if person.held or person.state.exists or person.unanswered]
     chosen = random.Random(1).sample(persons, min(ASKED, len(persons)))
     chosen += [person for person in persons if person.unanswered and person not in chosen][:ASKED]

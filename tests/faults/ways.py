@@ -5,8 +5,9 @@ import socket
 import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
-from psycopg2.extensions import make_dsn, parse_dsn
+from psycopg2.extensions import parse_dsn
 
 Target = tuple[str, int] | str
 
@@ -56,6 +57,9 @@ class Way:
             except OSError:
                 near.close()
                 continue
+            for end in (near, far):
+                if end.family == socket.AF_INET:
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._ends += [near, far]
             for source, sink, carry in self.lanes(near, far):
@@ -79,7 +83,10 @@ class Conversation(Way):
 
     def __init__(self, url: str) -> None:
         super().__init__(postgres_target(url))
-        self.url = make_dsn(url, host="127.0.0.1", port=self.port, sslmode="disable", gssencmode="disable")
+        parts = parse_dsn(url)
+        who = quote(parts["user"], safe="") + (f":{quote(parts['password'], safe='')}" if "password" in parts else "")
+        # What is encrypted can't be counted.
+        self.url = f"postgresql://{who}@127.0.0.1:{self.port}/{parts['dbname']}?sslmode=disable&gssencmode=disable"
         self._count_lock = threading.Lock()
         self.said: list[str] = []
         self._cut_at = 0
