@@ -53,7 +53,7 @@ class Worker(ThreadWorker):
         self.pending_conns.append(conn)
         self.poller.register(client, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
-    def set_accept_enabled(self, enabled: bool) -> None:
+    def set_accept_enabled(self, enabled: bool | None) -> None:
         """Begin or cease to take connections. At the end, for good: take those that wait already, and have later ones refused at once.
 
         gunicorn would leave its sockets open for as long as running requests take. Whoever connects meanwhile would be kept waiting,

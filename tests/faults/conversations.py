@@ -51,19 +51,20 @@ class Stage:
         self.client.post("/magiclink", json={"email": ALICE, **WITH_CHALLENGE})
         return links.query(links.follow(self.client, "magiclink", self.outbox.last(ALICE).token))["code"]
 
-    def back_from(self, provider: FakeProvider) -> tuple[dict[str, str], dict[str, str]]:
-        """Return what a provider gives a browser to bring back, and the browser's cookie."""
-        begun = self.client.get(f"/authorize?provider={provider.name}")
-        assert begun.status_code == 302, begun.get_data(as_text=True)
-        answer = httpx.get(begun.location, trust_env=False)
-        sent = answer.headers.get("Location")
-        back = links._single(urlsplit(sent).query) if sent else dict(_INPUT.findall(html.unescape(answer.text)))
-        return back, {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}
-
     def flow(self) -> str:
         """Return the address of the page that links an identity."""
         url = self.session().get("/user/identities/authorize?provider=google").json["url"]
         return urlsplit(url).query
+
+
+def back_from(client: Any, provider: FakeProvider) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what a provider gives a browser to bring back, and the browser's cookie."""
+    begun = client.get(f"/authorize?provider={provider.name}")
+    assert begun.status_code == 302, begun.get_data(as_text=True)
+    answer = httpx.get(begun.location, trust_env=False)
+    sent = answer.headers.get("Location")
+    back = links._single(urlsplit(sent).query) if sent else dict(_INPUT.findall(html.unescape(answer.text)))
+    return back, {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}
 
 
 def _admin(path: str, method: str = "post", **body: Any) -> Callable[[Stage], Ask]:
@@ -170,12 +171,12 @@ def _begin_linking(stage: Stage) -> Ask:
 
 
 def _callback(stage: Stage) -> Ask:
-    back, cookie = stage.back_from(stage.google)
+    back, cookie = back_from(stage.client, stage.google)
     return lambda: stage.client.get(f"/callback?{urlencode(back)}", headers=cookie)
 
 
 def _callback_by_form(stage: Stage) -> Ask:
-    back, cookie = stage.back_from(stage.apple)
+    back, cookie = back_from(stage.client, stage.apple)
     return lambda: stage.client.post("/callback", data=back, headers=cookie)
 
 

@@ -29,6 +29,10 @@ class Post:
         self.way.end()
         self._server.__exit__()
 
+    def mend(self) -> None:
+        """Have the way lead to the good server again."""
+        self.way.bend(("127.0.0.1", self._server.port))
+
     def take(self, mail: Any) -> None:
         part = mail.get_body(("plain",))
         match = _ID.match(mail["Message-ID"])
