@@ -33,6 +33,11 @@ class Postgres:
         wait_until(lambda: self._server.has_died() and not any(map(is_running, pids)), 30)
         self._server.stop()
 
+    def kill(self) -> None:
+        """End all of it at once, as a machine that is switched off."""
+        self.signal(signal.SIGKILL)
+        wait_until(self._server.has_died)
+
     def has_ended(self) -> bool:
         """Whether it has ended by itself."""
         return self._server.has_died()
