@@ -87,8 +87,8 @@ def test_clocks_ten_minutes_off(world, note):
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     if not found:
         pytest.skip("NO CLOCK IS WRONG IN THESE TESTS: there is no libfaketime; apt-get install faketime brings it")
-    # Only the time of day is wrong: gunicorn keeps the monotonic one in the times of files.
-    other: dict[str, Any] = {"LD_PRELOAD": str(found[0]), "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
+    # gunicorn keeps a time of its own in a file's, and would find it ten minutes old.
+    other: dict[str, Any] = {"LD_PRELOAD": str(found[0]), "NO_FAKE_STAT": "1"}
     with world.service(FAKETIME="+600s", **other) as ahead, world.service(FAKETIME="-600s", **other) as behind:
         for service, seconds in ((ahead, 600), (behind, -600)):
             client = ServerClient(service.port)
@@ -97,7 +97,7 @@ def test_clocks_ten_minutes_off(world, note):
             assert abs(off - seconds) < 60, "the clock is not wrong: nothing is shown"
             client.close()
         with world.load(ahead, behind) as history:
-            wait_until(lambda: history.answered() > 1000, 60)
+            wait_until(lambda: history.answered() > 400, 60)
             for service in (ahead, behind):
                 client = ServerClient(service.port)
                 register(client, ADMIN, f"{service.port}@example.org")

@@ -46,9 +46,10 @@ class Balancer(ServerClient):
 
 
 class World:
-    """A Postgres and a mail server, inside the context; services and clients as a test wants them."""
+    """A Postgres and a mail server, inside the context; services and clients as a test wants them. `disk` is where the database is."""
 
-    def __init__(self, **options: str) -> None:
+    def __init__(self, disk: Path | None = None, **options: str) -> None:
+        self._disk = disk
         self._options = options
 
     def __enter__(self) -> Self:
@@ -57,7 +58,7 @@ class World:
         place = Path(self._directory.name).resolve()
         place.chmod(0o755)
         self.state_dir = place / "var"
-        self.postgres = Postgres(place / "database", **self._options)
+        self.postgres = Postgres((self._disk or place) / "database", **self._options)
         self.post = Post().__enter__()
         return self
 
