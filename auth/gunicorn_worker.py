@@ -60,8 +60,10 @@ class Worker(ThreadWorker):
         and cut off; whoever is refused tries another instance.
         """
         super().set_accept_enabled(enabled)
-        if not self.alive:
-            for listener in self.sockets:
+        if not self.alive and not enabled:
+            # Nobody uses them any more; and this may be called once again.
+            listeners, self.sockets = self.sockets, []
+            for listener in listeners:
                 while select.select([listener], [], [], 0)[0]:
                     self.accept(listener)
                 listener.close()

@@ -16,7 +16,7 @@ class Post:
     def __init__(self) -> None:
         self._server = _Server(self)
         self._arrived = threading.Condition()
-        self._mails: dict[str, list[tuple[str, str, str]]] = {}
+        self._mails: dict[str, list[tuple[str, ...]]] = {}
         self._newest: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -47,7 +47,7 @@ class Post:
             self._arrived.wait_for(lambda: recipient in self._newest, seconds)
             return self._newest.get(recipient)
 
-    def by_id(self) -> dict[str, list[tuple[str, str, str]]]:
+    def by_id(self) -> dict[str, list[tuple[str, ...]]]:
         """Return recipient, subject and text of each mail, by the id of its message."""
         with self._arrived:
             return {id: list(mails) for id, mails in self._mails.items()}

@@ -45,6 +45,21 @@ def test_by_hup(world, note, scale):
     assert_none_failed(history)
 
 
+def test_by_hup_while_workers_begin(world, note, scale):
+    times = scale(10, 2)
+    with world.service() as service:
+        with world.load(service) as history:
+            for _ in range(times):
+                before = set(children_of(service.process.pid))
+                service.process.send_signal(signal.SIGHUP)
+                wait_until(lambda old=before: set(children_of(service.process.pid)) - old)  # type: ignore[misc]
+                reload(service)
+                wait_until(serves_again(history))
+        world.check(history)
+    note("restarted by HUP twice at once", times, history.summary())
+    assert_none_failed(history)
+
+
 def test_two_instances_in_turn(world, note, scale):
     times = scale(10, 2)
     with world.service() as one, world.service() as two:
