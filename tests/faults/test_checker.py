@@ -37,7 +37,7 @@ SABOTAGE = {
 def test_it_finds_what_is_wrong(world):
     with world.service() as service:
         with world.load(service) as history:
-            wait_until(lambda: history.answered() > 600, 60)
+            wait_until(lambda: history.answered() > 300, 60)
         rows = Rows(world.postgres.url)
         wait_until(lambda: rows.count("outbox", "outcome IS NULL") == 0, 30)
         rows.run("CREATE SCHEMA kept")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.contract import description
 from tests.fake_provider import Apple, FakeProvider
+from tests.faults.clients import ADMIN
 from tests.faults.conversations import REQUESTS, WITHOUT, Stage
 from tests.faults.ways import Conversation
 
@@ -75,7 +76,9 @@ def asked_for(stage: Stage, name: str, cut_at: int, conversation: Conversation, 
     ask = REQUESTS[name](stage)
     before = stage.rows.everything()
     if connects:
-        conversation.cut()
+        # What is cut off is not used again.
+        conversation.begin(cut_at=1)
+        assert stage.client.get("/admin/users", headers=ADMIN).status_code == 503
     conversation.begin(cut_at)
     answer = ask()
     said = len(conversation.said)

@@ -15,7 +15,7 @@ from tests.faults.world import World, serves_again
 from tests.postgres import take_all
 from tests.processes import wait_until
 
-pytestmark = pytest.mark.selection
+IN_CI = pytest.mark.selection
 # Seconds in which every request is answered and the service is back, as promised; and what clients, service and Postgres together
 # may take from each other on two busy cores.
 PROMISED = 5
@@ -78,20 +78,22 @@ def endure(world: World, times: int, begin: Callable[[], Any], end: Callable[[],
     return f"back after {max(recoveries):.1f} s at most; {watch}; {history.summary()}"
 
 
-@pytest.mark.parametrize("how", ["fast", "immediate", "killed"])
+@pytest.mark.parametrize("how", [pytest.param("fast", marks=IN_CI), "immediate", pytest.param("killed", marks=IN_CI)])
 def test_it_is_stopped(world, note, scale, how):
     number = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT, "killed": signal.SIGKILL}[how]
-    times = scale(10, 2)
+    times = scale(10, 1)
     note(f"Postgres stopped, {how}", times, endure(world, times, lambda: world.postgres.end(number), world.postgres.start, 2))
 
 
+@IN_CI
 def test_it_is_paused(world, note, scale):
-    seconds = scale(30, 6)
+    seconds = scale(30, 5)
     note(f"Postgres paused for {seconds} s", 1, endure(world, 1, world.postgres.freeze, world.postgres.thaw, seconds))
 
 
+@IN_CI
 def test_a_table_is_locked(world, note, scale):
-    seconds = scale(10, 4)
+    seconds = scale(10, 3)
     holder = psycopg2.connect(world.postgres.url)
 
     def lock() -> None:
@@ -102,8 +104,9 @@ def test_a_table_is_locked(world, note, scale):
         note(f"a table locked for {seconds} s", 1, endure(world, 1, lock, holder.rollback, seconds))
 
 
+@IN_CI
 def test_its_connections_are_all_taken(world, note, scale):
-    times = scale(10, 2)
+    times = scale(10, 1)
     taken: list[Any] = []
 
     def take() -> None:

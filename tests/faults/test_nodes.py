@@ -14,15 +14,15 @@ from tests.faults.world import serves_again
 from tests.processes import wait_until
 from tests.server import ServerClient, at_once
 
-pytestmark = pytest.mark.selection
 # Seconds in which every request is answered and the service is back, and what two busy cores may add.
 PROMISED = 5
 SLACK = 3
 ALICE = "alice@example.com"
 
 
+@pytest.mark.selection
 def test_two_start_at_once_on_an_empty_database(world, note, scale):
-    times = scale(10, 2)
+    times = scale(10, 1)
     for number in range(times):
         world.postgres.run(f"CREATE DATABASE empty_{number}")
         url = world.postgres.url.replace("/postgres?", f"/empty_{number}?")
@@ -45,7 +45,7 @@ def _enter(contexts: list[Any], number: int) -> Any:
     return contexts[number].__enter__()
 
 
-@pytest.mark.parametrize("how", ["killed", "hung"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("hung", marks=pytest.mark.selection)])
 def test_a_primary_is_lost_and_its_replica_promoted(world, note, how):
     primary = world.postgres
     replica = Replica(primary, world.state_dir.parent / "replica")
@@ -69,6 +69,7 @@ def test_a_primary_is_lost_and_its_replica_promoted(world, note, how):
     note(f"a primary {how}, its replica promoted", 1, f"served again after {took:.1f} s; {history.summary()}")
 
 
+@pytest.mark.selection
 def test_behind_pgbouncer(world, note, scale):
     times = scale(10, 2)
     with PgBouncer(world) as bouncer, world.service(DATABASE_URL=bouncer.url, AUTH_DB_PREPARE="false") as service:
@@ -83,6 +84,7 @@ def test_behind_pgbouncer(world, note, scale):
     note("PgBouncer, by transaction, killed -9", times, history.summary())
 
 
+@pytest.mark.selection
 def test_clocks_ten_minutes_off(world, note):
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     if not found:

@@ -35,7 +35,7 @@ def has_been_seen_to_end(service: Service, pid: int) -> bool:
 
 
 def test_a_worker_is_killed(world, note, scale):
-    times = scale(200, 15)
+    times = scale(200, 12)
     with world.service() as service:
         with world.load(service) as history:
             for _ in range(times):
@@ -49,7 +49,7 @@ def test_a_worker_is_killed(world, note, scale):
 
 
 def test_the_whole_service_is_killed(world, note, scale):
-    times = scale(20, 3)
+    times = scale(20, 2)
     with world.service() as service:
         with world.load(service) as history:
             for _ in range(times):

@@ -8,8 +8,6 @@ import pytest
 from tests.faults.world import serves_again
 from tests.processes import Service, children_of, threads_of, wait_until
 
-pytestmark = pytest.mark.selection
-
 
 def reload(service: Service) -> None:
     """Have new workers take the place of the old ones, and wait until the old ones are gone."""
@@ -33,8 +31,9 @@ def assert_none_failed(history: Any) -> None:
     assert (history.statuses[None], history.statuses[503]) == (0, 0), history.summary()
 
 
+@pytest.mark.selection
 def test_by_hup(world, note, scale):
-    times = scale(10, 3)
+    times = scale(10, 2)
     with world.service() as service:
         with world.load(service) as history:
             for _ in range(times):
@@ -45,8 +44,8 @@ def test_by_hup(world, note, scale):
     assert_none_failed(history)
 
 
-def test_by_hup_while_workers_begin(world, note, scale):
-    times = scale(10, 2)
+def test_by_hup_while_workers_begin(world, note):
+    times = 10
     with world.service() as service:
         with world.load(service) as history:
             for _ in range(times):
@@ -60,6 +59,7 @@ def test_by_hup_while_workers_begin(world, note, scale):
     assert_none_failed(history)
 
 
+@pytest.mark.selection
 def test_two_instances_in_turn(world, note, scale):
     times = scale(10, 2)
     with world.service() as one, world.service() as two:
