@@ -2,11 +2,12 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format
+.PHONY: help run test test-faults lint format
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with a Postgres of its own unless DATABASE_URL is set'
 	@echo 'make test     run the tests, on a Postgres of their own unless TEST_DATABASE_URL is set; ARGS="-k token -x" goes to pytest'
+	@echo 'make test-faults  kill, stop, cut off and starve the service under load, for an hour; ARGS=--selection is what CI runs, in minutes'
 	@echo 'make lint     check format, style and types'
 	@echo 'make format   put the code into that format'
 	@echo
@@ -21,6 +22,10 @@ run:
 test:
 	@$(PYTHON) make_venv.py test
 	@exec .venv/bin/pytest $(ARGS)
+
+test-faults:
+	@$(PYTHON) make_venv.py test
+	@exec .venv/bin/pytest tests/faults $(ARGS)
 
 lint:
 	@$(PYTHON) make_venv.py test lint

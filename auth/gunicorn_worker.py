@@ -5,6 +5,7 @@ a worker for as long as they like.
 """
 
 import json
+import select
 import selectors
 import socket
 import time
@@ -51,6 +52,21 @@ class Worker(ThreadWorker):
         conn.timeout = time.monotonic() + SILENCE_DEADLINE
         self.pending_conns.append(conn)
         self.poller.register(client, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def set_accept_enabled(self, enabled: bool | None) -> None:
+        """Begin or cease to take connections. At the end, for good: take those that wait already, and have later ones refused at once.
+
+        gunicorn would leave its sockets open for as long as running requests take. Whoever connects meanwhile would be kept waiting,
+        and cut off; whoever is refused tries another instance.
+        """
+        super().set_accept_enabled(enabled)
+        if not self.alive and not enabled:
+            # Nobody uses them any more; and this may be called once again.
+            listeners, self.sockets = self.sockets, []
+            for listener in listeners:
+                while select.select([listener], [], [], 0)[0]:
+                    self.accept(listener)
+                listener.close()
 
     def enqueue_req(self, conn: TConn) -> None:
         """Have a thread serve a request. Its time begins here: what waits for a thread behind slow ones must not wait for each of them."""

@@ -14,6 +14,8 @@ import psycopg2
 from psycopg2.extensions import POLL_OK, POLL_READ, POLL_WRITE, TRANSACTION_STATUS_IDLE
 from psycopg2.extensions import connection as Connection
 
+from sql.hosts import connect_to_any
+
 # Seconds. Postgres ends a statement itself after its own time-outs below; ours holds where Postgres is frozen or the network
 # is silent, and is a little longer than lock_timeout, so that it may still say why.
 DEADLINE = 2.4
@@ -49,7 +51,7 @@ psycopg2.extensions.set_wait_callback(_wait)
 
 def connect(url: str, *, patient: bool = False) -> Connection:
     """Open a connection in which a statement ends after a few seconds; one for maintenance waits as long as it takes."""
-    connection = psycopg2.connect(url, connection_factory=_Patient if patient else _Bounded, application_name="latchkey")
+    connection: Connection = connect_to_any(url, _Patient, None) if patient else connect_to_any(url, _Bounded, DEADLINE)
     if not patient:
         connection.autocommit = True
         with connection.cursor() as cursor:

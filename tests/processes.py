@@ -48,6 +48,30 @@ def processes_of(state_dir: Path) -> dict[int, str]:
     return found
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started and not yet seen end. Linux only."""
+    try:
+        return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    except OSError:
+        return []  # gone
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and not only waiting to be reaped. Linux only."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def threads_of(pid: int) -> int:
+    """Return how many threads a process has; 0 when it is gone. Linux only."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
+
+
 def as_user(name: str | None) -> dict[str, Any]:
     """Return how to start a process as another user, or as ourselves."""
     if name is None:
@@ -97,6 +121,11 @@ class Service:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+
+    def start_again(self) -> None:
+        """Start it at the same port, after it has ended in whatever way."""
+        self._start()
+        self.wait_until_healthy()
 
     def wait_until_healthy(self) -> None:
         wait_until(self._is_healthy, 30)

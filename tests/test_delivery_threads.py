@@ -156,6 +156,18 @@ class TestTheyStayAlive:
         (entry,) = [entry for entry in logs if entry["event"] == "delivery_fails"]
         assert entry["reason"] == "unexpected: RuntimeError"
 
+    def test_after_what_ends_a_thread_elsewhere(self, outbox, deliver, database):
+        target = Target()
+        target.fails = SystemExit()
+        for _ in range(8):
+            outbox.write()
+        deliverer = deliver(email=target)
+        wait_until(lambda: database.count("outbox", "attempts = 1") == 8)
+        target.fails = None
+        outbox.write(recipient="bob@example.com")
+        deliverer.wake()
+        wait_until(lambda: target.sent == ["bob@example.com"])
+
     def test_after_a_database_that_was_away(self, outbox, deliver, database_url):
         target = Target()
         with Forwarder(database_url) as way, capture_logs() as logs:

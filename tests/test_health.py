@@ -177,6 +177,15 @@ class TestWithoutADatabase:
         relay.thaw()
         wait_until(lambda: session.get("/user").status_code == 200)
 
+    def test_while_it_is_frozen_no_probe_waits_for_it(self, broken, relay):
+        at_once(8, lambda _: broken.get("/health"))
+        relay.freeze()
+        self.assert_unhealthy(broken)
+        began = time.monotonic()
+        assert {answer.status_code for answer in at_once(8, lambda _: broken.get("/health"))} == {503}
+        # One second is what the first of them gives the database; the rest is this machine's.
+        assert time.monotonic() - began < 2
+
     def test_what_needs_none_is_answered_all_the_same(self, broken, relay):
         relay.close()
         for path in ("/settings", "/.well-known/jwks.json", "/openapi.yaml", "/"):

@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import signal
+import socket
 import stat
 import sys
 import tempfile
@@ -162,6 +163,33 @@ def test_it_lets_a_running_request_finish(name, state_dir):
         assert service.process.wait(15) == 0
         assert service.text().endswith("\nStopped.\n")
     assert none_left(state_dir)
+
+
+def test_it_serves_whoever_had_connected_when_it_was_told_to_stop(state_dir):
+    with Service(state_dir) as service:
+        workers = wait_until(lambda: pids if len(pids := workers_of(service)) == 2 else set())
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        waiting = [socket.create_connection(("127.0.0.1", service.port), timeout=15) for _ in range(8)]
+        for client in waiting:
+            client.sendall(b"GET /settings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        service.process.send_signal(signal.SIGTERM)
+        # By now the first process listens no more, and has told the workers to stop.
+        wait_until(lambda: not listens(service.process.pid, service.port))
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+
+        for client in waiting:
+            with client, client.makefile("rb") as answer:
+                assert answer.readline().startswith(b"HTTP/1.1 200 ")
+        assert service.process.wait(15) == 0
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether a process has a socket that listens on a port."""
+    sockets = {os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(f"socket:[{line[9]}]" in sockets for line in lines if line[1].endswith(f":{port:04X}") and line[3] == "0A")
 
 
 def accepts_requests(service: Service) -> bool:

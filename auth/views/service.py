@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,34 +15,47 @@ from auth.limits import requests_and_window
 from auth.pages import page
 from auth.providers.presets import PRESETS
 from auth.settings import PASSWORD_CLASSES, Settings
+from sql import Database
 
 NAME = "latchkey"
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
 # Seconds for which an answer of the database is taken as its health: a flood of probes must not become one of statements.
 _HEALTH_INTERVAL = 1.0
+# Seconds after which a database that has not answered is not healthy, whatever it says later.
+_HEALTH_PATIENCE = 1.0
 _CACHED = "public, max-age=300"
 
 blueprint = Blueprint("service", __name__)
 
 
 class _Health:
-    """What the database said last, in this worker."""
+    """What the database said last, in this worker. A thread of its own asks, so that no probe waits as long as a database may hang."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "health")
         self._asked_at = float("-inf")
-        self._healthy = False
+        self._answer: Future[bool] | None = None
 
     def is_healthy(self) -> bool:
         with self._lock:
-            if time.monotonic() - self._asked_at >= _HEALTH_INTERVAL:
-                try:
-                    self._healthy = latchkey.db.one("ping") is not None
-                except psycopg2.Error:
-                    self._healthy = False
-                # After asking: while the database hangs, requests that waited here share the one answer.
-                self._asked_at = time.monotonic()
-            return self._healthy
+            now = time.monotonic()
+            # One that has not answered yet is not asked again.
+            if self._answer is None or (self._answer.done() and now - self._asked_at >= _HEALTH_INTERVAL):
+                self._asked_at = now
+                self._answer = self._thread.submit(_database_answers, latchkey.db)
+            answer, patience = self._answer, self._asked_at + _HEALTH_PATIENCE - now
+        try:
+            return answer.result(max(0.0, patience))
+        except TimeoutError:
+            return False
+
+
+def _database_answers(db: Database) -> bool:
+    try:
+        return db.one("ping") is not None
+    except psycopg2.Error:
+        return False
 
 
 _health = _Health()

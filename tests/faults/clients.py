@@ -1,0 +1,228 @@
+"""Clients that use the service as people do, all of it at once, and write down what they are told."""
+
+import contextlib
+import random
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.cast import PASSWORD, session_of
+from tests.conftest import SERVICE_ROLE_KEY
+from tests.faults.history import Held, History, Person, State, Unanswered
+from tests.faults.mail import Post
+from tests.server import at_once
+
+ADMIN = {"apikey": SERVICE_ROLE_KEY}
+# How many people at once try to use what works once.
+RIVALS = 3
+_LINK = re.compile(r"^https?://\S+[?&]token=([\w-]+)", re.MULTILINE)
+
+
+class Client:
+    """One thread's worth of people: each signs up, is signed in here and there, changes this and that, and leaves."""
+
+    def __init__(self, history: History, post: Post, name: str, seed: int) -> None:
+        self._history = history
+        self._post = post
+        self._name = name
+        self._random = random.Random(f"{name} {seed}")
+        self._lives = 0
+
+    def live(self) -> bool:
+        """Live one life, to its end or to the first change that is not answered; return whether all were."""
+        self._lives += 1
+        person = self._history.person(f"{self._name}-{self._lives}@example.com")
+        with contextlib.suppress(Unanswered):
+            self._random.choice([self._sign_up, self._be_made])(person)
+            acts = [self._look, self._change, self._log_in, self._refresh, self._follow_link, self._change_password, self._log_out]
+            for _ in range(self._random.randint(2, 12)):
+                if person.state.confirmed:
+                    self._random.choice(acts)(person)
+            if person.state.confirmed:
+                self._random.choice([self._stay, self._be_banned, self._leave, self._log_out])(person)
+            return True
+        return False
+
+    # What a life is made of.
+
+    def _sign_up(self, person: Person) -> None:
+        number = self._number()
+        made = State(exists=True, number=number, password=PASSWORD).with_mail("signup")
+        body = {"email": person.email, "password": PASSWORD, "data": {"n": number}}
+        answer = self._change_by(person, made, "POST", "/signup", 201, json=body)
+        person.id = answer.json["id"]
+        # The mail may be late: then nobody confirms, and the mail must come all the same.
+        text = self._post.wait_for(person.email, 2)
+        if text and (match := _LINK.search(text)):
+            self._spend(person, "signup", match[1], person.state.but(confirmed=True))
+
+    def _be_made(self, person: Person) -> None:
+        number = self._number()
+        made = State(exists=True, confirmed=True, number=number, password=PASSWORD)
+        body = {"email": person.email, "password": PASSWORD, "email_confirm": True, "user_metadata": {"n": number}}
+        person.id = self._change_by(person, made, "POST", "/admin/users", json=body, headers=ADMIN).json["id"]
+
+    def _look(self, person: Person) -> None:
+        for held in person.live():
+            answer = self._ask("GET", "/user", headers=held.session.authorization)
+            if _is_answer(answer) and (answer.status_code, (answer.json or {}).get("user_metadata")) != (200, {"n": person.state.number}):
+                self._violate(person, f"should see {person.state}", answer)
+
+    def _change(self, person: Person) -> None:
+        for held in self._one_of(person.live()):
+            number = self._number()
+            changed = person.state.but(number=number)
+            self._change_by(person, changed, "PUT", "/user", json={"data": {"n": number}}, headers=held.session.authorization)
+
+    def _change_password(self, person: Person) -> None:
+        for held in self._one_of(person.live()):
+            password = f"Another-Horse-{self._number()}"
+            changed = person.state.without_sessions(but=held.id).with_mail("password_changed").but(password=password)
+            body = {"password": password}
+            self._change_by(person, changed, "PUT", "/user", json=body, headers=held.session.authorization)
+            self._check_dead(person)
+
+    def _log_in(self, person: Person) -> None:
+        body = {"email": person.email, "password": person.state.password}
+        answer = self._change_by(person, person.state.but(untold=1), "POST", "/token?grant_type=password", json=body)
+        self._hold(person, answer)
+
+    def _refresh(self, person: Person) -> None:
+        """Two tabs at once: both get the same token, or one of them none."""
+        for held in self._one_of(person.live()):
+            body = {"refresh_token": held.session.refresh_token}
+            answers = self._rush("/token?grant_type=refresh_token", body, 2)
+            good = [answer for answer in answers if answer is not None and answer.status_code == 200]
+            self._judge(person, answers, good, person.state.refreshed(held.id), "refresh")
+            if len({answer.json["refresh_token"] for answer in good}) != 1:
+                self._violate(person, "two refresh tokens for one", good[0])
+            held.session = session_of(self._history.client, good[0])
+            held.refresh_tokens.append(held.session.refresh_token)
+            person.state = person.state.refreshed(held.id)
+
+    def _follow_link(self, person: Person) -> None:
+        answer = self._ask("POST", "/admin/generate_link", json={"type": "magiclink", "email": person.email}, headers=ADMIN)
+        if _is_answer(answer) and answer.status_code == 200:
+            self._spend(person, "magiclink", answer.json["hashed_token"], person.state)
+        elif _is_answer(answer):
+            self._violate(person, "no link", answer)
+
+    def _spend(self, person: Person, type: str, token: str, state: State) -> None:
+        """Several at once have the same link: one of them gets in."""
+        answers = self._rush("/verify", {"type": type, "token_hash": token}, RIVALS)
+        good = [answer for answer in answers if answer is not None and answer.status_code == 200]
+        self._history.note_spent(token, len(good))
+        self._judge(person, answers, good, state.but(untold=1), f"spend {type}")
+        person.state = state
+        self._hold(person, good[0])
+
+    def _log_out(self, person: Person) -> None:
+        for held in self._one_of(person.live()):
+            if self._random.random() < 0.5:
+                self._change_by(person, person.state.without_sessions(), "POST", "/logout", headers=held.session.authorization)
+            else:
+                self._change_by(person, person.state.without_sessions(), "POST", f"/admin/users/{person.id}/logout", headers=ADMIN)
+            self._check_dead(person)
+
+    def _be_banned(self, person: Person) -> None:
+        banned = person.state.without_sessions().but(banned=True)
+        self._change_by(person, banned, "PUT", f"/admin/users/{person.id}", json={"ban_duration": "permanent"}, headers=ADMIN)
+        self._check_dead(person)
+
+    def _leave(self, person: Person) -> None:
+        gone = State(mails=person.state.mails)
+        for held in self._one_of(person.live()) or [None]:
+            if held is None:
+                self._change_by(person, gone, "DELETE", f"/admin/users/{person.id}", headers=ADMIN)
+            else:
+                self._change_by(person, gone, "DELETE", "/user", headers=held.session.authorization)
+            self._check_dead(person)
+
+    def _stay(self, person: Person) -> None:
+        self._look(person)
+
+    # How it is told.
+
+    def _change_by(self, person: Person, after: State, method: str, path: str, expected: int = 200, **options: Any) -> Any:
+        answer = self._ask(method, path, **options)
+        good = [answer] if _is_answer(answer) and answer.status_code == expected else []
+        self._judge(person, [answer], good, after, f"{method} {path.partition('/admin/users/')[0]}")
+        person.state = after
+        return answer
+
+    def _judge(self, person: Person, answers: list[Any], good: list[Any], after: State, what: str) -> None:
+        """Go on where there is a good answer; what is not answered leaves the person in doubt; a refusal of what is allowed is wrong."""
+        if good:
+            return
+        if all(map(_is_answer, answers)):
+            self._violate(person, f"{what} is refused", answers[0])
+            raise Unanswered
+        person.after, person.unanswered = after, what
+        raise Unanswered
+
+    def _hold(self, person: Person, answer: Any) -> None:
+        session = session_of(self._history.client, answer)
+        person.held.append(Held(session, [session.refresh_token]))
+        person.state = person.state.with_session(session.id).but(untold=0)
+
+    def _check_dead(self, person: Person) -> None:
+        """At once after the answer no token works, whoever is asked."""
+        for held in person.dead():
+            answers = [
+                self._ask("GET", "/user", headers=held.session.authorization),
+                self._ask("POST", "/token?grant_type=refresh_token", json={"refresh_token": held.session.refresh_token}),
+            ]
+            for answer in answers:
+                if answer is not None and answer.status_code == 200:
+                    self._violate(person, "is still signed in", answer)
+
+    def _rush(self, path: str, body: dict[str, str], count: int) -> list[Any]:
+        return at_once(count, lambda _: self._ask("POST", path, json=body))
+
+    def _ask(self, method: str, path: str, **options: Any) -> Any:
+        return self._history.ask(method, path, **options)
+
+    def _one_of(self, held: list[Held]) -> list[Any]:
+        return [self._random.choice(held)] if held else []
+
+    def _number(self) -> int:
+        return self._random.randrange(10**9)
+
+    def _violate(self, person: Person, what: str, answer: Any) -> None:
+        self._history.violate(f"{person.email}: {what}: {answer.status_code} {answer.get_data(as_text=True)[:300]}")
+
+
+def _is_answer(response: Any) -> bool:
+    """Whether a response says what has become of the request."""
+    return response is not None and response.status_code != 503
+
+
+@contextmanager
+def load(history: History, post: Post, count: int = 6, seed: int = 1) -> Iterator[Callable[[], None]]:
+    """Have so many clients use the service inside the context; afterwards each has ended its request."""
+    over = threading.Event()
+
+    def run(client: Client) -> None:
+        while not over.is_set():
+            try:
+                # Where nobody answers at all, a loop without a pause would only count that.
+                if not client.live():
+                    over.wait(0.1)
+            # Whatever it is, it must not pass for silence.
+            except Exception as error:
+                history.violate(f"a client broke: {error!r}")
+                raise
+
+    names = [f"c{seed}-{number}" for number in range(count)]
+    threads = [threading.Thread(target=run, args=(Client(history, post, name, seed),), name=name) for name in names]
+    for thread in threads:
+        thread.start()
+    try:
+        yield over.set
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads), "a client waits for ever"

@@ -1,0 +1,65 @@
+"""How the tests of faults are run, and the table that they end with."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auth.embedded_postgres import EmbeddedPostgresError
+from tests.faults.world import World
+
+
+@dataclass(frozen=True)
+class Line:
+    """What was done, how often, and what was seen."""
+
+    fault: str
+    times: str
+    seen: str
+
+
+LINES: list[Line] = []
+
+
+def pytest_addoption(parser: Any) -> None:
+    parser.addoption("--selection", action="store_true", help="run the tests of faults that CI runs, and fewer times each")
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    if config.getoption("--selection"):
+        left_out = [item for item in items if "faults" in item.path.parts and not item.get_closest_marker("selection")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if LINES:
+        terminalreporter.section("FAULTS: what was done, how often, and what was seen")
+        width = max(len(line.fault) for line in LINES)
+        for line in LINES:
+            terminalreporter.line(f"{line.fault:{width}}  {line.times:>10}  {line.seen}")
+
+
+@pytest.fixture(scope="session")
+def note() -> Callable[[str, Any, str], None]:
+    """Write a line of the closing table: the fault, how often, what was seen."""
+    return lambda fault, times, seen: LINES.append(Line(fault, str(times), seen))
+
+
+@pytest.fixture
+def scale(request: Any) -> Callable[[int, int], int]:
+    """Choose how often: `scale(200, 15)` is 200 times, and 15 in the selection."""
+    return lambda whole, selection: selection if request.config.getoption("--selection") else whole
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    if not Path("/proc/self/task").exists():
+        pytest.skip("NO FAULT IS TESTED: this looks for processes in /proc, which only Linux has")
+    try:
+        with World() as made:
+            yield made
+    except EmbeddedPostgresError as error:
+        pytest.skip(f"NO FAULT IS TESTED: {error}")

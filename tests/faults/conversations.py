@@ -1,0 +1,239 @@
+"""A request to each operation that talks to the database, with all that has to be there before it can be made."""
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+
+from tests import links
+from tests.cast import PASSWORD, Person, Session, refresh, register, sign_in
+from tests.fake_provider import Apple, FakeProvider
+from tests.faults.clients import ADMIN
+from tests.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
+from tests.rows import Rows
+
+Ask = Callable[[], Any]
+ALICE, NEW = "alice@example.com", "new@example.com"
+_INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
+# Operations that need no database; or ask it at most once a second, and answer for themselves.
+WITHOUT = {"health", "welcome", "get_settings", "openapi", "jwks", "oauth_metadata", "static"}
+
+
+@dataclass
+class Stage:
+    """Where requests are made ready: a client of the service, and what is behind its back."""
+
+    client: Any
+    rows: Rows
+    outbox: Outbox
+    google: FakeProvider
+    apple: Apple
+
+    def alice(self, **changes: str) -> Person:
+        person = register(self.client, ADMIN, ALICE)
+        if changes:
+            self.client.put(f"/admin/users/{person.id}", json=changes, headers=ADMIN)
+        return person
+
+    def session(self) -> Session:
+        return self.alice().sign_in()
+
+    def message(self, type: str) -> Any:
+        return links.send(type, self.client, ADMIN, self.outbox)
+
+    def code(self) -> str:
+        """Return what an application with a code_challenge is brought."""
+        self.alice()
+        self.client.post("/magiclink", json={"email": ALICE, **WITH_CHALLENGE})
+        return links.query(links.follow(self.client, "magiclink", self.outbox.last(ALICE).token))["code"]
+
+    def flow(self) -> str:
+        """Return the address of the page that links an identity."""
+        url = self.session().get("/user/identities/authorize?provider=google").json["url"]
+        return urlsplit(url).query
+
+
+def back_from(client: Any, provider: FakeProvider) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what a provider gives a browser to bring back, and the browser's cookie."""
+    begun = client.get(f"/authorize?provider={provider.name}")
+    assert begun.status_code == 302, begun.get_data(as_text=True)
+    answer = httpx.get(begun.location, trust_env=False)
+    sent = answer.headers.get("Location")
+    back = links._single(urlsplit(sent).query) if sent else dict(_INPUT.findall(html.unescape(answer.text)))
+    return back, {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}
+
+
+def _admin(path: str, method: str = "post", **body: Any) -> Callable[[Stage], Ask]:
+    """Ask about Alice, as an administrator."""
+
+    def prepare(stage: Stage) -> Ask:
+        known = stage.alice()
+        how: dict[str, Any] = {"json": body} if body else {}
+        return lambda: getattr(stage.client, method)(path.format(id=known.id), headers=ADMIN, **how)
+
+    return prepare
+
+
+def _caller(act: Callable[[Session], Any]) -> Callable[[Stage], Ask]:
+    """Ask as Alice."""
+
+    def prepare(stage: Stage) -> Ask:
+        session = stage.session()
+        return lambda: act(session)
+
+    return prepare
+
+
+def _public(path: str, **body: Any) -> Callable[[Stage], Ask]:
+    """Ask as anybody, while there is Alice."""
+
+    def prepare(stage: Stage) -> Ask:
+        stage.alice()
+        return lambda: stage.client.post(path, json=body)
+
+    return prepare
+
+
+def _new(path: str, **body: Any) -> Callable[[Stage], Ask]:
+    """Ask as anybody, while there is nobody."""
+    return lambda stage: lambda: stage.client.post(path, json=body)
+
+
+def _login_admin(stage: Stage) -> Ask:
+    register(stage.client, ADMIN, "carol@example.com", "admin")
+    return lambda: stage.client.post("/login-admin", json={"email": "carol@example.com", "password": PASSWORD})
+
+
+def _exchange(stage: Stage) -> Ask:
+    code = stage.code()
+    return lambda: stage.client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
+
+
+def _id_token(stage: Stage) -> Ask:
+    token = stage.google.id_token()
+    return lambda: stage.client.post("/token?grant_type=id_token", json={"provider": "google", "id_token": token})
+
+
+def _verify_by_code(type: str) -> Callable[[Stage], Ask]:
+    def prepare(stage: Stage) -> Ask:
+        sent = stage.message(type)
+        return lambda: links.type_in(stage.client, type, sent.to, sent.code)
+
+    return prepare
+
+
+def _verify_by_link(type: str, how: Callable) -> Callable[[Stage], Ask]:
+    def prepare(stage: Stage) -> Ask:
+        sent = stage.message(type)
+        return lambda: how(stage.client, type, sent.token)
+
+    return prepare
+
+
+def _follow_for_code(stage: Stage) -> Ask:
+    stage.alice()
+    stage.client.post("/magiclink", json={"email": ALICE, **WITH_CHALLENGE})
+    token = stage.outbox.last(ALICE).token
+    return lambda: links.follow(stage.client, "magiclink", token)
+
+
+def _resend(stage: Stage) -> Ask:
+    stage.message("signup")
+    return lambda: stage.client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
+
+
+def _end_session(stage: Stage) -> Ask:
+    session, other = stage.session(), sign_in(stage.client, ALICE)
+    assert other.status_code == 200
+    return lambda: session.delete(f"/sessions/{session.id}")
+
+
+def _unlink(stage: Stage) -> Ask:
+    session = stage.alice(phone=PHONE).sign_in()
+    phone = next(identity for identity in session.user["identities"] if identity["provider"] == "phone")
+    return lambda: session.delete(f"/user/identities/{phone['id']}")
+
+
+def _linking_page(stage: Stage) -> Ask:
+    query = stage.flow()
+    return lambda: stage.client.get(f"/link-identity?{query}")
+
+
+def _begin_linking(stage: Stage) -> Ask:
+    query = stage.flow()
+    cookie = stage.client.get(f"/link-identity?{query}").headers["Set-Cookie"].partition(";")[0]
+    form = links._single(query)
+    return lambda: stage.client.post("/link-identity", data=form, headers={"Cookie": cookie})
+
+
+def _callback(stage: Stage) -> Ask:
+    back, cookie = back_from(stage.client, stage.google)
+    return lambda: stage.client.get(f"/callback?{urlencode(back)}", headers=cookie)
+
+
+def _callback_by_form(stage: Stage) -> Ask:
+    back, cookie = back_from(stage.client, stage.apple)
+    return lambda: stage.client.post("/callback", data=back, headers=cookie)
+
+
+# By the operationId of openapi.yaml, and in which way.
+REQUESTS: dict[str, Callable[[Stage], Ask]] = {
+    "signup": _new("/signup", email=NEW, password=PASSWORD),
+    "signup, address taken": _public("/signup", email=ALICE, password=PASSWORD),
+    "token, password": _public("/token?grant_type=password", email=ALICE, password=PASSWORD),
+    "token, refresh_token": _caller(lambda session: refresh(session.client, session.refresh_token)),
+    "token, pkce": _exchange,
+    "token, id_token": _id_token,
+    "login_admin": _login_admin,
+    "magiclink": _public("/magiclink", email=ALICE),
+    "magiclink, new user": _new("/magiclink", email=NEW),
+    "otp": _new("/otp", phone=PHONE),
+    "recover": _public("/recover", email=ALICE),
+    "resend": _resend,
+    "verify, signup": _verify_by_link("signup", links.hand_in),
+    "verify, invite": _verify_by_link("invite", links.hand_in),
+    "verify, magiclink": _verify_by_link("magiclink", links.hand_in),
+    "verify, recovery": _verify_by_link("recovery", links.hand_in),
+    "verify, email_change": _verify_by_link("email_change", links.hand_in),
+    "verify, sms by code": _verify_by_code("sms"),
+    "verify, phone_change by code": _verify_by_code("phone_change"),
+    "verify, email by code": _verify_by_code("email"),
+    "verify, form": _verify_by_link("magiclink", links.press),
+    "verify_link": _verify_by_link("magiclink", links.follow),
+    "verify_link, for a code": _follow_for_code,
+    "authorize": lambda stage: lambda: stage.client.get("/authorize?provider=google"),
+    "callback": _callback,
+    "callback_by_form": _callback_by_form,
+    "authorize_identity": _caller(lambda session: session.get("/user/identities/authorize?provider=google")),
+    "linking_page": _linking_page,
+    "begin_linking": _begin_linking,
+    "delete_identity": _unlink,
+    "get_user": _caller(lambda session: session.get("/user")),
+    "update_user, data": _caller(lambda session: session.put("/user", json={"data": {"n": 1}})),
+    "update_user, password": _caller(lambda session: session.put("/user", json={"password": "Another-Horse-1"})),
+    "update_user, email": _caller(lambda session: session.put("/user", json={"email": NEW})),
+    "update_user, phone": _caller(lambda session: session.put("/user", json={"phone": PHONE})),
+    "reauthenticate": _caller(lambda session: session.get("/reauthenticate")),
+    "delete_user": _caller(lambda session: session.delete("/user")),
+    "logout": _caller(lambda session: session.post("/logout")),
+    "list_sessions": _caller(lambda session: session.get("/sessions")),
+    "delete_session": _end_session,
+    "introspect": _caller(lambda session: session.client.post("/introspect", json={"token": session.access_token}, headers=ADMIN)),
+    "list_users": _admin("/admin/users", "get"),
+    "create_user": _admin("/admin/users", email=NEW, password=PASSWORD),
+    "get_any_user": _admin("/admin/users/{id}", "get"),
+    "update_any_user, ban": _admin("/admin/users/{id}", "put", ban_duration="24h"),
+    "update_any_user, password": _admin("/admin/users/{id}", "put", password="Another-Horse-1"),
+    "delete_any_user": _admin("/admin/users/{id}", "delete"),
+    "logout_any_user": _admin("/admin/users/{id}/logout"),
+    "generate_link, signup": _admin("/admin/generate_link", type="signup", email=NEW, password=PASSWORD),
+    "generate_link, recovery": _admin("/admin/generate_link", type="recovery", email=ALICE),
+    "invite": _admin("/admin/invite", email=NEW),
+    "invite_by_short_path": _admin("/invite", email=NEW),
+    "list_dev_inbox": lambda stage: lambda: stage.client.get("/dev/inbox"),
+    "get_dev_inbox_message": lambda stage: lambda: stage.client.get("/dev/inbox/00000000-0000-4000-8000-000000000000"),
+}

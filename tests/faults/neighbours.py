@@ -1,0 +1,92 @@
+"""What stands beside Postgres in larger deployments: a synchronous replica, and PgBouncer."""
+
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Self
+
+import pytest
+from psycopg2.extensions import parse_dsn
+
+from auth.embedded_postgres import EmbeddedPostgres, _programs
+from tests.faults.world import World
+from tests.postgres import Postgres
+from tests.processes import free_port, wait_until
+
+
+class _Standby(EmbeddedPostgres):
+    """A server that is ready when it follows another."""
+
+    def _is_ready(self, pid: int) -> bool:
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        return len(lines) > 7 and lines[7].strip() in ("ready", "standby")
+
+
+class Replica(Postgres):
+    """Follows the Postgres of a world: what that acknowledges is on the disk of both."""
+
+    def __init__(self, primary: Postgres, directory: Path) -> None:
+        directory.mkdir()
+        backup = [str(_programs() / "pg_basebackup"), "-D", str(directory / "postgres"), "-R", "-X", "stream", "-c", "fast", "-d", primary.url]
+        subprocess.run(backup, check=True, capture_output=True)
+        # The lock of the other one's socket, which is in its directory, has come too.
+        (directory / "postgres" / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
+        self._server = _Standby(directory, {"max_connections": "40"})
+        self.url = self._server.start()
+        primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        wait_until(lambda: primary.run("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == (1,))
+
+    def promote(self) -> None:
+        assert self.run("SELECT pg_promote()") == (True,)
+
+
+def url_of_both(one: Postgres, two: Postgres) -> str:
+    """Return the URL of whichever may be written to."""
+    hosts = ",".join(parse_dsn(postgres.url)["host"].replace("/", "%2F") for postgres in (one, two))
+    return f"postgresql://postgres@/postgres?host={hosts}&port=5432,5432&target_session_attrs=read-write"
+
+
+class PgBouncer:
+    """Lends connections to a world's Postgres for one transaction each, inside the context."""
+
+    def __init__(self, world: World) -> None:
+        program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+        if program is None:
+            pytest.skip("NOTHING IS TESTED BEHIND PGBOUNCER: there is no pgbouncer; apt-get install pgbouncer brings one")
+        socket_dir = Path(parse_dsn(world.postgres.url)["host"])
+        port = free_port()
+        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
+        self._file = world.state_dir.parent / "pgbouncer.ini"
+        self._file.write_text(
+            f"[databases]\n* = host={socket_dir} port=5432 user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+            "auth_type = any\npool_mode = transaction\ndefault_pool_size = 10\nmax_client_conn = 200\nunix_socket_dir =\n"
+        )
+        # It refuses to run as root, and must reach the socket.
+        account = pwd.getpwuid(socket_dir.stat().st_uid)
+        self._how = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+        self._program = program
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [self._program, "-q", str(self._file)],
+            **self._how,  # type: ignore[call-overload]
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()

@@ -1,0 +1,73 @@
+"""What all these tests rely on: whatever is lost, doubled or half done is found."""
+
+import uuid
+
+import pytest
+
+from tests.faults import invariants
+from tests.processes import wait_until
+from tests.rows import Rows
+
+pytestmark = pytest.mark.selection
+# What somebody does to the rows behind the service's back, and what is said of it then.
+SABOTAGE = {
+    "a user is lost": ("DELETE FROM users WHERE id = (SELECT id FROM users LIMIT 1)", "and should be"),
+    "a change is lost": ("UPDATE users SET user_metadata = '{\"n\": 0}' WHERE id = (SELECT id FROM users LIMIT 1)", "and should be"),
+    "a ban is lost": ("UPDATE users SET banned_until = NULL", "and should be"),
+    "a log-out is lost": ("UPDATE sessions SET ended_at = NULL, end_reason = NULL", "and should be"),
+    "a session is lost": ("DELETE FROM sessions WHERE ended_at IS NULL", "and should be"),
+    "a refresh is lost": ("UPDATE sessions SET counter = counter - 1 WHERE counter > 0", "and should be"),
+    "a user has no identity": ("DELETE FROM identities WHERE id = (SELECT id FROM identities LIMIT 1)", "has 0 identities"),
+    "a message is lost": ("DELETE FROM outbox WHERE id = (SELECT id FROM outbox WHERE kind <> 'none' LIMIT 1)", "a message came that was never written"),
+    "a mail is not sent": (
+        "INSERT INTO outbox (id, channel, kind, recipient, outcome, finished_at) VALUES (gen_random_uuid(), 'email', 'x', 'x@x.org', 'sent', now())",
+        "a message never came",
+    ),
+    "a password is another": (
+        "UPDATE users SET password_hash = '$2b$04$' || repeat('.', 53)",
+        "the password: 401",
+    ),
+    "somebody is there whom nobody made": (
+        "INSERT INTO users (email, made_by) VALUES ('c0-0-0@example.com', 'signup')",
+        "nobody signed up as",
+    ),
+}
+
+
+def test_it_finds_what_is_wrong(world):
+    with world.service() as service:
+        with world.load(service) as history:
+            wait_until(lambda: history.answered() > 300, 60)
+        rows = Rows(world.postgres.url)
+        wait_until(lambda: rows.count("outbox", "outcome IS NULL") == 0, 30)
+        rows.run("CREATE SCHEMA kept")
+        tables = ("users", "identities", "sessions", "outbox")
+        for table in tables:
+            rows.run(f"CREATE TABLE kept.{table} AS SELECT * FROM public.{table}")
+        invariants.check(history, world.post, rows)
+        missed = []
+        for name, (statement, said) in SABOTAGE.items():
+            # Asking has refreshed and ended sessions: all is put back as it was.
+            rows.run("; ".join(f"DELETE FROM public.{table}" for table in reversed(tables)))
+            for table in tables:
+                rows.run(f"INSERT INTO public.{table} SELECT * FROM kept.{table}")
+            assert rows.run(statement) > 0, name
+            try:
+                invariants.check(history, world.post, rows)
+            except AssertionError as error:
+                if said not in str(error):
+                    missed.append(f"{name}: {error}")
+            else:
+                missed.append(name)
+        rows.close()
+        history.client.close()
+    assert not missed, "\n".join(missed)
+
+
+def test_a_secret_that_works_twice_is_found(world):
+    with world.service() as service, world.load(service) as history:
+        token = str(uuid.uuid4())
+        history.note_spent(token, 1)
+        history.note_spent(token, 1)
+    assert history.violations == ["a single-use secret worked 2 times"]
+    history.client.close()

@@ -1,0 +1,53 @@
+"""The disk of Postgres is full for a while: 503, nothing by half, and back to work when there is room again."""
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.world import World, serves_again
+from tests.processes import wait_until
+
+pytestmark = pytest.mark.selection
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A file system with room for a database and little more."""
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", directory], capture_output=True, check=False)
+        if mounted.returncode != 0:
+            pytest.skip("NO DISK IS FULL IN THESE TESTS: this needs root, and a machine where it may mount a file system (tmpfs)")
+        yield Path(directory)
+        subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Leave no room; return the file that holds it."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"0" * 4096)
+    return ballast
+
+
+def test_it_is_full(small_disk, note, scale):
+    times = scale(5, 1)
+    with World(small_disk, max_wal_size="48MB", min_wal_size="32MB") as world, world.service() as service:
+        with world.load(service) as history:
+            for _ in range(times):
+                refused = history.statuses[503]
+                ballast = fill(small_disk)
+                wait_until(lambda before=refused: history.statuses[503] > before + 20, 60)  # type: ignore[misc]
+                os.unlink(ballast)
+                # Where there was no room for its log either, it has ended; whoever makes room starts it.
+                if world.postgres.has_ended():
+                    world.postgres.stop()
+                    world.postgres.start()
+                wait_until(serves_again(history), 30)
+        world.check(history)
+    note("the disk of Postgres full", times, history.summary())

@@ -1,0 +1,59 @@
+"""Mixed load for half an hour: memory, threads, descriptors and connections stay as they are."""
+
+import os
+import statistics
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.processes import Service, children_of, wait_until
+
+pytestmark = pytest.mark.selection
+MIB = 2**20
+# What a worker may take more at the end than in the beginning: caches of bounded size fill up to it, a leak goes beyond.
+MORE_MEMORY = 24 * MIB
+
+
+def sample(service: Service, world: Any) -> dict[str, float]:
+    """Return what the service holds at this moment: of a worker the most that one holds."""
+    workers = [Path(f"/proc/{pid}") for pid in children_of(service.process.pid)]
+    pages = [int((worker / "statm").read_text().split()[1]) for worker in workers]
+    (connections,) = world.postgres.run("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'")
+    return {
+        "memory": max(pages) * os.sysconf("SC_PAGESIZE"),
+        "threads": max(len(os.listdir(worker / "task")) for worker in workers),
+        "descriptors": max(len(os.listdir(worker / "fd")) for worker in workers),
+        "connections": connections,
+    }
+
+
+def test_nothing_grows(world, note, scale):
+    warm_up, seconds = scale(120, 5), scale(1800, 12)
+    samples = defaultdict(list)
+    with world.service() as service:
+        workers = set(children_of(service.process.pid))
+        with world.load(service) as history:
+            begins, ends = time.monotonic() + warm_up, time.monotonic() + warm_up + seconds
+            due = begins
+            while due < ends:
+                wait_until(lambda moment=due: time.monotonic() > moment, 300)  # type: ignore[misc]
+                for name, value in sample(service, world).items():
+                    samples[name].append(value)
+                due += seconds / 50
+        assert set(children_of(service.process.pid)) == workers
+        world.check(history)
+    first = {name: statistics.median(values[:10]) for name, values in samples.items()}
+    last = {name: statistics.median(values[-10:]) for name, values in samples.items()}
+    unit = {"memory": MIB}
+    seen = ", ".join(f"{name} {first[name] / unit.get(name, 1):.0f} to {last[name] / unit.get(name, 1):.0f}" for name in first)
+    seen = seen.replace("memory", "MiB")
+    note(f"mixed load for {seconds} s", 1, f"{seen}; {history.summary()}")
+    assert history.failed() == 0
+    assert last["memory"] < first["memory"] + MORE_MEMORY, seen
+    # Threads and connections are made when they are needed, up to a number that is set: 8 threads and what delivers, hashes and asks.
+    assert max(samples["threads"]) <= 8 + 9 + 3 + 4, seen
+    assert max(samples["connections"]) <= 2 * (8 + 1), seen
+    assert last["descriptors"] <= first["descriptors"] + 12, seen

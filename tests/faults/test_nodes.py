@@ -1,0 +1,113 @@
+"""Several nodes and what they share: a start at once, a failover, PgBouncer, and clocks that disagree."""
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cast import PASSWORD, register, session_of, sign_in
+from tests.faults.clients import ADMIN
+from tests.faults.neighbours import PgBouncer, Replica, url_of_both
+from tests.faults.world import serves_again
+from tests.processes import wait_until
+from tests.server import ServerClient, at_once
+
+# Seconds in which every request is answered and the service is back, and what two busy cores may add.
+PROMISED = 5
+SLACK = 3
+ALICE = "alice@example.com"
+
+
+@pytest.mark.selection
+def test_two_start_at_once_on_an_empty_database(world, note, scale):
+    times = scale(10, 1)
+    for number in range(times):
+        world.postgres.run(f"CREATE DATABASE empty_{number}")
+        url = world.postgres.url.replace("/postgres?", f"/empty_{number}?")
+        # A new state directory too: they make the secrets at the same moment as well.
+        world.state_dir = world.state_dir.parent / f"var-{number}"
+        nodes = [world.service(DATABASE_URL=url) for _ in range(2)]
+        services = at_once(2, partial(_enter, nodes))
+        one, two = (ServerClient(service.port) for service in services)
+        person = register(one, ADMIN, ALICE)
+        session = session_of(two, sign_in(two, ALICE))
+        assert session.on(one).get("/user").json["id"] == person.id
+        assert one.post("/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}).status_code == 200
+        for client, node in ((one, nodes[0]), (two, nodes[1])):
+            client.close()
+            node.__exit__(None, None, None)
+    note("two nodes started at once on nothing", times, "both serve, with the same secrets and one schema")
+
+
+def _enter(contexts: list[Any], number: int) -> Any:
+    return contexts[number].__enter__()
+
+
+@pytest.mark.parametrize("how", ["killed", pytest.param("hung", marks=pytest.mark.selection)])
+def test_a_primary_is_lost_and_its_replica_promoted(world, note, how):
+    primary = world.postgres
+    replica = Replica(primary, world.state_dir.parent / "replica")
+    with world.service(DATABASE_URL=url_of_both(primary, replica)) as service:
+        with world.load(service) as history:
+            began = time.monotonic()
+            primary.freeze()
+            if how == "killed":
+                primary.kill()
+            replica.promote()
+            wait_until(serves_again(history), 30)
+            took = time.monotonic() - began
+            wait_until(serves_again(history))
+        # Whatever the lost one still holds must not come back.
+        primary.thaw()
+        primary.kill()
+        world.postgres = replica
+        world.check(history)
+    primary.stop()
+    assert history.slowest[0] < PROMISED + SLACK, history.slowest
+    note(f"a primary {how}, its replica promoted", 1, f"served again after {took:.1f} s; {history.summary()}")
+
+
+@pytest.mark.selection
+def test_behind_pgbouncer(world, note, scale):
+    times = scale(10, 2)
+    with PgBouncer(world) as bouncer, world.service(DATABASE_URL=bouncer.url, AUTH_DB_PREPARE="false") as service:
+        with world.load(service) as history:
+            for _ in range(times):
+                wait_until(serves_again(history))
+                bouncer.kill()
+                bouncer.start()
+                wait_until(serves_again(history))
+        world.check(history)
+    assert history.slowest[0] < PROMISED + SLACK, history.slowest
+    note("PgBouncer, by transaction, killed -9", times, history.summary())
+
+
+@pytest.mark.selection
+def test_clocks_ten_minutes_off(world, note):
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        pytest.skip("NO CLOCK IS WRONG IN THESE TESTS: there is no libfaketime; apt-get install faketime brings it")
+    # gunicorn keeps a time of its own in a file's, and would find it ten minutes old.
+    other: dict[str, Any] = {"LD_PRELOAD": str(found[0]), "NO_FAKE_STAT": "1"}
+    with world.service(FAKETIME="+600s", **other) as ahead, world.service(FAKETIME="-600s", **other) as behind:
+        for service, seconds in ((ahead, 600), (behind, -600)):
+            client = ServerClient(service.port)
+            told = client.get("/health").json["timestamp"]
+            off = world.postgres.run(f"SELECT extract(epoch FROM timestamptz '{told}' - now())::float")[0]
+            assert abs(off - seconds) < 60, "the clock is not wrong: nothing is shown"
+            client.close()
+        with world.load(ahead, behind) as history:
+            wait_until(lambda: history.answered() > 400, 60)
+            for service in (ahead, behind):
+                client = ServerClient(service.port)
+                register(client, ADMIN, f"{service.port}@example.org")
+                claims = session_of(client, sign_in(client, f"{service.port}@example.org", PASSWORD)).claims
+                now = world.postgres.run("SELECT extract(epoch FROM now())::float")[0]
+                assert abs(claims["iat"] - now) < 30
+                assert claims["exp"] == claims["iat"] + 3600
+                client.close()
+        world.check(history)
+    assert history.failed() == 0
+    note("node clocks 10 minutes ahead and behind", 1, f"times in tokens are the database's; {history.summary()}")

@@ -1,0 +1,72 @@
+"""The service is restarted while clients use it, one generation of workers or one instance after the other: no request fails."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from tests.faults.world import serves_again
+from tests.processes import Service, children_of, threads_of, wait_until
+
+
+def reload(service: Service) -> None:
+    """Have new workers take the place of the old ones, and wait until the old ones are gone."""
+    before = set(children_of(service.process.pid))
+    service.process.send_signal(signal.SIGHUP)
+
+    def are_new() -> bool:
+        workers = {pid for pid in children_of(service.process.pid) if threads_of(pid) > 8}
+        return len(workers) == 2 and before.isdisjoint(children_of(service.process.pid))
+
+    wait_until(are_new, 30)
+
+
+def restart(service: Service) -> None:
+    service.process.send_signal(signal.SIGTERM)
+    service.process.wait(20)
+    service.start_again()
+
+
+def assert_none_failed(history: Any) -> None:
+    assert (history.statuses[None], history.statuses[503]) == (0, 0), history.summary()
+
+
+@pytest.mark.selection
+def test_by_hup(world, note, scale):
+    times = scale(10, 2)
+    with world.service() as service:
+        with world.load(service) as history:
+            for _ in range(times):
+                reload(service)
+                wait_until(serves_again(history))
+        world.check(history)
+    note("restarted by HUP", times, history.summary())
+    assert_none_failed(history)
+
+
+def test_by_hup_while_workers_begin(world, note):
+    times = 10
+    with world.service() as service:
+        with world.load(service) as history:
+            for _ in range(times):
+                before = set(children_of(service.process.pid))
+                service.process.send_signal(signal.SIGHUP)
+                wait_until(lambda old=before: set(children_of(service.process.pid)) - old)  # type: ignore[misc]
+                reload(service)
+                wait_until(serves_again(history))
+        world.check(history)
+    note("restarted by HUP twice at once", times, history.summary())
+    assert_none_failed(history)
+
+
+@pytest.mark.selection
+def test_two_instances_in_turn(world, note, scale):
+    times = scale(10, 2)
+    with world.service() as one, world.service() as two:
+        with world.load(one, two) as history:
+            for number in range(times):
+                restart((one, two)[number % 2])
+                wait_until(serves_again(history))
+        world.check(history)
+    note("two instances restarted in turn", times, history.summary())
+    assert_none_failed(history)

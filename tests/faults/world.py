@@ -1,0 +1,108 @@
+"""The service in processes of its own, with a Postgres, a mail server and clients, for something to go wrong with."""
+
+import contextlib
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+from tests import log_watch
+from tests.conftest import ENVIRONMENT
+from tests.contract import contract
+from tests.faults import clients, invariants
+from tests.faults.history import History
+from tests.faults.mail import Post
+from tests.postgres import Postgres
+from tests.processes import Service, wait_until
+from tests.rows import Rows
+from tests.server import ServerClient
+
+_seeds = count(1)
+
+
+class Balancer(ServerClient):
+    """Asks any of several services: of those that take no connection, the next one."""
+
+    def __init__(self, *services: Service) -> None:
+        self._behind = [ServerClient(service.port) for service in services]
+        super().__init__(services[0].port)
+
+    def open(self, path: str, method: str = "GET", **options: Any) -> Any:
+        behind = random.sample(self._behind, len(self._behind))
+        for client in behind[:-1]:
+            with contextlib.suppress(httpx.ConnectError):
+                return client.open(path, method, **options)
+        return behind[-1].open(path, method, **options)
+
+    def close(self) -> None:
+        super().close()
+        for client in self._behind:
+            client.close()
+
+
+class World:
+    """A Postgres and a mail server, inside the context; services and clients as a test wants them. `disk` is where the database is."""
+
+    def __init__(self, disk: Path | None = None, **options: str) -> None:
+        self._disk = disk
+        self._options = options
+
+    def __enter__(self) -> Self:
+        contract()  # which takes seconds to read, and would count as a slow answer
+        self._directory = tempfile.TemporaryDirectory(prefix="latchkey-tests-")
+        place = Path(self._directory.name).resolve()
+        place.chmod(0o755)
+        self.state_dir = place / "var"
+        self.postgres = Postgres((self._disk or place) / "database", **self._options)
+        self.post = Post().__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.post.__exit__()
+        self.postgres.stop()
+        self._directory.cleanup()
+
+    @contextmanager
+    def service(self, **changes: str) -> Iterator[Service]:
+        """Serve with two workers of eight threads, which send mail; all services of a world share their secrets."""
+        settings: dict[str, Any] = {
+            **ENVIRONMENT,
+            "DATABASE_URL": self.postgres.url,
+            "AUTH_DELIVER": "true",
+            "AUTH_SMTP_URL": self.post.url,
+            "AUTH_THREADS": "8",
+        }
+        service = Service(self.state_dir, **{**settings, **changes})
+        with service:
+            yield service
+        log_watch.look_through("a service", service.text())
+
+    @contextmanager
+    def load(self, *services: Service, clients_count: int = 6) -> Iterator[History]:
+        """Have clients use the services inside the context, each request any of them."""
+        history = History(Balancer(*services))
+        with clients.load(history, self.post, clients_count, next(_seeds)):
+            # What is at fault meets a load that is under way.
+            wait_until(lambda: history.answered() > 30, 30)
+            yield history
+
+    def check(self, history: History) -> None:
+        """Hold everything to the history, once all is well again."""
+        rows = Rows(self.postgres.url)
+        try:
+            wait_until(lambda: history.client.get("/health").status_code == 200, 30)
+            invariants.check(history, self.post, rows)
+        finally:
+            rows.close()
+            history.client.close()
+
+
+def serves_again(history: History) -> Callable[[], Any]:
+    """Return what is true as soon as each service has answered something since now."""
+    before = history.answered()
+    return lambda: history.answered() > before + 5
