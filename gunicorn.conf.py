@@ -6,6 +6,7 @@ an underscore: it prints a value that it doesn't like, and these hold secrets.
 
 import atexit
 import errno
+import gc
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ import sql
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
+from sql.pool import size_for as _size_for
 
 try:
     _loaded = _settings.load()
@@ -28,6 +30,8 @@ bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded
 workers = _loaded.workers
 threads = _loaded.threads
 worker_class = "auth.gunicorn_worker.Worker"
+# In each process. A connection that is idle costs a few kilobytes; beyond these, new ones wait for others to close.
+worker_connections = 10_000
 # Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is they who
 # close one: a request that crosses with our closing would be lost.
 keepalive = 75
@@ -90,6 +94,8 @@ def post_fork(server, worker) -> None:
 
 def post_worker_init(worker) -> None:
     """Let the master decide when a worker ends; when there is no master any more, end soon."""
+    # What is loaded now stays: the garbage collector need not look at it again and again while requests are served.
+    gc.freeze()
     # The terminal sends these to every process at once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -106,6 +112,12 @@ def post_worker_init(worker) -> None:
     signal_when_parent_dies(signal.SIGTERM)
 
 
+def post_request(worker, _request, environ, response) -> None:
+    """Let a client rest that is asked to come back later. Behind a proxy a connection is that of many clients: it must limit them."""
+    if response.status_code in (429, 503) and not _loaded.trusted_proxies:
+        worker.refused(environ["gunicorn.socket"])
+
+
 def on_exit(server) -> None:
     """Stop the embedded Postgres after the last worker; fail if it was gone before, so that a supervisor starts anew."""
     if server.embedded_postgres:
@@ -118,8 +130,8 @@ def on_exit(server) -> None:
 
 
 def _start_embedded_postgres(server) -> str:
-    # Each worker may hold one for every thread and one for its deliveries; the rest is for people and their tools.
-    connections = max(100, workers * (threads + 1) + 20)
+    # The rest is for people and their tools.
+    connections = max(100, workers * _size_for(threads) + 20)
     server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
     # on_exit isn't called when the port is taken or the schema can't be applied. In workers, which inherit this, it does nothing.
     atexit.register(server.embedded_postgres.stop)

@@ -9,6 +9,7 @@ import selectors
 import socket
 import time
 import uuid
+from collections import deque
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,9 @@ log = structlog.get_logger()
 # Seconds that a request may take, from its first byte to the end of its answer; and that a new connection may stay silent.
 REQUEST_DEADLINE = 10
 SILENCE_DEADLINE = 10
+# Seconds for which a client that was asked to come back later is not listened to: one that asks again at once, and many do,
+# would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
+REST = 1
 
 _STATUSES = {
     400: ("Bad Request", "validation_failed", "The request is not valid HTTP"),
@@ -37,6 +41,9 @@ class Worker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._begun: dict[TConn, float] = {}
+        self._refused: set[socket.socket] = set()
+        self._resting: deque[tuple[float, TConn, Any]] = deque()
+        self._looked_at = 0.0
 
     def accept(self, listener: socket.socket) -> None:
         """Take a connection, and wait for its first byte with the poller: gunicorn would let a thread wait."""
@@ -64,10 +71,28 @@ class Worker(ThreadWorker):
         finally:
             self._begun.pop(conn, None)
 
+    def refused(self, client: socket.socket) -> None:
+        """Take note that the answer which is on its way to a client asks it to come back later."""
+        self._refused.add(client)
+
+    def finish_request(self, conn: TConn, fs: Any) -> None:
+        """Wait for the connection's next request: at once, or after a rest."""
+        if conn.sock in self._refused:
+            self._refused.discard(conn.sock)
+            if self.alive and fs.result():
+                self._resting.append((time.monotonic() + REST, conn, fs))
+                return
+        super().finish_request(conn, fs)
+
     def murder_pending(self) -> None:
-        """End connections that stay silent, and requests that take too long; gunicorn calls this every second."""
-        super().murder_pending()
+        """End connections that stay silent, and requests that take too long; gunicorn calls this at least every second."""
         now = time.monotonic()
+        while self._resting and (self._resting[0][0] <= now or not self.alive):
+            super().finish_request(*self._resting.popleft()[1:])
+        if now - self._looked_at < 1:
+            return
+        self._looked_at = now
+        super().murder_pending()
         for conn, began_at in list(self._begun.items()):
             if now - began_at > REQUEST_DEADLINE:
                 try:

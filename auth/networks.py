@@ -1,5 +1,6 @@
 """Where requests come from: IP addresses in one textual form, and the networks that limits are keyed by."""
 
+import functools
 import ipaddress
 
 IPv4 = ipaddress.IPv4Address
@@ -31,3 +32,10 @@ def network_of(address: IPv4 | IPv6 | None) -> str:
     if isinstance(address, IPv6):
         return str(ipaddress.IPv6Network((address, 64), strict=False))
     return str(address)
+
+
+@functools.lru_cache(maxsize=4096)
+def locate(address: str) -> tuple[str | None, str, bool]:
+    """Return a peer's address in its one form, its network, and whether it is one of the Internet's. Most peers send many requests."""
+    parsed = parse(address)
+    return str(parsed) if parsed else None, network_of(parsed), parsed is None or parsed.is_global

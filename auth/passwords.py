@@ -20,9 +20,9 @@ T = TypeVar("T")
 MAX_BYTES = 1024
 # What bcrypt reads of its input; the library refuses more.
 _BCRYPT_BYTES = 72
-# In each worker one thread hashes, and this many wait for it: more would wait longer than a client does. It stays below the
-# request threads by more than two, so that a flood of log-ins leaves some for everything else.
-QUEUE = 12
+# In each worker one thread hashes, and this many wait for it: more would wait longer than a client does (four seconds, where a
+# hash takes 60 ms). It stays below the request threads by more than two, so that a flood of log-ins leaves some for everything else.
+QUEUE = 60
 _NICENESS = 10
 
 
