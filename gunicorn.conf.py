@@ -8,6 +8,7 @@ import atexit
 import errno
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -60,6 +61,7 @@ def on_starting(server) -> None:
     # gunicorn's own handlers come later. Exit by exception, so that a Postgres which has just been started is stopped.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    _allow_connections()
     server.embedded_postgres = None
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
@@ -146,6 +148,14 @@ def _start_embedded_postgres(server) -> str:
         _say(f"Opened {directory} for passing through (o+x): Postgres doesn't run as root, and must reach its files.")
     os.environ["DATABASE_URL"] = database_url  # for the workers
     return database_url
+
+
+def _allow_connections() -> None:
+    """Raise the number of open files, of which each connection is one, as far as the system lets us and it is of use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = worker_connections + 1000
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 def _refuse_taken_address() -> None:

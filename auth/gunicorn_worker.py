@@ -1,10 +1,12 @@
 """gunicorn's threaded worker, made safe against slow clients, and with errors in this service's envelope.
 
-gunicorn's own time-outs end neither half-sent heads nor half-sent bodies: sixteen such connections would hold all threads of
-a worker for as long as they like.
+gunicorn gives a thread to a request as soon as its first byte is there, and its own time-outs end neither half-sent heads nor
+half-sent bodies: a few such connections would hold all threads of a worker for as long as they like. Here what comes slowly is
+collected first, which takes no thread.
 """
 
 import json
+import re
 import selectors
 import socket
 import time
@@ -20,12 +22,16 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 log = structlog.get_logger()
 
-# Seconds that a request may take, from its first byte to the end of its answer; and that a new connection may stay silent.
+# Seconds that a request may take to arrive (for the first one of a connection, from when that was made), and then to be answered.
 REQUEST_DEADLINE = 10
-SILENCE_DEADLINE = 10
 # Seconds for which a client that was asked to come back later is not listened to: one that asks again at once, and many do,
 # would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
 REST = 1
+
+# A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
+_COLLECTED = 65_536
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,5})[ \t]*\r\n", re.IGNORECASE)
+_EXPECTS = re.compile(rb"\r\nexpect:", re.IGNORECASE)
 
 _STATUSES = {
     400: ("Bad Request", "validation_failed", "The request is not valid HTTP"),
@@ -41,12 +47,13 @@ class Worker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._begun: dict[TConn, float] = {}
+        self._collected: dict[TConn, bytes] = {}
         self._refused: set[socket.socket] = set()
         self._resting: deque[tuple[float, TConn, Any]] = deque()
         self._looked_at = 0.0
 
     def accept(self, listener: socket.socket) -> None:
-        """Take a connection, and wait for its first byte with the poller: gunicorn would let a thread wait."""
+        """Take a connection, and wait for its first request with the poller: gunicorn would let a thread wait."""
         try:
             client, address = listener.accept()
         except OSError as error:
@@ -55,9 +62,42 @@ class Worker(ThreadWorker):
             return
         conn = TConn(self.cfg, client, address, listener.getsockname())
         self.nr_conns += 1
-        conn.timeout = time.monotonic() + SILENCE_DEADLINE
+        self.poller.register(client, selectors.EVENT_READ)
+        self._wait(conn)
+
+    def on_pending_socket_readable(self, conn: TConn, client: socket.socket) -> None:
+        """Collect what has come of a request; once it is whole, have it served."""
+        if self._is_collected(conn):
+            super().on_pending_socket_readable(conn, client)
+
+    def on_client_socket_readable(self, conn: TConn, client: socket.socket) -> None:
+        """Begin to collect the next request of a connection that is kept alive."""
+        if self._is_collected(conn):
+            super().on_client_socket_readable(conn, client)
+        else:
+            self.keepalived_conns.remove(conn)
+            self._wait(conn)
+
+    def _wait(self, conn: TConn) -> None:
+        conn.timeout = time.monotonic() + REQUEST_DEADLINE
         self.pending_conns.append(conn)
-        self.poller.register(client, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+        self.poller.modify(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def _is_collected(self, conn: TConn) -> bool:
+        """Read what there is; return whether a thread can go on with it without waiting, or must (an end, an error, a long body)."""
+        try:
+            received = conn.sock.recv(_COLLECTED)
+        except BlockingIOError:
+            return False
+        except OSError:
+            received = b""
+        data = self._collected.pop(conn, b"") + received
+        if received and not _is_whole(data):
+            self._collected[conn] = data
+            return False
+        conn.init()
+        conn.parser.unreader.unread(data)  # type: ignore[union-attr]
+        return True
 
     def enqueue_req(self, conn: TConn) -> None:
         """Have a thread serve a request. Its time begins here: what waits for a thread behind slow ones must not wait for each of them."""
@@ -93,6 +133,8 @@ class Worker(ThreadWorker):
             return
         self._looked_at = now
         super().murder_pending()
+        for conn in [conn for conn in self._collected if conn.sock.fileno() < 0]:
+            del self._collected[conn]
         for conn, began_at in list(self._begun.items()):
             if now - began_at > REQUEST_DEADLINE:
                 try:
@@ -125,3 +167,13 @@ class Worker(ThreadWorker):
             util.write_nonblock(client, "\r\n".join([*head, "", body]).encode())
         except OSError as error:
             log.debug("error_not_sent", reason=str(error))
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether this is a request as far as a thread should wait for it: all of it, or more than is collected."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return len(data) >= _COLLECTED
+    head = data[: end + 2]
+    length = _LENGTH.search(head)
+    return length is None or _EXPECTS.search(head) is not None or len(data) >= min(end + 4 + int(length[1]), _COLLECTED)

@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Iterator
 
-from bench import figures, flood, large, load, memory, starts, statements, throughput
+from bench import crowds, figures, flood, large, load, memory, starts, statements, throughput
 from bench.figures import Figure
 
 REPORTS = {
-    "report": (starts, statements, throughput, flood, memory),
+    "report": (starts, statements, throughput, flood, crowds, memory),
     "report-large": (large,),
 }
 

@@ -51,6 +51,7 @@ class _Client:
         self._address = f"127.0.{1 + number // 250}.{1 + number % 250}"
         self._number = number
         self._sent = 0
+        self.was_refused = False
         self.connect()
 
     def connect(self) -> None:
@@ -97,8 +98,10 @@ def _run(port: int, number: int) -> None:
                 return
             status = client.answer()
             statuses[status] += 1
-            if status == "503":
+            # Who asks again at once is not listened to for a second; what is told here is how long a client waits who has rested.
+            if status == "503" and not client.was_refused:
                 refused.append(time.monotonic() - client.began)
+            client.was_refused = status == "503"
             try:
                 if status == "lost":
                     raise ConnectionError
