@@ -89,7 +89,8 @@ def when_ready(server) -> None:
 
 
 def post_fork(server, worker) -> None:
-    """Leave what is the master's alone."""
+    """Leave what is the master's alone, and tell the worker what it can't know."""
+    worker.faces_clients = not _loaded.trusted_proxies
     if server.embedded_postgres:
         server.embedded_postgres.close_in_child()
 
@@ -115,8 +116,8 @@ def post_worker_init(worker) -> None:
 
 
 def post_request(worker, _request, environ, response) -> None:
-    """Let a client rest that is asked to come back later. Behind a proxy a connection is that of many clients: it must limit them."""
-    if response.status_code in (429, 503) and not _loaded.trusted_proxies:
+    """Let a client rest that is asked to come back later."""
+    if response.status_code in (429, 503):
         worker.refused(environ["gunicorn.socket"])
 
 

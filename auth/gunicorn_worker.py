@@ -12,6 +12,7 @@ import socket
 import time
 import uuid
 from collections import deque
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,9 @@ REQUEST_DEADLINE = 10
 # Seconds for which a client that was asked to come back later is not listened to: one that asks again at once, and many do,
 # would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
 REST = 1
+_BETWEEN = 0.01
+# How many requests a process takes on for each of its threads; what comes beyond them would be answered too late to be of use.
+_QUEUE = 2
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 _COLLECTED = 65_536
@@ -38,6 +42,7 @@ _STATUSES = {
     414: ("URI Too Long", "request_entity_too_large", "The path and query are too long"),
     431: ("Request Header Fields Too Large", "request_entity_too_large", "The headers are too large"),
     500: ("Internal Server Error", "unexpected_failure", "Something went wrong on our side"),
+    503: ("Service Unavailable", "service_unavailable", "Too many requests at once; try again shortly"),
 }
 
 
@@ -51,6 +56,9 @@ class Worker(ThreadWorker):
         self._refused: set[socket.socket] = set()
         self._resting: deque[tuple[float, TConn, Any]] = deque()
         self._looked_at = 0.0
+        self._turned_away = 0
+        # Behind a proxy a connection is that of many clients: one of them must not make the others wait.
+        self.faces_clients = True
 
     def accept(self, listener: socket.socket) -> None:
         """Take a connection, and wait for its first request with the poller: gunicorn would let a thread wait."""
@@ -100,9 +108,24 @@ class Worker(ThreadWorker):
         return True
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Have a thread serve a request. Its time begins here: what waits for a thread behind slow ones must not wait for each of them."""
+        """Have a thread serve a request, or turn it away at once where more of them wait than will be served soon.
+
+        Its time begins here: what waits for a thread behind slow ones must not wait for each of them.
+        """
+        if len(self._begun) >= _QUEUE * self.cfg.threads:
+            self._turn_away(conn)
+            return
         self._begun[conn] = time.monotonic()
         super().enqueue_req(conn)
+
+    def _turn_away(self, conn: TConn) -> None:
+        self._turned_away += 1
+        data = conn.parser.unreader.take_buffered()  # type: ignore[union-attr]
+        stays: Future[bool] = Future()
+        stays.set_result(_may_stay(data))
+        self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays.result() else "Connection: close")
+        self.refused(conn.sock)
+        self.finish_request(conn, stays)
 
     def handle(self, conn: TConn) -> Any:
         """Serve a request, under the eyes of `murder_pending`."""
@@ -113,14 +136,17 @@ class Worker(ThreadWorker):
 
     def refused(self, client: socket.socket) -> None:
         """Take note that the answer which is on its way to a client asks it to come back later."""
-        self._refused.add(client)
+        if self.faces_clients:
+            self._refused.add(client)
 
     def finish_request(self, conn: TConn, fs: Any) -> None:
         """Wait for the connection's next request: at once, or after a rest."""
         if conn.sock in self._refused:
             self._refused.discard(conn.sock)
             if self.alive and fs.result():
-                self._resting.append((time.monotonic() + REST, conn, fs))
+                # One after the other: what was refused together must not come back together.
+                earliest = self._resting[-1][0] + _BETWEEN if self._resting else 0.0
+                self._resting.append((max(time.monotonic() + REST, earliest), conn, fs))
                 return
         super().finish_request(conn, fs)
 
@@ -133,6 +159,9 @@ class Worker(ThreadWorker):
             return
         self._looked_at = now
         super().murder_pending()
+        if self._turned_away:
+            log.warning("turned_away", requests=self._turned_away)
+            self._turned_away = 0
         for conn in [conn for conn in self._collected if conn.sock.fileno() < 0]:
             del self._collected[conn]
         for conn, began_at in list(self._begun.items()):
@@ -148,13 +177,17 @@ class Worker(ThreadWorker):
         status = 400 if isinstance(exc, ParseException) else 500
         if isinstance(exc, LimitRequestLine | LimitRequestHeaders):
             status = 414 if isinstance(exc, LimitRequestLine) else 431
+        request_id = self._answer(client, status, "Connection: close")
+        log.warning("invalid_request", status=status, error=type(exc).__name__, ip=addr[0] if addr else None, request_id=request_id)
+
+    def _answer(self, client: socket.socket, status: int, *headers: str) -> str:
+        """Answer with the error envelope, if the client takes it at once; return the request's id."""
         reason, error_code, msg = _STATUSES[status]
         request_id = str(uuid.uuid4())
-        log.warning("invalid_request", status=status, error=type(exc).__name__, ip=addr[0] if addr else None, request_id=request_id)
         body = json.dumps({"code": status, "msg": msg, "error_code": error_code})
         head = [
             f"HTTP/1.1 {status} {reason}",
-            "Connection: close",
+            *headers,
             "Content-Type: application/json",
             f"Content-Length: {len(body)}",
             "Cache-Control: no-store",
@@ -167,6 +200,7 @@ class Worker(ThreadWorker):
             util.write_nonblock(client, "\r\n".join([*head, "", body]).encode())
         except OSError as error:
             log.debug("error_not_sent", reason=str(error))
+        return request_id
 
 
 def _is_whole(data: bytes) -> bool:
@@ -177,3 +211,12 @@ def _is_whole(data: bytes) -> bool:
     head = data[: end + 2]
     length = _LENGTH.search(head)
     return length is None or _EXPECTS.search(head) is not None or len(data) >= min(end + 4 + int(length[1]), _COLLECTED)
+
+
+def _may_stay(data: bytes) -> bool:
+    """Whether this is one HTTP/1.1 request and nothing else, so that the next one on its connection can be told from it."""
+    end = data.find(b"\r\n\r\n")
+    head = data[: end + 2].lower()
+    length = _LENGTH.search(head)
+    odd = (b"\r\ntransfer-encoding:", b"\r\nexpect:", b"\r\nconnection: close", b" http/1.0\r\n")
+    return end > 0 and not any(sign in head for sign in odd) and len(data) == end + 4 + (int(length[1]) if length else 0)

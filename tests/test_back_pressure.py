@@ -1,12 +1,13 @@
-"""Who is asked to come back later is not listened to for a second; nobody else waits for that."""
+"""More than can be served is turned away at once, and who is asked to come back later is not listened to for a second."""
 
+import json
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from http.client import HTTPConnection
 
 import pytest
 
-from tests.processes import Service
+from tests.processes import Service, UnfinishedRequest
 
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
 LIMIT = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "1 per 5 minutes", "AUTH_WORKERS": "1"}
@@ -66,3 +67,38 @@ def test_a_service_ends_while_one_rests(serve):
             be_refused(connection)
         began = time.monotonic()
     assert time.monotonic() - began < 5
+
+
+class TestMoreThanCanBeServed:
+    """One worker of four threads: it takes on eight requests at once."""
+
+    @pytest.fixture
+    def busy(self, small_service):
+        with ExitStack() as stack:
+            unfinished = [stack.enter_context(UnfinishedRequest(small_service, "/login-admin")) for _ in range(4)]
+            waiting = [stack.enter_context(connect(small_service)) for _ in range(4)]
+            for connection in waiting:
+                connection.request("GET", "/settings")
+            yield small_service, unfinished, waiting
+
+    def test_what_comes_beyond_is_answered_at_once(self, busy):
+        service, unfinished, waiting = busy
+        with connect(service) as beyond:
+            began = time.monotonic()
+            beyond.request("GET", "/settings")
+            response = beyond.getresponse()
+            assert time.monotonic() - began < 0.9
+            assert response.status == 503
+            assert response.headers["Retry-After"] == "2"
+            assert json.loads(response.read())["error_code"] == "service_unavailable"
+            for request in unfinished:
+                request.finish()
+            assert [connection.getresponse().status for connection in waiting] == [200] * 4
+            assert status(beyond, "GET", "/settings") == 200
+
+    def test_a_connection_whose_next_request_can_not_be_told_apart_is_closed(self, busy):
+        service, _, _ = busy
+        with connect(service) as beyond:
+            beyond.request("POST", "/login-admin", iter([b"{}"]), {"Content-Type": "application/json"}, encode_chunked=True)
+            response = beyond.getresponse()
+            assert (response.status, response.headers["Connection"]) == (503, "close")
