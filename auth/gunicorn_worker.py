@@ -29,8 +29,10 @@ REQUEST_DEADLINE = 10
 # would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
 REST = 1
 _BETWEEN = 0.01
-# How many requests a process takes on for each of its threads; what comes beyond them would be answered too late to be of use.
-_QUEUE = 2
+# How many requests wait for a thread; what comes beyond them would be answered too late to be of use.
+QUEUE = 64
+# Seconds in which a client may read the last answer, before its connection is closed.
+_FAREWELL = 2
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 _COLLECTED = 65_536
@@ -55,6 +57,8 @@ class Worker(ThreadWorker):
         self._collected: dict[TConn, bytes] = {}
         self._refused: set[socket.socket] = set()
         self._resting: deque[tuple[float, TConn, Any]] = deque()
+        # In the order in which they were told to.
+        self._leaving: dict[TConn, float] = {}
         self._looked_at = 0.0
         self._turned_away = 0
         # Behind a proxy a connection is that of many clients: one of them must not make the others wait.
@@ -112,7 +116,7 @@ class Worker(ThreadWorker):
 
         Its time begins here: what waits for a thread behind slow ones must not wait for each of them.
         """
-        if len(self._begun) >= _QUEUE * self.cfg.threads:
+        if len(self._begun) >= self.cfg.threads + QUEUE:
             self._turn_away(conn)
             return
         self._begun[conn] = time.monotonic()
@@ -140,7 +144,7 @@ class Worker(ThreadWorker):
             self._refused.add(client)
 
     def finish_request(self, conn: TConn, fs: Any) -> None:
-        """Wait for the connection's next request: at once, or after a rest."""
+        """Wait for the connection's next request: at once, or after a rest. Or end it."""
         if conn.sock in self._refused:
             self._refused.discard(conn.sock)
             if self.alive and fs.result():
@@ -148,7 +152,39 @@ class Worker(ThreadWorker):
                 earliest = self._resting[-1][0] + _BETWEEN if self._resting else 0.0
                 self._resting.append((max(time.monotonic() + REST, earliest), conn, fs))
                 return
-        super().finish_request(conn, fs)
+        if fs.cancelled() or fs.exception() or not fs.result():
+            self._leave(conn)
+        else:
+            super().finish_request(conn, fs)
+
+    def _leave(self, conn: TConn) -> None:
+        """End a connection (RFC 9112, section 9.6): say so, and close it when the client has read that, or has had the time to.
+
+        gunicorn waits for the client here, and meanwhile for no other.
+        """
+        self.nr_conns -= 1
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+            conn.sock.setblocking(False)
+            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
+        # It has gone already.
+        except OSError:
+            conn.close()
+            return
+        self._leaving[conn] = time.monotonic() + _FAREWELL
+
+    def _drain(self, conn: TConn, client: socket.socket) -> None:
+        try:
+            ends = not client.recv(_COLLECTED)
+        except OSError:
+            ends = True
+        if ends:
+            self._close(conn)
+
+    def _close(self, conn: TConn) -> None:
+        del self._leaving[conn]
+        self.poller.unregister(conn.sock)
+        conn.close()
 
     def murder_pending(self) -> None:
         """End connections that stay silent, and requests that take too long; gunicorn calls this at least every second."""
@@ -162,6 +198,8 @@ class Worker(ThreadWorker):
         if self._turned_away:
             log.warning("turned_away", requests=self._turned_away)
             self._turned_away = 0
+        for conn in [conn for conn, until in self._leaving.items() if until < now]:
+            self._close(conn)
         for conn in [conn for conn in self._collected if conn.sock.fileno() < 0]:
             del self._collected[conn]
         for conn, began_at in list(self._begun.items()):

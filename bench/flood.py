@@ -1,6 +1,6 @@
 """What others notice while 64 clients flood POST /token with wrong passwords: limits as they are shipped, and raised."""
 
-import json
+import http.client
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -65,9 +65,11 @@ def _read(service: BenchService, people: People, tokens: list[str]) -> dict[str,
 
 def _logs_in(service: BenchService, number: int) -> bool:
     for _ in range(_TRIES):
-        status, answer = service.post("/token?grant_type=password", {"email": f"user{number}@bench.example", "password": PASSWORD})
+        try:
+            status, _ = service.post("/token?grant_type=password", {"email": f"user{number}@bench.example", "password": PASSWORD})
+        except (OSError, http.client.HTTPException):
+            status = 0
         if status == 200:
             return True
         time.sleep(2)  # as Retry-After says
-    print(json.dumps(answer))
     return False

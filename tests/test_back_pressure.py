@@ -7,6 +7,7 @@ from http.client import HTTPConnection
 
 import pytest
 
+from auth.gunicorn_worker import QUEUE
 from tests.processes import Service, UnfinishedRequest
 
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
@@ -70,13 +71,13 @@ def test_a_service_ends_while_one_rests(serve):
 
 
 class TestMoreThanCanBeServed:
-    """One worker of four threads: it takes on eight requests at once."""
+    """One worker of four threads."""
 
     @pytest.fixture
     def busy(self, small_service):
         with ExitStack() as stack:
             unfinished = [stack.enter_context(UnfinishedRequest(small_service, "/login-admin")) for _ in range(4)]
-            waiting = [stack.enter_context(connect(small_service)) for _ in range(4)]
+            waiting = [stack.enter_context(connect(small_service)) for _ in range(QUEUE)]
             for connection in waiting:
                 connection.request("GET", "/settings")
             yield small_service, unfinished, waiting
@@ -93,7 +94,7 @@ class TestMoreThanCanBeServed:
             assert json.loads(response.read())["error_code"] == "service_unavailable"
             for request in unfinished:
                 request.finish()
-            assert [connection.getresponse().status for connection in waiting] == [200] * 4
+            assert [connection.getresponse().status for connection in waiting] == [200] * QUEUE
             assert status(beyond, "GET", "/settings") == 200
 
     def test_a_connection_whose_next_request_can_not_be_told_apart_is_closed(self, busy):

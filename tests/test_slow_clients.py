@@ -121,3 +121,10 @@ def test_afterwards_nothing_is_missing(service, open_connection):
     connections = [open_connection(GOOD) for _ in range(4)]
     assert {connection.recv(12) for connection in connections} == {b"HTTP/1.1 200"}
     assert answers(service) < 5
+
+
+def test_who_does_not_close_when_it_is_told_to_holds_up_nobody(service, open_connection):
+    staying = [open_connection(GOOD[:-2] + b"Connection: close\r\n\r\n") for _ in range(20)]
+    assert {connection.recv(12) for connection in staying} == {b"HTTP/1.1 200"}
+    assert answers(service) < 1
+    assert all_are_closed(staying, SLACK)
