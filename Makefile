@@ -2,12 +2,13 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-faults lint format
+.PHONY: help run test test-faults bench bench-large lint format
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with a Postgres of its own unless DATABASE_URL is set'
 	@echo 'make test     run the tests, on a Postgres of their own unless TEST_DATABASE_URL is set; ARGS="-k token -x" goes to pytest'
 	@echo 'make test-faults  kill, stop, cut off and starve the service under load, for an hour; ARGS=--selection is what CI runs, in minutes'
+	@echo 'make bench    measure how fast it is, in ten minutes; bench-large: with a million users, for which it first makes them'
 	@echo 'make lint     check format, style and types'
 	@echo 'make format   put the code into that format'
 	@echo
@@ -37,3 +38,11 @@ format:
 	@$(PYTHON) make_venv.py lint
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
+
+bench:
+	@$(PYTHON) make_venv.py
+	@exec .venv/bin/python -m bench report
+
+bench-large:
+	@$(PYTHON) make_venv.py
+	@exec .venv/bin/python -m bench report-large

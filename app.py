@@ -32,6 +32,7 @@ from auth.views import (
     webhooks,
 )
 from sql import Database
+from sql.pool import size_for
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect),
@@ -46,6 +47,8 @@ def create_app(config: Settings | None = None) -> Flask:
     app = Flask("auth")
     app.url_map.merge_slashes = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
+    # Flask would look at each view and hook, at each request, for one that is a coroutine; none is.
+    app.ensure_sync = lambda function: function  # type: ignore[method-assign,assignment]
     app.config["MAX_CONTENT_LENGTH"] = wire.MAX_BODY + 1
     app.extensions[EXTENSION] = _make_parts(config)
     errors.register(app)
@@ -74,9 +77,8 @@ def _make_parts(config: Settings) -> Latchkey:
         "email_confirm_required": config.email_confirm_required,
         "phone_confirm_required": config.phone_confirm_required,
     }
-    # A connection for each request thread, and one for the delivery threads, which need one for a moment now and then.
     database_url = config.database_url or running_url(config.state_dir)
-    db = Database(database_url, size=config.threads + 1, prepare=config.db_prepare, constants=constants, origin=audit.origin)
+    db = Database(database_url, size=size_for(config.threads), prepare=config.db_prepare, constants=constants, origin=audit.origin)
     sealer = keys.Sealer(keys.derive(config.secret_key, "outbox"))
     return Latchkey(
         settings=config,

@@ -6,7 +6,9 @@ an underscore: it prints a value that it doesn't like, and these hold secrets.
 
 import atexit
 import errno
+import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -18,6 +20,7 @@ import sql
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
+from sql.pool import size_for as _size_for
 
 try:
     _loaded = _settings.load()
@@ -28,6 +31,8 @@ bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded
 workers = _loaded.workers
 threads = _loaded.threads
 worker_class = "auth.gunicorn_worker.Worker"
+# In each process. A connection that is idle costs a few kilobytes; beyond these, new ones wait for others to close.
+worker_connections = 10_000
 # Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is they who
 # close one: a request that crosses with our closing would be lost.
 keepalive = 75
@@ -56,6 +61,7 @@ def on_starting(server) -> None:
     # gunicorn's own handlers come later. Exit by exception, so that a Postgres which has just been started is stopped.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    _allow_connections()
     server.embedded_postgres = None
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
@@ -83,13 +89,16 @@ def when_ready(server) -> None:
 
 
 def post_fork(server, worker) -> None:
-    """Leave what is the master's alone."""
+    """Leave what is the master's alone, and tell the worker what it can't know."""
+    worker.faces_clients = not _loaded.trusted_proxies
     if server.embedded_postgres:
         server.embedded_postgres.close_in_child()
 
 
 def post_worker_init(worker) -> None:
     """Let the master decide when a worker ends; when there is no master any more, end soon."""
+    # What is loaded now stays: the garbage collector need not look at it again and again while requests are served.
+    gc.freeze()
     # The terminal sends these to every process at once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -106,6 +115,12 @@ def post_worker_init(worker) -> None:
     signal_when_parent_dies(signal.SIGTERM)
 
 
+def post_request(worker, _request, environ, response) -> None:
+    """Let a client rest that is asked to come back later."""
+    if response.status_code in (429, 503):
+        worker.refused(environ["gunicorn.socket"])
+
+
 def on_exit(server) -> None:
     """Stop the embedded Postgres after the last worker; fail if it was gone before, so that a supervisor starts anew."""
     if server.embedded_postgres:
@@ -118,8 +133,8 @@ def on_exit(server) -> None:
 
 
 def _start_embedded_postgres(server) -> str:
-    # Each worker may hold one for every thread and one for its deliveries; the rest is for people and their tools.
-    connections = max(100, workers * (threads + 1) + 20)
+    # The rest is for people and their tools.
+    connections = max(100, workers * _size_for(threads) + 20)
     server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
     # on_exit isn't called when the port is taken or the schema can't be applied. In workers, which inherit this, it does nothing.
     atexit.register(server.embedded_postgres.stop)
@@ -134,6 +149,14 @@ def _start_embedded_postgres(server) -> str:
         _say(f"Opened {directory} for passing through (o+x): Postgres doesn't run as root, and must reach its files.")
     os.environ["DATABASE_URL"] = database_url  # for the workers
     return database_url
+
+
+def _allow_connections() -> None:
+    """Raise the number of open files, of which each connection is one, as far as the system lets us and it is of use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = worker_connections + 1000
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 def _refuse_taken_address() -> None:

@@ -1,15 +1,19 @@
 """gunicorn's threaded worker, made safe against slow clients, and with errors in this service's envelope.
 
-gunicorn's own time-outs end neither half-sent heads nor half-sent bodies: sixteen such connections would hold all threads of
-a worker for as long as they like.
+gunicorn gives a thread to a request as soon as its first byte is there, and its own time-outs end neither half-sent heads nor
+half-sent bodies: a few such connections would hold all threads of a worker for as long as they like. Here what comes slowly is
+collected first, which takes no thread.
 """
 
 import json
+import re
 import select
 import selectors
 import socket
 import time
 import uuid
+from collections import deque
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -20,15 +24,28 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 log = structlog.get_logger()
 
-# Seconds that a request may take, from its first byte to the end of its answer; and that a new connection may stay silent.
+# Seconds that a request may take to arrive (for the first one of a connection, from when that was made), and then to be answered.
 REQUEST_DEADLINE = 10
-SILENCE_DEADLINE = 10
+# Seconds for which a client that was asked to come back later is not listened to: one that asks again at once, and many do,
+# would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
+REST = 1
+_BETWEEN = 0.01
+# How many requests wait for a thread; what comes beyond them would be answered too late to be of use.
+QUEUE = 64
+# Seconds in which a client may read the last answer, before its connection is closed.
+_FAREWELL = 2
+
+# A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
+_COLLECTED = 65_536
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,5})[ \t]*\r\n", re.IGNORECASE)
+_EXPECTS = re.compile(rb"\r\nexpect:", re.IGNORECASE)
 
 _STATUSES = {
     400: ("Bad Request", "validation_failed", "The request is not valid HTTP"),
     414: ("URI Too Long", "request_entity_too_large", "The path and query are too long"),
     431: ("Request Header Fields Too Large", "request_entity_too_large", "The headers are too large"),
     500: ("Internal Server Error", "unexpected_failure", "Something went wrong on our side"),
+    503: ("Service Unavailable", "service_unavailable", "Too many requests at once; try again shortly"),
 }
 
 
@@ -38,9 +55,18 @@ class Worker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._begun: dict[TConn, float] = {}
+        self._collected: dict[TConn, bytes] = {}
+        self._refused: set[socket.socket] = set()
+        self._resting: deque[tuple[float, TConn, Any]] = deque()
+        # In the order in which they were told to.
+        self._leaving: dict[TConn, float] = {}
+        self._looked_at = 0.0
+        self._turned_away = 0
+        # Behind a proxy a connection is that of many clients: one of them must not make the others wait.
+        self.faces_clients = True
 
     def accept(self, listener: socket.socket) -> None:
-        """Take a connection, and wait for its first byte with the poller: gunicorn would let a thread wait."""
+        """Take a connection, and wait for its first request with the poller: gunicorn would let a thread wait."""
         try:
             client, address = listener.accept()
         except OSError as error:
@@ -49,9 +75,42 @@ class Worker(ThreadWorker):
             return
         conn = TConn(self.cfg, client, address, listener.getsockname())
         self.nr_conns += 1
-        conn.timeout = time.monotonic() + SILENCE_DEADLINE
+        self.poller.register(client, selectors.EVENT_READ)
+        self._wait(conn)
+
+    def on_pending_socket_readable(self, conn: TConn, client: socket.socket) -> None:
+        """Collect what has come of a request; once it is whole, have it served."""
+        if self._is_collected(conn):
+            super().on_pending_socket_readable(conn, client)
+
+    def on_client_socket_readable(self, conn: TConn, client: socket.socket) -> None:
+        """Begin to collect the next request of a connection that is kept alive."""
+        if self._is_collected(conn):
+            super().on_client_socket_readable(conn, client)
+        else:
+            self.keepalived_conns.remove(conn)
+            self._wait(conn)
+
+    def _wait(self, conn: TConn) -> None:
+        conn.timeout = time.monotonic() + REQUEST_DEADLINE
         self.pending_conns.append(conn)
-        self.poller.register(client, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+        self.poller.modify(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def _is_collected(self, conn: TConn) -> bool:
+        """Read what there is; return whether a thread can go on with it without waiting, or must (an end, an error, a long body)."""
+        try:
+            received = conn.sock.recv(_COLLECTED)
+        except BlockingIOError:
+            return False
+        except OSError:
+            received = b""
+        data = self._collected.pop(conn, b"") + received
+        if received and not _is_whole(data):
+            self._collected[conn] = data
+            return False
+        conn.init()
+        conn.parser.unreader.unread(data)  # type: ignore[union-attr]
+        return True
 
     def set_accept_enabled(self, enabled: bool | None) -> None:
         """Begin or cease to take connections. At the end, for good: take those that wait already, and have later ones refused at once.
@@ -69,9 +128,24 @@ class Worker(ThreadWorker):
                 listener.close()
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Have a thread serve a request. Its time begins here: what waits for a thread behind slow ones must not wait for each of them."""
+        """Have a thread serve a request, or turn it away at once where more of them wait than will be served soon.
+
+        Its time begins here: what waits for a thread behind slow ones must not wait for each of them.
+        """
+        if len(self._begun) >= self.cfg.threads + QUEUE:
+            self._turn_away(conn)
+            return
         self._begun[conn] = time.monotonic()
         super().enqueue_req(conn)
+
+    def _turn_away(self, conn: TConn) -> None:
+        self._turned_away += 1
+        data = conn.parser.unreader.take_buffered()  # type: ignore[union-attr]
+        stays: Future[bool] = Future()
+        stays.set_result(_may_stay(data))
+        self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays.result() else "Connection: close")
+        self.refused(conn.sock)
+        self.finish_request(conn, stays)
 
     def handle(self, conn: TConn) -> Any:
         """Serve a request, under the eyes of `murder_pending`."""
@@ -80,10 +154,70 @@ class Worker(ThreadWorker):
         finally:
             self._begun.pop(conn, None)
 
+    def refused(self, client: socket.socket) -> None:
+        """Take note that the answer which is on its way to a client asks it to come back later."""
+        if self.faces_clients:
+            self._refused.add(client)
+
+    def finish_request(self, conn: TConn, fs: Any) -> None:
+        """Wait for the connection's next request: at once, or after a rest. Or end it."""
+        if conn.sock in self._refused:
+            self._refused.discard(conn.sock)
+            if self.alive and fs.result():
+                # One after the other: what was refused together must not come back together.
+                earliest = self._resting[-1][0] + _BETWEEN if self._resting else 0.0
+                self._resting.append((max(time.monotonic() + REST, earliest), conn, fs))
+                return
+        if fs.cancelled() or fs.exception() or not fs.result():
+            self._leave(conn)
+        else:
+            super().finish_request(conn, fs)
+
+    def _leave(self, conn: TConn) -> None:
+        """End a connection (RFC 9112, section 9.6): say so, and close it when the client has read that, or has had the time to.
+
+        gunicorn waits for the client here, and meanwhile for no other.
+        """
+        self.nr_conns -= 1
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+            conn.sock.setblocking(False)
+            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
+        # It has gone already.
+        except OSError:
+            conn.close()
+            return
+        self._leaving[conn] = time.monotonic() + _FAREWELL
+
+    def _drain(self, conn: TConn, client: socket.socket) -> None:
+        try:
+            ends = not client.recv(_COLLECTED)
+        except OSError:
+            ends = True
+        if ends:
+            self._close(conn)
+
+    def _close(self, conn: TConn) -> None:
+        del self._leaving[conn]
+        self.poller.unregister(conn.sock)
+        conn.close()
+
     def murder_pending(self) -> None:
-        """End connections that stay silent, and requests that take too long; gunicorn calls this every second."""
-        super().murder_pending()
+        """End connections that stay silent, and requests that take too long; gunicorn calls this at least every second."""
         now = time.monotonic()
+        while self._resting and (self._resting[0][0] <= now or not self.alive):
+            super().finish_request(*self._resting.popleft()[1:])
+        if now - self._looked_at < 1:
+            return
+        self._looked_at = now
+        super().murder_pending()
+        if self._turned_away:
+            log.warning("turned_away", requests=self._turned_away)
+            self._turned_away = 0
+        for conn in [conn for conn, until in self._leaving.items() if until < now]:
+            self._close(conn)
+        for conn in [conn for conn in self._collected if conn.sock.fileno() < 0]:
+            del self._collected[conn]
         for conn, began_at in list(self._begun.items()):
             if now - began_at > REQUEST_DEADLINE:
                 try:
@@ -97,13 +231,17 @@ class Worker(ThreadWorker):
         status = 400 if isinstance(exc, ParseException) else 500
         if isinstance(exc, LimitRequestLine | LimitRequestHeaders):
             status = 414 if isinstance(exc, LimitRequestLine) else 431
+        request_id = self._answer(client, status, "Connection: close")
+        log.warning("invalid_request", status=status, error=type(exc).__name__, ip=addr[0] if addr else None, request_id=request_id)
+
+    def _answer(self, client: socket.socket, status: int, *headers: str) -> str:
+        """Answer with the error envelope, if the client takes it at once; return the request's id."""
         reason, error_code, msg = _STATUSES[status]
         request_id = str(uuid.uuid4())
-        log.warning("invalid_request", status=status, error=type(exc).__name__, ip=addr[0] if addr else None, request_id=request_id)
         body = json.dumps({"code": status, "msg": msg, "error_code": error_code})
         head = [
             f"HTTP/1.1 {status} {reason}",
-            "Connection: close",
+            *headers,
             "Content-Type: application/json",
             f"Content-Length: {len(body)}",
             "Cache-Control: no-store",
@@ -116,3 +254,23 @@ class Worker(ThreadWorker):
             util.write_nonblock(client, "\r\n".join([*head, "", body]).encode())
         except OSError as error:
             log.debug("error_not_sent", reason=str(error))
+        return request_id
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether this is a request as far as a thread should wait for it: all of it, or more than is collected."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return len(data) >= _COLLECTED
+    head = data[: end + 2]
+    length = _LENGTH.search(head)
+    return length is None or _EXPECTS.search(head) is not None or len(data) >= min(end + 4 + int(length[1]), _COLLECTED)
+
+
+def _may_stay(data: bytes) -> bool:
+    """Whether this is one HTTP/1.1 request and nothing else, so that the next one on its connection can be told from it."""
+    end = data.find(b"\r\n\r\n")
+    head = data[: end + 2].lower()
+    length = _LENGTH.search(head)
+    odd = (b"\r\ntransfer-encoding:", b"\r\nexpect:", b"\r\nconnection: close", b" http/1.0\r\n")
+    return end > 0 and not any(sign in head for sign in odd) and len(data) == end + 4 + (int(length[1]) if length else 0)

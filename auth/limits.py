@@ -128,7 +128,12 @@ def limited(name: str, *, key: Callable[[], str] = _network, unless: Callable[[]
 
     Guards go outside, where the key is the caller's.
     """
-    return limiter.shared_limit(lambda: str(getattr(latchkey.settings, f"rate_limit_{name}")), scope=name, key_func=key, exempt_when=unless)
+
+    def amount() -> str:
+        g.is_limited = True  # Asking Flask-Limiter for each request that is not would cost more than many a view.
+        return str(getattr(latchkey.settings, f"rate_limit_{name}"))
+
+    return limiter.shared_limit(amount, scope=name, key_func=key, exempt_when=unless)
 
 
 def register(app: Flask, settings: Settings) -> None:
@@ -140,6 +145,9 @@ def register(app: Flask, settings: Settings) -> None:
         app.config["RATELIMIT_STORAGE_OPTIONS"] = timeouts | {"wrap_exceptions": True}
         # What counts only requests may fail; what fails with the service's own database does not come so far.
         app.config["RATELIMIT_SWALLOW_ERRORS"] = True
+    # Whom it finds there it gives no hooks of its own. They look at each request for limits of the whole application, of which
+    # there are none: it is the decorators that count.
+    app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
     app.register_error_handler(RateLimitExceeded, _refuse)
     app.after_request(_add_headers)
@@ -170,7 +178,7 @@ def _add_headers(response: Response) -> Response:
     now = time.time()
     windows: list[Window] = g.get("windows", [])
     try:
-        for limit in limiter.current_limits:
+        for limit in limiter.current_limits if g.get("is_limited") else []:
             # Whose access token turned out not to count any more has not used up what is its user's.
             if response.status_code == 401 and g.get("caller"):
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)

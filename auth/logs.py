@@ -1,28 +1,29 @@
 """The log: one event a line on standard error, as JSON or, on a terminal, as text. What is logged is chosen, never dumped."""
 
-import contextlib
+import json
 import logging
 import sys
-from typing import TextIO, cast
 
 import structlog
 from flask import g, has_request_context
 
 from auth.settings import Settings
 
+# Made once: json.dumps with an argument makes one for each line.
+_JSON = json.JSONEncoder(default=str)
 
-class _Output:
+
+class _Logger:
     """Standard error, as long as it takes what is written: a request must not fail because its log line can't be kept."""
 
-    def write(self, text: str) -> None:
-        """Write, or don't."""
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(text)
+    def msg(self, line: str) -> None:
+        """Write a line, in one piece, or don't."""
+        try:
+            sys.stderr.write(f"{line}\n")
+        except (OSError, ValueError):
+            return
 
-    def flush(self) -> None:
-        """Flush, or don't."""
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.flush()
+    debug = info = warning = error = msg
 
 
 def configure(settings: Settings) -> None:
@@ -34,15 +35,19 @@ def configure(settings: Settings) -> None:
         _add_request_id,
     ]
     if log_format == "json":
-        processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        processors += [structlog.processors.format_exc_info, _as_json]
     else:
         processors.append(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback))
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, settings.log_level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Output())),
+        logger_factory=_Logger,
         cache_logger_on_first_use=False,
     )
+
+
+def _as_json(_logger: object, _method: str, event: structlog.types.EventDict) -> str:
+    return _JSON.encode(event)
 
 
 def _add_request_id(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:

@@ -2,6 +2,7 @@
 that nobody may have us connect to.
 """
 
+import functools
 import ipaddress
 from collections.abc import Iterator
 
@@ -74,3 +75,10 @@ def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
         yield from address.teredo or ()
         if any(address in carrier for carrier in _CARRIERS):
             yield IPv4(int(address) & 0xFFFFFFFF)
+
+
+@functools.lru_cache(maxsize=4096)
+def locate(address: str) -> tuple[str | None, str, bool]:
+    """Return a peer's address in its one form, its network, and whether it is one of the Internet's. Most peers send many requests."""
+    parsed = parse(address)
+    return str(parsed) if parsed else None, network_of(parsed), parsed is None or parsed.is_global

@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +21,10 @@ T = TypeVar("T")
 MAX_BYTES = 1024
 # What bcrypt reads of its input; the library refuses more.
 _BCRYPT_BYTES = 72
-# In each worker one thread hashes, and this many wait for it: more would wait longer than a client does. It stays below the
-# request threads by more than two, so that a flood of log-ins leaves some for everything else.
-QUEUE = 12
+# In each worker one thread hashes, and at most this many wait for it; fewer, where that would take more seconds than a client
+# waits. It stays below the request threads by more than two, so that a flood of log-ins leaves some for everything else.
+QUEUE = 60
+_PATIENCE = 5
 _NICENESS = 10
 
 
@@ -42,9 +44,11 @@ class Passwords:
         self._cost = settings.bcrypt_cost
         # A thread at low priority: a log-in may wait a little longer, so that nothing else waits for a log-in.
         self._thread = ThreadPoolExecutor(1, "hashing", _lower_priority)
-        self._slots = threading.BoundedSemaphore(min(QUEUE, max(1, settings.threads - 3)) + 1)
+        began = time.thread_time()
         # What stands in where there is no password to check, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
+        affordable = int(_PATIENCE / (time.thread_time() - began))
+        self._slots = threading.BoundedSemaphore(max(1, min(QUEUE, settings.threads - 3, affordable)) + 1)
 
     @contextmanager
     def slot(self) -> Iterator["Slot"]:

@@ -168,7 +168,7 @@ def _read(env: Env) -> dict:
         "port": env.int("PORT", 8000, validate=Range(1, 65535)),
         "bind": env.str("AUTH_BIND", "127.0.0.1", validate=Length(min=1)),
         "workers": env.int("AUTH_WORKERS", _cores(), validate=Range(1, 256)),
-        "threads": env.int("AUTH_THREADS", 16, validate=Range(4, 256)),
+        "threads": env.int("AUTH_THREADS", 64, validate=Range(4, 256)),
         "state_dir": env.str("AUTH_STATE_DIR", "var", validate=Length(min=1)),
         "base_url": env.str("AUTH_BASE_URL", "", validate=setting_checks.http_url),
         "site_url": env.str("AUTH_SITE_URL", "", validate=_site_url),

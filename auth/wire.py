@@ -11,6 +11,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import structlog
 from flask import Flask, Response, current_app, g, request
 from flask_cors import CORS
+from flask_cors.core import FLASK_CORS_EVALUATED
 from marshmallow import Schema, ValidationError
 from werkzeug.datastructures import MultiDict
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -23,18 +24,19 @@ from auth.settings import Settings
 
 log = structlog.get_logger()
 
-_FORWARDED = {"X-Forwarded-For", "X-Forwarded-Proto"}
+_FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}  # as WSGI spells them
 PREFIX = "/auth/v1"
 FORM = "application/x-www-form-urlencoded"
 MAX_BODY = 1024 * 1024
 _MAX_USER_AGENT = 512
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_HEADERS = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 _CORS_ALLOWED = ["authorization", "apikey", "content-type", "x-client-info", "x-supabase-api-version", "x-request-id"]
 _CORS_EXPOSED = [
     "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-Request-Id", "X-Total-Count", "Link",
 ]  # fmt: skip
-
+# What any page may read, whatever its origin; said without asking Flask-CORS, for whom it is work.
+_CORS_FOR_ALL = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", ", ".join(_CORS_EXPOSED)))
 
 View = TypeVar("View", bound=Callable)
 
@@ -55,10 +57,11 @@ class PrefixMiddleware:
 def register(app: Flask, settings: Settings) -> None:
     """Install what happens before and after each request."""
     app.before_request(_begin)
+    CORS(app, origins=list(settings.cors_origins), allow_headers=_CORS_ALLOWED, expose_headers=_CORS_EXPOSED, send_wildcard=True, max_age=3600)
+    # After CORS here is before it when a request ends: Flask-CORS has nothing left to work out where the answer is known.
     app.after_request(_finish)
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies)  # type: ignore[method-assign]
-    CORS(app, origins=list(settings.cors_origins), allow_headers=_CORS_ALLOWED, expose_headers=_CORS_EXPOSED, send_wildcard=True, max_age=3600)
     app.wsgi_app = PrefixMiddleware(app.wsgi_app)  # type: ignore[method-assign]
 
 
@@ -146,16 +149,15 @@ def _first(problem: Any) -> str:
 
 def _begin() -> None:
     """Give the request its id, find out where it comes from, and refuse a body that no view may see."""
-    g.began_at = time.perf_counter()
-    sent = request.headers.get("X-Request-Id", "")
-    g.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
-    address = networks.parse(request.remote_addr or "")
-    g.user_agent = request.headers.get("User-Agent", "")[:_MAX_USER_AGENT] or None
-    g.ip, g.network = str(address) if address else None, networks.network_of(address)
-    if address and not latchkey.settings.trusted_proxies and not _FORWARDED.isdisjoint(request.headers.keys()) and not address.is_global:
+    environ, parts = request.environ, g._get_current_object()
+    parts.began_at = time.perf_counter()
+    sent = environ.get("HTTP_X_REQUEST_ID", "")
+    parts.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+    parts.user_agent = environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None
+    parts.ip, parts.network, is_far = networks.locate(environ.get("REMOTE_ADDR", ""))
+    if not is_far and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_of_proxy()
-    has_body = bool(request.content_length) or "Transfer-Encoding" in request.headers
-    if has_body and request.method not in ("GET", "HEAD", "OPTIONS"):
+    if request.method not in ("GET", "HEAD", "OPTIONS") and (request.content_length or "HTTP_TRANSFER_ENCODING" in environ):
         # Compared here: Werkzeug's own limit bites only when a body is read.
         if (request.content_length or 0) > MAX_BODY:
             raise _too_large()
@@ -170,19 +172,25 @@ def _warn_of_proxy() -> None:
 
 
 def _finish(response: Response) -> Response:
-    for name, value in _HEADERS.items():
-        response.headers.setdefault(name, value)
-    response.headers["X-Request-Id"] = g.request_id
+    parts, headers = g._get_current_object(), response.headers
+    for name, value in _HEADERS:
+        headers.add(name, value)
+    headers.add("X-Request-Id", parts.request_id)
+    if "Cache-Control" not in headers:
+        headers.add("Cache-Control", "no-store")
+    if latchkey.settings.cors_origins == ("*",) and request.method != "OPTIONS" and not hasattr(response, FLASK_CORS_EVALUATED):
+        for name, value in _CORS_FOR_ALL:
+            headers.add(name, value)
     # The route, not the path, and never the query: links and state are in there.
     route = request.url_rule.rule if request.url_rule else None
-    caller = g.get("caller")
+    caller = parts.get("caller")
     log.info(
         "request",
         method=request.method,
         route=route,
         status=response.status_code,
-        milliseconds=round((time.perf_counter() - g.began_at) * 1000, 1),
-        ip=g.ip,
+        milliseconds=round((time.perf_counter() - parts.began_at) * 1000, 1),
+        ip=parts.ip,
         user_id=caller.user_id if caller else None,
     )
     return response

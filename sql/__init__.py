@@ -1,4 +1,4 @@
-"""The thin data-access module: named statements from sql/*.sql, prepared on every connection, run by name.
+"""The thin data-access module: named statements from sql/*.sql, prepared on each connection that runs them, run by name.
 
 A statement is headed by its name, its parameters and their types, which become the signature of its PREPARE:
 
@@ -12,17 +12,17 @@ Nothing is ever formatted into a statement, and each stands alone: connections a
 import hashlib
 import json
 import re
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg2
-from psycopg2.extensions import connection as Connection
-from psycopg2.extras import Json, NamedTupleCursor
+from psycopg2.extensions import cursor as Cursor
+from psycopg2.extras import Json
 
-from sql.pool import Pool, connect
+from sql.pool import Connection, Pool, connect_patiently
 
 DIRECTORY = Path(__file__).parent
 SCHEMA = DIRECTORY.parent / "schema.sql"
@@ -121,39 +121,51 @@ class Database:
         }
         self._origin = origin
         self._with_origin = {name for name, statement in statements.items() if "origin" in statement.parameters}
-        preparation = ";".join(statement.prepare for statement in statements.values()) if prepare else ""
-        self._pool = Pool(url, size, preparation)
+        # Each connection prepares a statement when it first runs it: all of them, most of which it never would, take Postgres
+        # 10 MB for each connection.
+        self._preparations = {name: statement.prepare for name, statement in statements.items()} if prepare else {}
+        self._row_types: dict[str, Any] = {}
+        self._pool = Pool(url, size)
         # How many statements were run, for those who measure.
         self.statements_run = 0
 
     def one(self, name: str, /, **parameters: Any) -> Any:
         """Return the one row, a named tuple, or None."""
-        with self._run(name, parameters) as cursor:
-            return cursor.fetchone()
+        with self._pool.connection() as connection, self._run(connection, name, parameters) as cursor:
+            row = cursor.fetchone()
+            return row and self._row_type(name, cursor)._make(row)
 
     def all(self, name: str, /, **parameters: Any) -> list[Any]:
         """Return all rows, as named tuples."""
-        with self._run(name, parameters) as cursor:
-            return cursor.fetchall()
+        with self._pool.connection() as connection, self._run(connection, name, parameters) as cursor:
+            return list(map(self._row_type(name, cursor)._make, cursor.fetchall()))
 
     def run(self, name: str, /, **parameters: Any) -> int:
         """Return how many rows were affected."""
-        with self._run(name, parameters) as cursor:
+        with self._pool.connection() as connection, self._run(connection, name, parameters) as cursor:
             return cursor.rowcount
 
     def close(self) -> None:
         """Close the connections that are not in use."""
         self._pool.close()
 
-    @contextmanager
-    def _run(self, name: str, parameters: Mapping[str, Any]) -> Iterator[NamedTupleCursor]:
+    def _run(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
+        self.statements_run += 1
+        cursor = connection.cursor()
+        if name in self._preparations and name not in connection.prepared:
+            cursor.execute(self._preparations[name])
+            connection.prepared.add(name)
         given = {**self._constants[name], **parameters}
         if name in self._with_origin:
             given["origin"] = self._origin()
-        with self._pool.connection() as connection, connection.cursor(cursor_factory=NamedTupleCursor) as cursor:
-            self.statements_run += 1
-            cursor.execute(self._texts[name], given)
-            yield cursor
+        cursor.execute(self._texts[name], given)
+        return cursor
+
+    def _row_type(self, name: str, cursor: Cursor) -> Any:
+        """Return the type of a statement's rows; psycopg2's own named tuples are put together again at each."""
+        if name not in self._row_types:
+            self._row_types[name] = namedtuple("Row", [column.name for column in cursor.description or ()])
+        return self._row_types[name]
 
 
 def apply_schema(url: str) -> None:
@@ -163,7 +175,7 @@ def apply_schema(url: str) -> None:
     """
     schema = SCHEMA.read_text()
     digest = hashlib.sha256(schema.encode()).hexdigest()
-    connection: Connection = connect(url, patient=True)
+    connection = connect_patiently(url)
     try:
         with connection, connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))

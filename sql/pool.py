@@ -9,10 +9,11 @@ import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg2
 from psycopg2.extensions import POLL_OK, POLL_READ, POLL_WRITE, TRANSACTION_STATUS_IDLE
-from psycopg2.extensions import connection as Connection
+from psycopg2.extensions import connection as PlainConnection
 
 from sql.hosts import connect_to_any
 
@@ -24,17 +25,35 @@ _SESSION = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s';
 SET jit = off; SET timezone = 'UTC'
 """
+# A connection that was at work so many seconds ago needs no look at whether it is still there.
+_FRESH = 0.01
 
 
-class _Bounded(Connection):
+def size_for(threads: int) -> int:
+    """Return how many connections a process with so many threads may hold: what it can keep busy, and one for its deliveries.
+
+    A thread has one only while its statement runs. More than these would add nothing but memory: 4 MB each, in Postgres.
+    """
+    return min(threads, 8) + 1
+
+
+class Connection(PlainConnection):
+    """A connection whose statements end after a few seconds."""
+
     deadline: float | None = DEADLINE
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # The statements that this connection knows by name.
+        self.prepared: set[str] = set()
+        self.used_at = time.monotonic()
 
-class _Patient(Connection):
+
+class _Patient(PlainConnection):
     deadline = None
 
 
-def _wait(connection: Connection) -> None:
+def _wait(connection: PlainConnection) -> None:
     """Wait for Postgres; psycopg2 calls this for connecting and for each statement."""
     seconds = getattr(connection, "deadline", None)
     deadline = None if seconds is None else time.monotonic() + seconds
@@ -49,22 +68,25 @@ def _wait(connection: Connection) -> None:
 psycopg2.extensions.set_wait_callback(_wait)
 
 
-def connect(url: str, *, patient: bool = False) -> Connection:
-    """Open a connection in which a statement ends after a few seconds; one for maintenance waits as long as it takes."""
-    connection: Connection = connect_to_any(url, _Patient, None) if patient else connect_to_any(url, _Bounded, DEADLINE)
-    if not patient:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute(_SESSION)
+def connect(url: str) -> Connection:
+    """Open a connection in which a statement ends after a few seconds."""
+    connection: Connection = connect_to_any(url, Connection, DEADLINE)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(_SESSION)
     return connection
 
 
-class Pool:
-    """A stack of at most `size` connections, made when needed after a fork; `preparation` is run on each."""
+def connect_patiently(url: str) -> PlainConnection:
+    """Open a connection for maintenance, in which a statement takes as long as it takes."""
+    return connect_to_any(url, _Patient, None)
 
-    def __init__(self, url: str, size: int, preparation: str) -> None:
+
+class Pool:
+    """A stack of at most `size` connections, made when needed after a fork."""
+
+    def __init__(self, url: str, size: int) -> None:
         self._url = url
-        self._preparation = preparation
         # Each slot is a connection or None, for one yet to be made. The last one returned is the first one lent: its
         # backend's caches are warm.
         self._slots: queue.LifoQueue[Connection | None] = queue.LifoQueue(size)
@@ -81,7 +103,7 @@ class Pool:
         usable = None
         try:
             if connection is None or _is_dead(connection):
-                connection = self._connect()
+                connection = connect(self._url)
             yield connection
             usable = connection
         except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError):
@@ -93,18 +115,12 @@ class Pool:
             usable = connection
             raise
         finally:
-            if usable is not None and (usable.closed or usable.info.transaction_status != TRANSACTION_STATUS_IDLE):
-                usable.close()
-                usable = None
+            if usable is not None:
+                usable.used_at = time.monotonic()
+                if usable.closed or usable.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+                    usable.close()
+                    usable = None
             self._slots.put(usable)
-
-    def _connect(self) -> Connection:
-        connection = connect(self._url)
-        if self._preparation:
-            # All in one round trip.
-            with connection.cursor() as cursor:
-                cursor.execute(self._preparation)
-        return connection
 
     def close(self) -> None:
         """Close the connections that are not lent."""
@@ -122,6 +138,8 @@ def _is_dead(connection: Connection) -> bool:
     """Whether a connection at rest is closed: one that has something to read has been told so, or is at its end."""
     if connection.closed:
         return True
+    if time.monotonic() - connection.used_at < _FRESH:
+        return False
     poller = select.poll()
     poller.register(connection.fileno(), select.POLLIN)
     if poller.poll(0):

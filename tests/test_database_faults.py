@@ -283,7 +283,7 @@ class TestAConnection:
         connection.close()
 
     def test_one_that_waits_for_a_free_one_waits_for_a_while(self, postgres):
-        pool = Pool(postgres.url, 1, "")
+        pool = Pool(postgres.url, 1)
         with pool.connection():
             began = time.monotonic()
             with pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"), pool.connection():

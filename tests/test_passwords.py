@@ -101,7 +101,7 @@ class TestHashing:
         assert len({row.password_hash for row in database.all("SELECT password_hash FROM users")}) == 2
 
     def test_when_too_many_wait_it_is_503_and_the_rest_goes_on(self, make_app, alice):
-        app = make_app(AUTH_BCRYPT_COST="10")
+        app = make_app(AUTH_BCRYPT_COST="10", AUTH_THREADS="16")
         session = alice.sign_in(client=app.test_client())
 
         def act(number):

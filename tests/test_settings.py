@@ -45,7 +45,7 @@ class TestDefaults:
             "database_url": "",
             "port": 8000,
             "bind": "127.0.0.1",
-            "threads": 16,
+            "threads": 64,
             "state_dir": tmp_path / "var",
             "base_url": "http://localhost:8000",
             "site_url": "http://localhost:8000",

@@ -119,6 +119,16 @@ class TestRunning:
         with pytest.raises(KeyError):
             db().run("delete_any_user")
 
+    def test_a_connection_prepares_what_it_runs_and_no_more(self, database_url, database):
+        opened = Database(database_url, size=1)
+        for _ in range(2):
+            opened.one("ping")
+            opened.run("delete_any_user", id="00000000-0000-0000-0000-000000000000")
+        with opened._pool.connection() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT name FROM pg_prepared_statements")
+            assert {name for (name,) in cursor.fetchall()} == {"ping", "delete_any_user"}
+        opened.close()
+
     def test_a_value_is_never_sql(self, db, database):
         with pytest.raises(psycopg2.DataError):
             db().run("delete_any_user", id="'; DROP TABLE users; --")

@@ -7,14 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg2
-from flask import Blueprint, Response, jsonify
+from flask import Blueprint, Response, current_app, json, jsonify
+from flask.sansio.blueprints import BlueprintSetupState
 
 from auth import __version__
-from auth.context import latchkey
+from auth.context import EXTENSION, latchkey
 from auth.limits import requests_and_window
 from auth.pages import page
 from auth.providers.presets import PRESETS
 from auth.settings import PASSWORD_CLASSES, Settings
+from auth.wire import json_response
 from sql import Database
 
 NAME = "latchkey"
@@ -62,38 +64,46 @@ _health = _Health()
 
 
 @blueprint.get("/health")
-def health() -> tuple[Response, int]:
+def health() -> Response:
     """Say whether the service works: 503, in the error envelope, while its database does not."""
     body = {"status": "healthy", "service": NAME, "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     if _health.is_healthy():
-        return jsonify(body), 200
+        return json_response(json.dumps(body))
     error = {"code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
-    response = jsonify(body | {"status": "unhealthy"} | error)
+    response = json_response(json.dumps(body | {"status": "unhealthy"} | error), 503)
     response.headers["Retry-After"] = "2"
-    return response, 503
+    return response
+
+
+@blueprint.record
+def _write_settings(state: BlueprintSetupState) -> None:
+    """Write down what /settings answers: it is the same until the service is started anew."""
+    settings = state.app.extensions[EXTENSION].settings
+    state.app.config["PUBLIC_SETTINGS"] = json.dumps(
+        {
+            "external_email_enabled": settings.email_enabled,
+            "external_phone_enabled": settings.phone_enabled,
+            "external_providers_enabled": bool(settings.providers),
+            "external_providers": [{"name": name, "enabled": name in settings.providers} for name in sorted({*PRESETS, *settings.providers})],
+            "disable_signup": settings.disable_signup,
+            "autoconfirm": settings.autoconfirm,
+            "password_min_length": settings.password_min_length,
+            "password_requirements": {name: name in settings.password_requirements for name in PASSWORD_CLASSES},
+            "email_confirm_required": settings.email_confirm_required,
+            "phone_confirm_required": settings.phone_confirm_required,
+            "session_timeout": settings.refresh_token_lifetime,
+            "refresh_token_rotation_enabled": settings.refresh_token_rotation,
+            "mfa_enabled": False,
+            "mfa_max_enrolled_factors": 0,
+            "rate_limits": _rate_limits(settings),
+        }
+    )
 
 
 @blueprint.get("/settings")
 def get_settings() -> Response:
     """Tell clients what they may offer their users."""
-    settings = latchkey.settings
-    return jsonify(
-        external_email_enabled=settings.email_enabled,
-        external_phone_enabled=settings.phone_enabled,
-        external_providers_enabled=bool(settings.providers),
-        external_providers=[{"name": name, "enabled": name in settings.providers} for name in sorted({*PRESETS, *settings.providers})],
-        disable_signup=settings.disable_signup,
-        autoconfirm=settings.autoconfirm,
-        password_min_length=settings.password_min_length,
-        password_requirements={name: name in settings.password_requirements for name in PASSWORD_CLASSES},
-        email_confirm_required=settings.email_confirm_required,
-        phone_confirm_required=settings.phone_confirm_required,
-        session_timeout=settings.refresh_token_lifetime,
-        refresh_token_rotation_enabled=settings.refresh_token_rotation,
-        mfa_enabled=False,
-        mfa_max_enrolled_factors=0,
-        rate_limits=_rate_limits(settings),
-    )
+    return json_response(current_app.config["PUBLIC_SETTINGS"])
 
 
 def _rate_limits(settings: Settings) -> dict[str, dict[str, int]]:

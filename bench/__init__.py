@@ -1,0 +1,1 @@
+"""How fast the service is, how much it takes, and how it bears too much: `make bench` and `make bench-large`."""

@@ -1,0 +1,32 @@
+"""`make bench`: measure, print the table, and write it down; `make bench-large`: the same for a large database."""
+
+import sys
+from collections.abc import Iterator
+
+from bench import crowds, figures, flood, large, load, memory, starts, statements, throughput
+from bench.figures import Figure
+
+REPORTS = {
+    "report": (starts, statements, throughput, flood, crowds, memory),
+    "report-large": (large,),
+}
+
+
+def main(name: str) -> None:
+    """Make one of the reports."""
+    load.require_wrk()
+    taken = list(_measure(name))
+    print(f"\n{figures.table(taken)}")
+    figures.write(taken, name)
+
+
+def _measure(name: str) -> Iterator[Figure]:
+    for module in REPORTS[name]:
+        print(f"{module.__doc__}", flush=True)
+        for figure in module.measure():
+            print(f"  {figure.name}: {figure.value:.4g}" + (f", ratio {figure.ratio:.3f}" if figure.ratio is not None else ""), flush=True)
+            yield figure
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

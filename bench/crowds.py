@@ -1,0 +1,135 @@
+"""What others notice of crowds: slow clients, idle connections, more log-ins than can be hashed; before gunicorn alone, and before nginx."""
+
+import resource
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench import load
+from bench.figures import Figure, alone
+from bench.flooder import flood
+from bench.load import Load
+from bench.memory import proportional_mebibytes
+from bench.people import People
+from bench.service import RAISED, BenchService, new_state_dir
+from tests.processes import CHECKOUT, free_port
+
+SLOW, IDLE, TOO_MANY = 1000, 5000, 400
+# Long enough to see what happens when gunicorn's patience ends, and slow clients come again.
+SECONDS = 12
+_DRIP = 5
+_HEAD = b"GET /settings HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+
+
+def measure() -> Iterator[Figure]:
+    """Yield the figures."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20_000) if hard != resource.RLIM_INFINITY else 20_000, hard))
+    with new_state_dir() as state_dir, BenchService(state_dir, **RAISED) as service:
+        people = People(service, 1000)
+        people.insert()
+        tokens = people.access_tokens(64)
+        yield from _measure(service.port, "gunicorn alone", tokens)
+        if shutil.which("nginx"):
+            with nginx(service.port) as port:
+                yield from _measure(port, "behind nginx", tokens)
+        yield from _overload(service, tokens)
+
+
+def _measure(port: int, where: str, tokens: list[str]) -> Iterator[Figure]:
+    crowds: dict[str, Callable[[int], ExitStack]] = {
+        "nobody else": lambda _: ExitStack(),
+        f"{SLOW:,} slow clients": lambda port: slow_clients(port, SLOW),
+        f"{IDLE:,} idle connections": lambda port: idle_connections(port, IDLE),
+    }
+    for name, crowd in crowds.items():
+        with crowd(port):
+            answered = load.run(port, "get_as", "/user", tokens, seconds=SECONDS, connections=4, pause=20)
+        yield alone(f"p99 of GET /user beside {name}, {where}, in ms", answered.p99)
+        yield alone(f"failed GET /user beside {name}, {where}", answered.failures, "≤ 0")
+
+
+def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:
+    def reader(seconds: int) -> Load:
+        return load.run(service.port, "get_as", "/user", tokens, seconds=seconds, connections=4, pause=20)
+
+    before = proportional_mebibytes(service.process.pid)
+    with flood(service.port, TOO_MANY) as result:
+        during = reader(SECONDS)
+        peak = proportional_mebibytes(service.process.pid)
+    time.sleep(1)  # it is to be back to normal within two seconds
+    after = reader(3)
+    yield alone(f"p99 of GET /user while {TOO_MANY} clients log in at once, in ms", during.p99)
+    yield alone(f"failed GET /user while {TOO_MANY} clients log in at once", during.failures, "≤ 0")
+    yield alone("p99 of the first answers of 503, in ms", result.refused_p99, "≤ 100")
+    yield alone("memory added by that, in MiB", peak - before)
+    yield alone("p99 of GET /user a second later, in ms", after.p99)
+
+
+def slow_clients(port: int, number: int) -> ExitStack:
+    """Send a byte of a head every few seconds, over so many connections, and connect again where one is closed."""
+    connections = [_connect(port, _HEAD) for _ in range(number)]
+    stack = ExitStack()
+    threads = stack.enter_context(ThreadPoolExecutor(1))
+    going = [True]
+
+    def drip() -> None:
+        while going[0]:
+            began = time.monotonic()
+            for number, connection in enumerate(connections):
+                try:
+                    connection.send(b"x")
+                except OSError:
+                    connection.close()
+                    connections[number] = _connect(port, _HEAD)
+            while going[0] and time.monotonic() - began < _DRIP:
+                time.sleep(0.1)
+        for connection in connections:
+            connection.close()
+
+    threads.submit(drip)
+    stack.callback(going.__setitem__, 0, False)
+    return stack
+
+
+def idle_connections(port: int, number: int) -> ExitStack:
+    """Open so many connections, and send nothing."""
+    stack = ExitStack()
+    for _ in range(number):
+        stack.enter_context(_connect(port, b""))
+    return stack
+
+
+def _connect(port: int, sent: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=30)
+    connection.sendall(sent)
+    return connection
+
+
+@contextmanager
+def nginx(port: int) -> Iterator[int]:
+    """Put nginx before the service, as deploy/nginx.conf does but for TLS; yield its port."""
+    own_port = free_port()
+    text = (CHECKOUT / "deploy" / "nginx.conf").read_text()
+    upstream = text[text.index("upstream") : text.index("server {\n    listen 80")].replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+    server = text[text.index("    server_tokens") :]
+    with TemporaryDirectory(prefix="latchkey-bench-") as directory:
+        places = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        events = (
+            f"pid {directory}/pid; error_log {directory}/error.log; worker_processes auto; worker_rlimit_nofile 20000; events {{ worker_connections 8000; }}"
+        )
+        path = Path(directory, "nginx.conf")
+        path.write_text(f"{events} http {{ {places} {upstream} server {{ listen 127.0.0.1:{own_port};\n{server} }}")
+        process = subprocess.Popen(["nginx", "-c", str(path), "-e", f"{directory}/error.log", "-g", "daemon off;"])
+        try:
+            time.sleep(1)
+            yield own_port
+        finally:
+            process.terminate()
+            process.wait()

@@ -1,0 +1,75 @@
+"""What others notice while 64 clients flood POST /token with wrong passwords: limits as they are shipped, and raised."""
+
+import http.client
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from bench import load
+from bench.figures import ROUNDS, Figure, against, alone
+from bench.flooder import flood
+from bench.load import Load
+from bench.people import PASSWORD, People
+from bench.service import RAISED, BenchService, new_state_dir
+from bench.throughput import hashes_per_second
+
+SECONDS = 4
+_READERS = {"seconds": SECONDS, "connections": 4, "pause": 20}
+# Clients that may log in, from an address of their own, in each round.
+_RIGHTFUL = 4
+_TRIES = 3
+
+
+def measure() -> Iterator[Figure]:
+    """Yield the figures."""
+    yield from _measure("limits as shipped", {})
+    yield from _measure("limits raised", RAISED)
+
+
+def _measure(title: str, limits: dict[str, str]) -> Iterator[Figure]:
+    quiet, flooded = defaultdict(list), defaultdict(list)
+    hashing, checked, failures, logged_in = [], [], 0, 0
+    with new_state_dir() as state_dir, BenchService(state_dir, **limits) as service:
+        people = People(service, 1000)
+        people.insert()
+        tokens = people.access_tokens(64)
+        for number in range(ROUNDS):
+            for name, taken in _read(service, people, tokens).items():
+                quiet[name].append(taken.p99)
+            hashing.append(hashes_per_second(2))
+            with flood(service.port) as result, ThreadPoolExecutor(_RIGHTFUL) as threads:
+                log_ins = threads.map(lambda rightful: _logs_in(service, rightful), range(1000 - _RIGHTFUL * number, 1000 - _RIGHTFUL * (number + 1), -1))
+                for name, taken in _read(service, people, tokens).items():
+                    flooded[name].append(taken.p99)
+                    failures += taken.failures
+                succeeded = sum(log_ins)
+            logged_in += succeeded
+            checked.append((result.statuses.get("401", 0) + succeeded) / result.seconds)
+            print(f"    {title}: {result}", flush=True)
+    for name in quiet:
+        yield against(f"p99 of {name} during a flood ({title}), in ms, against without", flooded[name], quiet[name], "≤ 5")
+    yield alone(f"failed requests during a flood ({title})", failures, "≤ 0")
+    yield alone(f"share of rightful log-ins that succeed within three tries during a flood ({title})", logged_in / ROUNDS / _RIGHTFUL, "≥ 1")
+    if limits:
+        yield against(f"log-ins/s during a flood ({title}), against what the cores can hash", checked, hashing, "≥ 0.85")
+
+
+def _read(service: BenchService, people: People, tokens: list[str]) -> dict[str, Load]:
+    refresh_tokens = people.refresh_tokens(200)
+    with ThreadPoolExecutor(2) as threads:
+        user = threads.submit(load.run, service.port, "get_as", "/user", tokens, **_READERS)
+        refresh = threads.submit(load.run, service.port, "refresh", "/token?grant_type=refresh_token", refresh_tokens, **_READERS)
+        return {"GET /user": user.result(), "refresh": refresh.result()}
+
+
+def _logs_in(service: BenchService, number: int) -> bool:
+    for _ in range(_TRIES):
+        try:
+            status, _ = service.post("/token?grant_type=password", {"email": f"user{number}@bench.example", "password": PASSWORD})
+        except (OSError, http.client.HTTPException):
+            status = 0
+        if status == 200:
+            return True
+        time.sleep(2)  # as Retry-After says
+    return False

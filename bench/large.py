@@ -1,0 +1,112 @@
+"""What a large database costs: a million users, three million sessions, ten million audit rows, against a thousand users.
+
+Seeded once, by Postgres, into a directory that stays; both services run at the same time, and are asked in turn.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import load
+from bench.figures import ROUNDS, Figure, against
+from bench.load import Load
+from bench.people import PASSWORD, People
+from bench.service import RAISED, BenchService
+from tests.processes import CHECKOUT
+
+DIRECTORY = CHECKOUT / "var" / "bench-large"
+USERS, SESSIONS, AUDIT_ROWS = 1_000_000, 3_000_000, 10_000_000
+FEW = 1_000
+_SECONDS = 3
+_SERVICE_ROLE_KEY = "bench-" + "k" * 32
+_AUDIT_ROWS = """
+INSERT INTO audit_log (id, at, action, user_id, actor, actor_id, ip, network, user_agent, request_id, count, details)
+SELECT md5('audit' || n)::uuid, now() - n * interval '3 seconds', (ARRAY['auth.login', 'auth.logout', 'user.updated'])[1 + n %% 3],
+       md5('user' || 1 + n %% %s)::uuid, 'user', md5('user' || 1 + n %% %s)::uuid, '127.0.0.1', '127.0.0.1', 'Mozilla/5.0', md5('request' || n), 1, '{}'
+  FROM generate_series(1, %s) AS n
+"""
+
+
+def measure() -> Iterator[Figure]:
+    """Yield the figures."""
+    taken: dict[str, dict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
+    with ExitStack() as stack:
+        both = {"large": stack.enter_context(_service("large")), "small": stack.enter_context(_service("small"))}
+        people = {
+            "large": _people(both["large"], USERS, SESSIONS, AUDIT_ROWS),
+            "small": _people(both["small"], FEW, FEW * SESSIONS // USERS, FEW * AUDIT_ROWS // USERS),
+        }
+        requests = {size: _requests(both[size], people[size]) for size in both}
+        for round_number in range(ROUNDS + 1):
+            for name in requests["large"]:
+                for size in both:
+                    answered = requests[size][name]()
+                    assert answered.failures == 0, (name, size, answered)
+                    # The first round warms up: it reads from the disk what then stays in memory.
+                    if round_number:
+                        taken[name][size].append(answered)
+    for name, reach in _REACHES.items():
+        yield against(
+            f"{name}, p50 in ms in a large database, against a small one",
+            [one.p50 for one in taken[name]["large"]],
+            [one.p50 for one in taken[name]["small"]],
+            reach,
+        )
+
+
+_REACHES = {
+    "GET /user": "≤ 1.2",
+    "refresh": "≤ 1.2",
+    "log-in": "≤ 1.2",
+    "list page 1": "≤ 1.2",
+    "prefix search": "≤ 3",
+    "list page 1,000": "≤ 3",
+}
+
+
+def _requests(service: BenchService, people: People) -> dict[str, Callable[[], Load]]:
+    access_tokens = people.access_tokens(1000)
+    some = random.Random(7).sample(range(1, people.users + 1), 500)  # noqa: S311
+    log_ins = [f'{{"email": "user{number}@bench.example", "password": "{PASSWORD}"}}' for number in some]
+    last = min(1000, people.users // 20)
+
+    def listing(query: str) -> Callable[[], Load]:
+        return lambda: load.run(service.port, "get_as", f"/admin/users?{query}", [_SERVICE_ROLE_KEY], seconds=_SECONDS)
+
+    return {
+        "GET /user": lambda: load.run(service.port, "get_as", "/user", access_tokens, seconds=_SECONDS),
+        "refresh": lambda: load.run(service.port, "refresh", "/token?grant_type=refresh_token", people.refresh_tokens(64), seconds=_SECONDS),
+        "log-in": lambda: load.run(service.port, "post", "/token?grant_type=password", log_ins, seconds=_SECONDS, connections=12),
+        "list page 1": listing("per_page=20"),
+        "prefix search": listing("per_page=20&q=user77"),
+        "list page 1,000": listing(f"per_page=20&page={last}"),
+    }
+
+
+def _service(size: str) -> BenchService:
+    state_dir: Path = DIRECTORY / size
+    state_dir.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    return BenchService(state_dir, AUTH_SERVICE_ROLE_KEY=_SERVICE_ROLE_KEY, **RAISED)
+
+
+def _people(service: BenchService, users: int, sessions: int, audit_rows: int) -> People:
+    """Seed a database that holds nothing yet, and return who is in it."""
+    people = People(service, users)
+    if service.value("SELECT count(*) FROM users") == 0:
+        print(f"  Seeding {users:,} users …", flush=True)
+        people.insert()
+        people.insert_sessions(sessions)
+    people.sessions = service.value("SELECT count(*) FROM sessions")
+    has_audit_log = service.value("SELECT to_regclass('audit_log') IS NOT NULL")
+    if has_audit_log and service.value("SELECT count(*) FROM audit_log") < audit_rows:
+        print(f"  Seeding {audit_rows:,} audit rows …", flush=True)
+        with service.database() as connection, connection.cursor() as cursor:
+            cursor.execute("TRUNCATE audit_log")
+            cursor.execute(_AUDIT_ROWS, (users, users, audit_rows))
+    connection = service.database()
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM (ANALYZE)")
+    connection.close()
+    return people

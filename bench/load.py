@@ -1,0 +1,63 @@
+"""Load, by wrk: closed loops of so many connections, each of which sends its next request when it has the answer."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_SCRIPT = Path(__file__).with_name("requests.lua")
+CONNECTIONS = 32
+
+
+@dataclass(frozen=True)
+class Load:
+    """What came of it: latencies in milliseconds, of all answers; `failures` are answers from 400 on, and missing ones."""
+
+    requests: int
+    seconds: float
+    p50: float
+    p95: float
+    p99: float
+    failures: int
+
+    @property
+    def per_second(self) -> float:
+        """How many were answered in a second."""
+        return self.requests / self.seconds
+
+
+def require_wrk() -> None:
+    """Install wrk where that is ours to do. Exits with a line that says how, where it isn't."""
+    if shutil.which("wrk"):
+        return
+    print("Installing wrk …", flush=True)
+    try:
+        subprocess.run(["apt-get", "update"], check=True, capture_output=True)
+        subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", "wrk"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit("There is no wrk, which makes the load: apt-get install wrk, brew install wrk, or see github.com/wg/wrk")
+
+
+def run(
+    port: int,
+    kind: str,
+    path: str,
+    lines: Sequence[str] = (),
+    *,
+    seconds: float,
+    connections: int = CONNECTIONS,
+    threads: int = 1,
+    pause: int = 0,
+) -> Load:
+    """Send requests of a kind (see requests.lua), made of `lines`, for so many seconds; `pause` is in milliseconds."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lines") as file:
+        file.write("\n".join(lines))
+        file.flush()
+        command = ["wrk", f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(_SCRIPT), f"http://127.0.0.1:{port}"]
+        arguments = [kind, path, file.name if lines else "-", str(threads), str(pause)]
+        done = subprocess.run([*command, "--", *arguments], check=True, capture_output=True, text=True)
+    return Load(**json.loads(done.stdout.splitlines()[-1]))

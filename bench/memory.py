@@ -1,0 +1,54 @@
+"""How much memory the whole service takes: its processes and Postgres's, each shared page counted once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import load
+from bench.figures import Figure, against, alone
+from bench.people import People
+from bench.service import RAISED, BenchService, new_state_dir
+
+REQUESTS = 100_000
+_SECONDS = 5
+
+
+def measure() -> Iterator[Figure]:
+    """Yield the figures."""
+    with new_state_dir() as state_dir, BenchService(state_dir, **RAISED) as service:
+        idle = proportional_mebibytes(service.process.pid)
+        people = People(service, 1000)
+        people.insert()
+        tokens = people.access_tokens(256)
+        _send(service, people, tokens, REQUESTS // 2)
+        half = proportional_mebibytes(service.process.pid)
+        _send(service, people, tokens, REQUESTS // 2)
+        end = proportional_mebibytes(service.process.pid)
+    yield alone("memory of the whole service, idle, in MiB", idle, "≤ 250")
+    yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 250")
+    yield against("memory after 100,000 requests, against 50,000", [end], [half], "≤ 1.05")
+
+
+def proportional_mebibytes(pid: int) -> float:
+    """Return the proportional set size of a process and all below it."""
+    return sum(_kibibytes(each) for each in [pid, *_below(pid)]) / 1024
+
+
+def _below(pid: int) -> list[int]:
+    children = [int(child) for task in Path(f"/proc/{pid}/task").glob("*") for child in (task / "children").read_text().split()]
+    return children + [further for child in children for further in _below(child)]
+
+
+def _kibibytes(pid: int) -> int:
+    try:
+        return next(int(line.split()[1]) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+    # It has just ended, or is a zombie.
+    except (OSError, StopIteration):
+        return 0
+
+
+def _send(service: BenchService, people: People, tokens: list[str], requests: int) -> None:
+    sent = 0
+    while sent < requests:
+        sent += load.run(service.port, "get_as", "/user", tokens, seconds=_SECONDS).requests
+        refresh_tokens = people.refresh_tokens(load.CONNECTIONS * 2)
+        sent += load.run(service.port, "refresh", "/token?grant_type=refresh_token", refresh_tokens, seconds=_SECONDS).requests

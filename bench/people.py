@@ -1,0 +1,78 @@
+"""Users with sessions, made all at once, and the tokens that speak for them."""
+
+import http.client
+import json
+from dataclasses import dataclass
+
+import bcrypt
+from psycopg2.extensions import connection as Connection
+
+from auth import state
+from auth.refresh_tokens import RefreshTokens
+from bench.service import BenchService
+
+PASSWORD = "Correct-Horse-1"
+COST = 10
+# Ids that need no looking up: the md5 of a word and a number. Sessions that follow each other are those of users far apart.
+_USERS = """
+INSERT INTO users (id, email, email_confirmed_at, email_proved, password_hash, user_metadata, made_by, created_at)
+SELECT md5('user' || n)::uuid, 'user' || n || '@bench.example', now(), true, %s, '{"name": "A. User", "locale": "en"}', 'signup',
+       now() - n * interval '1 second'
+  FROM generate_series(%s, %s) AS n;
+INSERT INTO identities (user_id, provider, subject, identity_data)
+SELECT md5('user' || n)::uuid, 'email', md5('user' || n)::uuid::text,
+       jsonb_build_object('sub', md5('user' || n)::uuid, 'email', 'user' || n || '@bench.example')
+  FROM generate_series(%s, %s) AS n
+"""
+_SESSIONS = """
+INSERT INTO sessions (id, user_id, method, ip, user_agent)
+SELECT md5('session' || n)::uuid, md5('user' || 1 + n * 7919 %% %s)::uuid, 'password', '127.0.0.1', 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0'
+  FROM generate_series(%s::bigint, %s) AS n
+"""
+
+
+@dataclass
+class People:
+    """The users of a service under measurement, numbered from 1."""
+
+    service: BenchService
+    users: int
+    sessions: int = 0
+
+    def insert(self) -> None:
+        """Make the users."""
+        password_hash = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(COST)).decode()
+        with self.service.database() as connection, connection.cursor() as cursor:
+            cursor.execute(_USERS, (password_hash, 1, self.users, 1, self.users))
+            cursor.execute("ANALYZE")
+
+    def insert_sessions(self, number: int) -> None:
+        """Make sessions, spread over the users, that nobody holds a token of."""
+        with self.service.database() as connection, connection.cursor() as cursor:
+            cursor.execute(_SESSIONS, (self.users, self.sessions + 1, self.sessions + number))
+        self.sessions += number
+
+    def refresh_tokens(self, number: int) -> list[str]:
+        """Return the refresh tokens of so many new sessions, spread over the users."""
+        make = RefreshTokens((state.kept_secret(self.service.state_dir, "secret_key"),)).make
+        connection: Connection = self.service.database()
+        with connection.cursor() as cursor:
+            cursor.execute(f"{_SESSIONS} RETURNING id::text", (self.users, self.sessions + 1, self.sessions + number))
+            tokens = [make(session_id, 0) for (session_id,) in cursor]
+        connection.close()
+        self.sessions += number
+        return tokens
+
+    def access_tokens(self, number: int) -> list[str]:
+        """Return the access tokens of so many new sessions."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=30)
+        tokens = []
+        for refresh_token in self.refresh_tokens(number):
+            connection.request("POST", "/token?grant_type=refresh_token", json.dumps({"refresh_token": refresh_token}), {"Content-Type": "application/json"})
+            tokens.append(json.loads(connection.getresponse().read())["access_token"])
+        connection.close()
+        return tokens
+
+    def log_ins(self, password: str = PASSWORD) -> list[str]:
+        """Return the body of a log-in for each user."""
+        return [json.dumps({"email": f"user{number}@bench.example", "password": password}) for number in range(1, self.users + 1)]

@@ -1,0 +1,94 @@
+-- What wrk sends. bench/load.py names the kind of request, a file with a token or an address on each line, and a pause.
+-- Each thread of wrk has a part of the lines of its own, so that no two send one session's refresh token.
+
+local threads = 0
+
+function setup(thread)
+  thread:set("number", threads)
+  threads = threads + 1
+end
+
+local function read_lines(path, threads)
+  local lines, position = {}, 0
+  for line in io.lines(path) do
+    if position % threads == number then
+      lines[#lines + 1] = line
+    end
+    position = position + 1
+  end
+  return lines
+end
+
+local kinds = {}
+
+-- The same requests in turn.
+local function in_turn(requests)
+  local position = 0
+  return function()
+    position = position % #requests + 1
+    return requests[position]
+  end
+end
+
+local function post(path, body)
+  return wrk.format("POST", path, {["Content-Type"] = "application/json"}, body)
+end
+
+function kinds.get(path)
+  return in_turn({wrk.format("GET", path)})
+end
+
+function kinds.get_as(path, lines)
+  local requests = {}
+  for i, token in ipairs(lines) do
+    requests[i] = wrk.format("GET", path, {["Authorization"] = "Bearer " .. token})
+  end
+  return in_turn(requests)
+end
+
+function kinds.post(path, lines)
+  local requests = {}
+  for i, body in ipairs(lines) do
+    requests[i] = post(path, body)
+  end
+  return in_turn(requests)
+end
+
+-- Each answer holds the token that its session sends next: every request rotates.
+function kinds.refresh(path, lines)
+  local first, last = 1, #lines
+  response = function(status, headers, body)
+    local token = body:match('"refresh_token":%s*"([%w_-]+)"')
+    if token then
+      last = last + 1
+      lines[last] = token
+    end
+  end
+  return function()
+    local token = lines[first]
+    if not token then
+      error("fewer sessions than connections")
+    end
+    lines[first] = nil
+    first = first + 1
+    return post(path, '{"refresh_token": "' .. token .. '"}')
+  end
+end
+
+function init(args)
+  local kind, path, file, threads, pause = args[1], args[2], args[3], tonumber(args[4]), tonumber(args[5])
+  request = kinds[kind](path, file == "-" and {} or read_lines(file, threads))
+  if pause > 0 then
+    -- At a client's leisure rather than as fast as it can; milliseconds.
+    delay = function() return pause end
+  end
+end
+
+function done(summary, latency)
+  local errors = summary.errors
+  io.write(string.format(
+    '\n{"requests": %d, "seconds": %f, "p50": %f, "p95": %f, "p99": %f, "failures": %d}\n',
+    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(95) / 1e3, latency:percentile(99) / 1e3,
+    errors.connect + errors.read + errors.write + errors.status + errors.timeout
+  ))
+end

@@ -1,0 +1,20 @@
+"""How long it takes to start: on nothing, and again."""
+
+import time
+from collections.abc import Iterator
+
+from bench.figures import Figure, alone
+from bench.service import BenchService, new_state_dir
+
+
+def measure() -> Iterator[Figure]:
+    """Yield the figures."""
+    with new_state_dir() as state_dir:
+        yield alone("first start ever, with a new database, in s", _start(BenchService(state_dir)))
+        yield alone("start again, in s", _start(BenchService(state_dir)))
+
+
+def _start(service: BenchService) -> float:
+    began = time.monotonic()
+    with service:
+        return time.monotonic() - began

@@ -1,0 +1,80 @@
+"""How many statements and commits a request costs, counted by Postgres: its log of statements, and its transaction ids."""
+
+import http.client
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.figures import Figure, alone
+from bench.people import PASSWORD, People
+from bench.service import RAISED, BenchService, new_state_dir
+
+REQUESTS = 10
+# A limit counts in a statement of its own; a log-in looks the password up, and makes the session once it is checked.
+REACHES = {"GET /user": 1, "refresh": 1 + 1, "log-in": 2 + 1, "sign-up": 1 + 1, "log-out": 1 + 1}
+
+
+def measure() -> Iterator[Figure]:
+    """Yield the figures."""
+    # Without the delivery threads, which look for messages now and then; and nobody asks for its health.
+    with new_state_dir() as state_dir, BenchService(state_dir, AUTH_WORKERS="1", AUTH_DELIVER="false", **RAISED) as service:
+        people = People(service, 100)
+        people.insert()
+        access_tokens, refresh_tokens = people.access_tokens(50), people.refresh_tokens(50)
+        connection = http.client.HTTPConnection("127.0.0.1", service.port)
+
+        def send(method: str, path: str, body: dict | None = None, token: str | None = None) -> None:
+            headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+            connection.request(method, path, json.dumps(body) if body else None, headers)
+            response = connection.getresponse()
+            response.read()
+            assert response.status < 400, (method, path, response.status)
+
+        new = {"password": PASSWORD, "data": {"name": "A. User"}}
+        requests: dict[str, Callable[[int], None]] = {
+            "GET /user": lambda n: send("GET", "/user", token=access_tokens[n]),
+            "refresh": lambda n: send("POST", "/token?grant_type=refresh_token", {"refresh_token": refresh_tokens[n]}),
+            "log-in": lambda n: send("POST", "/token?grant_type=password", {"email": f"user{n + 1}@bench.example", "password": PASSWORD}),
+            "sign-up": lambda n: send("POST", "/signup", {"email": f"new{n}@bench.example", **new}),
+            "log-out": lambda n: send("POST", "/logout", token=access_tokens[n]),
+        }
+        for name, request in requests.items():
+            statements, commits = _count(service, request)
+            yield alone(f"statements of a request: {name}", statements / REQUESTS, f"≤ {REACHES[name]}")
+            yield alone(f"commits that write, of a request: {name}", commits / REQUESTS, f"≤ {REACHES[name]}")
+        connection.close()
+
+
+def _count(service: BenchService, request: Callable[[int], None]) -> tuple[int, int]:
+    log, connection = service.state_dir / "postgres.log", service.database()
+    with connection.cursor() as cursor:
+
+        def next_transaction() -> int:
+            return service.value("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+
+        cursor.execute("ALTER SYSTEM SET log_line_prefix = '%a '")
+        cursor.execute("ALTER SYSTEM SET log_statement = 'all'")
+        cursor.execute("SELECT pg_reload_conf()")
+        began = log.stat().st_size
+        # The service's session learns of the settings when it is next idle, and prepares what it has not run yet.
+        for number in itertools.count(REQUESTS):
+            request(number)
+            if "\nlatchkey LOG:  statement" in _since(log, began):
+                break
+        began, first = log.stat().st_size, next_transaction()
+        for number in range(REQUESTS):
+            request(number)
+        commits = next_transaction() - first
+        statements = re.findall(r"^latchkey LOG:  statement", _since(log, began), re.MULTILINE)
+        cursor.execute("ALTER SYSTEM RESET log_statement")
+        cursor.execute("SELECT pg_reload_conf()")
+    connection.close()
+    return len(statements), commits
+
+
+def _since(log: Path, position: int) -> str:
+    with log.open() as lines:
+        lines.seek(position)
+        return lines.read()

@@ -1,0 +1,110 @@
+"""How many requests a second, each beside its limit in the same round: log-ins, GET /user, refreshes, /health, /settings."""
+
+import re
+import statistics
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import bcrypt
+
+from auth import embedded_postgres
+from bench import load
+from bench.figures import ROUNDS, Figure, against, alone
+from bench.load import CONNECTIONS, Load
+from bench.people import COST, PASSWORD, People
+from bench.service import RAISED, WORKERS, BenchService, Constant, new_state_dir
+
+# Seconds of each measurement; hashing is slow, and needs more to be counted.
+SECONDS, HASHING_SECONDS = 3, 6
+# So few that none is turned away: what a worker's queue takes, whichever worker has them.
+LOG_IN_CONNECTIONS = 12
+_COUNTERS = """
+CREATE TABLE bench_counters (id integer PRIMARY KEY, counter bigint NOT NULL DEFAULT 0, moved_at timestamptz) WITH (fillfactor = 70);
+INSERT INTO bench_counters (id) SELECT generate_series(1, 10000)
+"""
+_UPDATE = "\\set id random(1, 10000)\nUPDATE bench_counters SET counter = counter + 1, moved_at = now() WHERE id = :id;\n"
+
+
+def measure() -> Iterator[Figure]:
+    """Yield the figures."""
+    rates: dict[str, list[float]] = defaultdict(list)
+    loads: dict[str, list[Load]] = defaultdict(list)
+    with new_state_dir() as state_dir, BenchService(state_dir, **RAISED) as service, new_state_dir() as other_dir:
+        people = People(service, 1000)
+        people.insert()
+        with service.database() as connection, connection.cursor() as cursor:
+            cursor.execute(_COUNTERS)
+        tokens = people.access_tokens(256)
+        answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
+        with Constant(other_dir, len(answer)) as constant:
+            for round_number in range(ROUNDS + 1):
+                taken = {
+                    "constant": load.run(constant.port, "get", "/constant", seconds=SECONDS),
+                    "user": load.run(service.port, "get_as", "/user", tokens, seconds=SECONDS),
+                    "refresh": load.run(service.port, "refresh", "/token?grant_type=refresh_token", people.refresh_tokens(CONNECTIONS * 2), seconds=SECONDS),
+                    "health": load.run(service.port, "get", "/health", seconds=SECONDS),
+                    "settings": load.run(service.port, "get", "/settings", seconds=SECONDS),
+                }
+                if round_number == 0:
+                    continue  # to warm up
+                log_ins = people.log_ins()
+                taken["log-in"] = load.run(service.port, "post", "/token?grant_type=password", log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS)
+                rates["hashing"].append(hashes_per_second(HASHING_SECONDS - 2))
+                rates["commits"].append(commits_per_second(state_dir, CONNECTIONS))
+                rates["commits of one"].append(commits_per_second(state_dir, 1))
+                for name, taken_load in taken.items():
+                    assert taken_load.failures == 0, (name, taken_load)
+                    rates[name].append(taken_load.per_second)
+                    loads[name].append(taken_load)
+    yield against("log-ins/s, against what the cores can hash", rates["log-in"], rates["hashing"], "≥ 0.93")
+    yield against("GET /user/s, against the constant answer", rates["user"], rates["constant"], "≥ 0.65")
+    yield against("refreshes/s, against the constant answer", rates["refresh"], rates["constant"], "≥ 0.35")
+    yield against("refreshes/s, against one prepared UPDATE per commit", rates["refresh"], rates["commits"], "≥ 0.5")
+    yield against("refreshes/s, against one prepared UPDATE per commit of a single client", rates["refresh"], rates["commits of one"])
+    yield against("GET /health/s, against the constant answer", rates["health"], rates["constant"], "≥ 0.9")
+    yield against("GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.9")
+    for name, title in {"user": "GET /user", "refresh": "refresh", "health": "GET /health", "settings": "GET /settings"}.items():
+        for percentile in ("p50", "p95", "p99"):
+            values, limits = ([getattr(one, percentile) for one in loads[which]] for which in (name, "constant"))
+            yield against(f"{title} {percentile} in ms at that load, against the constant answer", values, limits)
+    for percentile in ("p50", "p95", "p99"):
+        yield alone(f"log-in {percentile} in ms at that load", statistics.median(getattr(one, percentile) for one in loads["log-in"]))
+
+
+def hashes_per_second(seconds: float) -> float:
+    """Return what all cores can check with nothing else to do."""
+    password, password_hash = PASSWORD.encode(), bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(COST))
+    barrier = threading.Barrier(WORKERS)
+
+    def hash_for_a_while(_: int) -> float:
+        barrier.wait()
+        count, began = 0, time.monotonic()
+        # The library lets go of Python's lock while it hashes: a thread for each core is enough.
+        while (spent := time.monotonic() - began) < seconds:
+            bcrypt.checkpw(password, password_hash)
+            count += 1
+        return count / spent
+
+    with ThreadPoolExecutor(WORKERS) as threads:
+        return sum(threads.map(hash_for_a_while, range(WORKERS)))
+
+
+def commits_per_second(state_dir: Path, clients: int) -> float:
+    """Return how many prepared UPDATEs of one row, each a commit, pgbench gets out of the service's own Postgres."""
+    lines = (state_dir / "postgres" / "postmaster.pid").read_text().splitlines()
+    program = embedded_postgres._programs() / "pgbench"
+    with NamedTemporaryFile("w", suffix=".sql") as script:
+        script.write(_UPDATE)
+        script.flush()
+        how = [f"--client={clients}", f"--jobs={min(WORKERS, clients)}", f"--time={SECONDS}", f"--file={script.name}", "--no-vacuum", "--protocol=prepared"]
+        command = [str(program), *how, f"--host={lines[4]}", f"--port={lines[3]}", "--username=postgres", "postgres"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    tps = re.search(r"tps = ([0-9.]+)", done.stdout)
+    assert tps, done.stdout
+    return float(tps[1])

@@ -1,0 +1,105 @@
+"""More than can be served is turned away at once, and who is asked to come back later is not listened to for a second."""
+
+import json
+import time
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
+
+import pytest
+
+from auth.gunicorn_worker import QUEUE
+from tests.processes import Service, UnfinishedRequest
+
+LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
+LIMIT = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "1 per 5 minutes", "AUTH_WORKERS": "1"}
+
+
+def status(connection: HTTPConnection, method: str, path: str, body: str | None = None) -> int:
+    connection.request(method, path, body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    response.read()
+    return response.status
+
+
+def connect(service: Service) -> closing[HTTPConnection]:
+    return closing(HTTPConnection("127.0.0.1", service.port, timeout=10))
+
+
+def be_refused(connection: HTTPConnection) -> None:
+    while status(connection, "POST", "/token?grant_type=password", LOG_IN) != 429:
+        pass
+
+
+def seconds_until_answered(connection: HTTPConnection) -> float:
+    began = time.monotonic()
+    assert status(connection, "GET", "/settings") == 200
+    return time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def service(serve):
+    with serve(**LIMIT) as (service, _):
+        yield service
+
+
+def test_it_is_heard_again_after_a_second(service):
+    with connect(service) as connection:
+        be_refused(connection)
+        assert 0.9 < seconds_until_answered(connection) < 5
+        assert seconds_until_answered(connection) < 0.9
+
+
+def test_others_are_served_meanwhile(service):
+    with connect(service) as connection, connect(service) as other:
+        be_refused(connection)
+        assert seconds_until_answered(other) < 0.9
+
+
+def test_a_proxy_is_heard_at_once(serve):
+    # Its connection is that of many clients.
+    with serve(**LIMIT, AUTH_TRUSTED_PROXIES="1") as (service, _), connect(service) as connection:
+        be_refused(connection)
+        assert seconds_until_answered(connection) < 0.9
+
+
+def test_a_service_ends_while_one_rests(serve):
+    with serve(**LIMIT) as (service, _):
+        with connect(service) as connection:
+            be_refused(connection)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+
+
+class TestMoreThanCanBeServed:
+    """One worker of four threads."""
+
+    @pytest.fixture
+    def busy(self, small_service):
+        with ExitStack() as stack:
+            unfinished = [stack.enter_context(UnfinishedRequest(small_service, "/login-admin")) for _ in range(4)]
+            waiting = [stack.enter_context(connect(small_service)) for _ in range(QUEUE)]
+            for connection in waiting:
+                connection.request("GET", "/settings")
+            yield small_service, unfinished, waiting
+
+    def test_what_comes_beyond_is_answered_at_once(self, busy):
+        service, unfinished, waiting = busy
+        with connect(service) as beyond:
+            began = time.monotonic()
+            beyond.request("GET", "/settings")
+            response = beyond.getresponse()
+            assert time.monotonic() - began < 0.9
+            assert response.status == 503
+            assert response.headers["Retry-After"] == "2"
+            assert json.loads(response.read())["error_code"] == "service_unavailable"
+            for request in unfinished:
+                request.finish()
+            assert [connection.getresponse().status for connection in waiting] == [200] * QUEUE
+            assert status(beyond, "GET", "/settings") == 200
+
+    def test_a_connection_whose_next_request_can_not_be_told_apart_is_closed(self, busy):
+        service, _, _ = busy
+        with connect(service) as beyond:
+            beyond.request("POST", "/login-admin", iter([b"{}"]), {"Content-Type": "application/json"}, encode_chunked=True)
+            response = beyond.getresponse()
+            assert (response.status, response.headers["Connection"]) == (503, "close")
