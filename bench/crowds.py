@@ -22,7 +22,7 @@ from tests.processes import CHECKOUT, free_port
 
 SLOW, IDLE, TOO_MANY = 1000, 5000, 400
 # Long enough to see what happens when gunicorn's patience ends, and slow clients come again.
-SECONDS = 12
+SECONDS = 11
 _DRIP = 5
 _HEAD = b"GET /settings HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 
