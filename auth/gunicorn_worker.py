@@ -29,7 +29,7 @@ REQUEST_DEADLINE = 10
 # Seconds for which a client that was asked to come back later is not listened to: one that asks again at once, and many do,
 # would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
 REST = 1
-_BETWEEN = 0.01
+_BETWEEN = 0.02
 # How many requests wait for a thread; what comes beyond them would be answered too late to be of use.
 QUEUE = 64
 # Seconds in which a client may read the last answer, before its connection is closed.

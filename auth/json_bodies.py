@@ -1,9 +1,11 @@
 """The one decoder for JSON that comes from outside: stricter than Python's, so that nothing odd gets any further."""
 
 import json
+import re
 from typing import Any
 
 MAX_DEPTH = 32
+_REFUSED_CHARACTERS = re.compile("[\0\ud800-\udfff]")
 
 
 class InvalidJson(ValueError):
@@ -61,7 +63,7 @@ def _check(value: Any) -> None:
         if depth > MAX_DEPTH:
             raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}")
         if isinstance(item, str):
-            if "\0" in item or any("\ud800" <= character <= "\udfff" for character in item):
+            if _REFUSED_CHARACTERS.search(item):
                 raise InvalidJson("the body must not hold NUL characters or lone surrogates")
         elif isinstance(item, dict):
             waiting.extend((part, depth + 1) for pair in item.items() for part in pair)

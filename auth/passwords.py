@@ -25,11 +25,13 @@ _BCRYPT_BYTES = 72
 # waits. It stays below the request threads by more than two, so that a flood of log-ins leaves some for everything else.
 QUEUE = 60
 _PATIENCE = 5
+# Seconds, where the machine is slower than it was: who waits longer is told so, before gunicorn cuts the request off.
+LONGEST_WAIT = 8.0
 _NICENESS = 10
 
 
 class TooManyWaiting(Exception):
-    """The hashing queue is full."""
+    """The hashing queue is full, or moves too slowly."""
 
 
 def normalize(password: str) -> str:
@@ -89,7 +91,13 @@ class Slot:
         return None if cost and int(cost[1]) == self._cost else self.hash(password)
 
     def _in_turn(self, work: Callable[[], T]) -> T:
-        return self._thread.submit(work).result()
+        turn = self._thread.submit(work)
+        try:
+            return turn.result(LONGEST_WAIT)
+        except TimeoutError:
+            if turn.cancel():
+                raise TooManyWaiting from None
+            return turn.result()
 
 
 def _prepare(password: str) -> bytes:

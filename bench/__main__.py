@@ -1,5 +1,6 @@
 """`make bench`: measure, print the table, and write it down; `make bench-large`: the same for a large database."""
 
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -14,6 +15,8 @@ REPORTS = {
 
 def main(name: str) -> None:
     """Make one of the reports."""
+    # Ended like Ctrl-C ends it: what was started is stopped.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     load.require_wrk()
     taken = list(_measure(name))
     print(f"\n{figures.table(taken)}")

@@ -14,7 +14,7 @@ from bench.people import PASSWORD, People
 from bench.service import RAISED, BenchService, new_state_dir
 from bench.throughput import hashes_per_second
 
-SECONDS = 4
+SECONDS = 3
 _READERS = {"seconds": SECONDS, "connections": 4, "pause": 20}
 # Clients that may log in, from an address of their own, in each round.
 _RIGHTFUL = 4

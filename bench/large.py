@@ -73,7 +73,7 @@ def _requests(service: BenchService, people: People) -> dict[str, Callable[[], L
     last = min(1000, people.users // 20)
 
     def listing(query: str) -> Callable[[], Load]:
-        return lambda: load.run(service.port, "get_as", f"/admin/users?{query}", [_SERVICE_ROLE_KEY], seconds=_SECONDS)
+        return lambda: load.run(service.port, "get_as", f"/admin/users?{query}", [_SERVICE_ROLE_KEY], seconds=_SECONDS, connections=4)
 
     return {
         "GET /user": lambda: load.run(service.port, "get_as", "/user", access_tokens, seconds=_SECONDS),

@@ -3,6 +3,7 @@
 import bcrypt
 import pytest
 
+from auth import passwords
 from tests.answers import A_SENTENCE, assert_error
 from tests.cast import PASSWORD, sign_in
 from tests.server import at_once
@@ -118,3 +119,9 @@ class TestHashing:
                 assert_error(answer, 503, "service_unavailable", "Too many sign-ins at once; try again shortly")
         # At most one is being hashed, and twelve wait.
         assert sign_in(app.test_client(), alice.email).status_code == 200
+
+    def test_who_would_wait_too_long_is_told_so(self, make_app, database, monkeypatch):
+        monkeypatch.setattr(passwords, "LONGEST_WAIT", 0.1)
+        app = make_app(AUTH_BCRYPT_COST="12")
+        answers = at_once(8, lambda _: sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1"))
+        assert {answer.status_code for answer in answers} == {401, 503}
