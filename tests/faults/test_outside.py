@@ -92,7 +92,7 @@ def test_sms(world, note):
 def test_a_provider(world, note, scale):
     faults: list[Answer] = [Answer(behaviour=how) for how in ("hang", "drip head", "drip body", "endless", "close")]
     faults += [Answer(500, b"oops"), Answer(200, b"[]"), Answer(200, b'{"access_token": "x", "id_token": "a.b.c", "token_type": "bearer"}')]
-    faults = faults[:: scale(1, 3)]
+    faults = faults[:: scale(1, 4)]
     with FakeProvider("google") as google, world.service(**google.settings()) as service:
         with world.load(service) as history:
             client = ServerClient(service.port)
