@@ -18,9 +18,11 @@ from tests.rows import Rows
 
 Ask = Callable[[], Any]
 ALICE, NEW = "alice@example.com", "new@example.com"
+_ACTION = re.compile(r'action="([^"]*)"')
 _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
-# Operations that need no database; or ask it at most once a second, and answer for themselves.
-WITHOUT = {"health", "welcome", "get_settings", "openapi", "jwks", "oauth_metadata", "static"}
+# Operations that need no database, or ask it at most once a second and answer for themselves; and those of providers at home, whose
+# view is that of the own callbacks.
+WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "openapi", "jwks", "oauth_metadata", "static"}
 
 
 @dataclass
@@ -57,14 +59,14 @@ class Stage:
         return urlsplit(url).query
 
 
-def back_from(client: Any, provider: FakeProvider) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what a provider gives a browser to bring back, and the browser's cookie."""
+def back_from(client: Any, provider: FakeProvider) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Return where a provider sends a browser, what it gives it to bring back, and the browser's cookie."""
     begun = client.get(f"/authorize?provider={provider.name}")
     assert begun.status_code == 302, begun.get_data(as_text=True)
     answer = httpx.get(begun.location, trust_env=False)
-    sent = answer.headers.get("Location")
-    back = links._single(urlsplit(sent).query) if sent else dict(_INPUT.findall(html.unescape(answer.text)))
-    return back, {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}
+    sent = urlsplit(answer.headers.get("Location") or _ACTION.findall(html.unescape(answer.text))[0])
+    back = links._single(sent.query) if sent.query else dict(_INPUT.findall(html.unescape(answer.text)))
+    return sent.path, back, {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}
 
 
 def _admin(path: str, method: str = "post", **body: Any) -> Callable[[Stage], Ask]:
@@ -153,9 +155,12 @@ def _end_session(stage: Stage) -> Ask:
 
 
 def _unlink(stage: Stage) -> Ask:
-    session = stage.alice(phone=PHONE).sign_in()
-    phone = next(identity for identity in session.user["identities"] if identity["provider"] == "phone")
-    return lambda: session.delete(f"/user/identities/{phone['id']}")
+    alice = stage.alice()
+    path, back, cookie = back_from(stage.client, stage.google)
+    stage.client.get(f"{path}?{urlencode(back)}", headers=cookie)
+    session = alice.sign_in()
+    google = next(identity for identity in session.user["identities"] if identity["provider"] == "google")
+    return lambda: session.delete(f"/user/identities/{google['id']}")
 
 
 def _linking_page(stage: Stage) -> Ask:
@@ -171,13 +176,31 @@ def _begin_linking(stage: Stage) -> Ask:
 
 
 def _callback(stage: Stage) -> Ask:
-    back, cookie = back_from(stage.client, stage.google)
-    return lambda: stage.client.get(f"/callback?{urlencode(back)}", headers=cookie)
+    path, back, cookie = back_from(stage.client, stage.google)
+    return lambda: stage.client.get(f"{path}?{urlencode(back)}", headers=cookie)
 
 
 def _callback_by_form(stage: Stage) -> Ask:
-    back, cookie = back_from(stage.client, stage.apple)
-    return lambda: stage.client.post("/callback", data=back, headers=cookie)
+    path, back, cookie = back_from(stage.client, stage.apple)
+    return lambda: stage.client.post(path, data=back, headers=cookie)
+
+
+def _webhook(act: Callable[[Any, str], Any]) -> Callable[[Stage], Ask]:
+    """Ask about a webhook that is there."""
+
+    def prepare(stage: Stage) -> Ask:
+        body = {"url": "http://127.0.0.1:9/events"}
+        id = stage.client.post("/admin/webhooks", json=body, headers=ADMIN).json["id"]
+        return lambda: act(stage.client, f"/admin/webhooks/{id}")
+
+    return prepare
+
+
+def _redeliver(stage: Stage) -> Ask:
+    id = stage.client.post("/admin/webhooks", json={"url": "http://127.0.0.1:9/events"}, headers=ADMIN).json["id"]
+    event = stage.client.post(f"/admin/webhooks/{id}/test", json={}, headers=ADMIN).json["id"]
+    stage.rows.run("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE channel = 'webhook'")
+    return lambda: stage.client.post(f"/admin/webhooks/{id}/deliveries/{event}/redeliver", headers=ADMIN)
 
 
 # By the operationId of openapi.yaml, and in which way.
@@ -206,8 +229,8 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "verify_link": _verify_by_link("magiclink", links.follow),
     "verify_link, for a code": _follow_for_code,
     "authorize": lambda stage: lambda: stage.client.get("/authorize?provider=google"),
-    "callback": _callback,
-    "callback_by_form": _callback_by_form,
+    "own_callback": _callback,
+    "own_callback_by_form": _callback_by_form,
     "authorize_identity": _caller(lambda session: session.get("/user/identities/authorize?provider=google")),
     "linking_page": _linking_page,
     "begin_linking": _begin_linking,
@@ -234,6 +257,16 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "generate_link, recovery": _admin("/admin/generate_link", type="recovery", email=ALICE),
     "invite": _admin("/admin/invite", email=NEW),
     "invite_by_short_path": _admin("/invite", email=NEW),
+    "get_timeline": _admin("/admin/users/{id}/timeline", "get"),
+    "list_audit": _admin("/admin/audit", "get"),
+    "create_webhook": _admin("/admin/webhooks", url="http://127.0.0.1:9/events"),
+    "list_webhooks": _admin("/admin/webhooks", "get"),
+    "get_webhook": _webhook(lambda client, path: client.get(path, headers=ADMIN)),
+    "update_webhook": _webhook(lambda client, path: client.put(path, json={"disabled": True}, headers=ADMIN)),
+    "delete_webhook": _webhook(lambda client, path: client.delete(path, headers=ADMIN)),
+    "list_deliveries": _webhook(lambda client, path: client.get(f"{path}/deliveries", headers=ADMIN)),
+    "redeliver_event": _redeliver,
+    "test_webhook": _webhook(lambda client, path: client.post(f"{path}/test", json={}, headers=ADMIN)),
     "list_dev_inbox": lambda stage: lambda: stage.client.get("/dev/inbox"),
     "get_dev_inbox_message": lambda stage: lambda: stage.client.get("/dev/inbox/00000000-0000-4000-8000-000000000000"),
 }

@@ -16,7 +16,7 @@ SABOTAGE = {
     "a ban is lost": ("UPDATE users SET banned_until = NULL", "and should be"),
     "a log-out is lost": ("UPDATE sessions SET ended_at = NULL, end_reason = NULL", "and should be"),
     "a session is lost": ("DELETE FROM sessions WHERE ended_at IS NULL", "and should be"),
-    "a refresh is lost": ("UPDATE sessions SET counter = counter - 1 WHERE counter > 0", "and should be"),
+    "a refresh is lost": ("UPDATE sessions SET counter = counter - 1 WHERE counter > 0 AND ended_at IS NULL", "and should be"),
     "a user has no identity": ("DELETE FROM identities WHERE id = (SELECT id FROM identities LIMIT 1)", "has 0 identities"),
     "a message is lost": ("DELETE FROM outbox WHERE id = (SELECT id FROM outbox WHERE kind <> 'none' LIMIT 1)", "a message came that was never written"),
     "a mail is not sent": (
@@ -36,9 +36,15 @@ SABOTAGE = {
 
 def test_it_finds_what_is_wrong(world):
     with world.service() as service:
-        with world.load(service) as history:
-            wait_until(lambda: history.answered() > 300, 60)
         rows = Rows(world.postgres.url)
+
+        def there_is_enough() -> bool:
+            """Whether there is something of each kind to be lost, and more than may be gone a moment later."""
+            refreshed, banned = rows.count("sessions", "counter > 0 AND ended_at IS NULL"), rows.count("users", "banned_until IS NOT NULL")
+            return history.answered() > 300 and refreshed > 8 and banned > 0
+
+        with world.load(service) as history:
+            wait_until(there_is_enough, 60)
         wait_until(lambda: rows.count("outbox", "outcome IS NULL") == 0, 30)
         rows.run("CREATE SCHEMA kept")
         tables = ("users", "identities", "sessions", "outbox")

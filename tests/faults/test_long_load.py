@@ -31,7 +31,7 @@ def sample(service: Service, world: Any) -> dict[str, float]:
 
 
 def test_nothing_grows(world, note, scale):
-    warm_up, seconds = scale(120, 5), scale(1800, 12)
+    warm_up, seconds = scale(120, 4), scale(1800, 8)
     samples = defaultdict(list)
     with world.service() as service:
         workers = set(children_of(service.process.pid))

@@ -92,7 +92,7 @@ def test_sms(world, note):
 def test_a_provider(world, note, scale):
     faults: list[Answer] = [Answer(behaviour=how) for how in ("hang", "drip head", "drip body", "endless", "close")]
     faults += [Answer(500, b"oops"), Answer(200, b"[]"), Answer(200, b'{"access_token": "x", "id_token": "a.b.c", "token_type": "bearer"}')]
-    faults = faults[:: scale(1, 3)]
+    faults = faults[:: scale(1, 4)]
     with FakeProvider("google") as google, world.service(**google.settings()) as service:
         with world.load(service) as history:
             client = ServerClient(service.port)
@@ -106,8 +106,8 @@ def test_a_provider(world, note, scale):
                     took += list(threads.map(lambda back: _come_back(client, *back), tries))
             google.reset()
             google.person = {"sub": "alice-there", "email": "alice@example.com", "email_verified": True}
-            back, cookie = back_from(client, google)
-            assert "access_token=" in client.get("/callback", params=back, headers=cookie).location
+            path, back, cookie = back_from(client, google)
+            assert "access_token=" in client.get(path, params=back, headers=cookie).location
             client.close()
         rows = Rows(world.postgres.url)
         assert rows.count("users", "email = 'alice@example.com'") == 1
@@ -119,10 +119,10 @@ def test_a_provider(world, note, scale):
     note("a provider down, slow, dripping, lying", len(faults) * 4, f"sent on with an error after {max(took):.1f} s at most; {history.summary()}")
 
 
-def _come_back(client: Any, back: dict[str, str], cookie: dict[str, str]) -> float:
+def _come_back(client: Any, path: str, back: dict[str, str], cookie: dict[str, str]) -> float:
     """Come back from a provider that is at fault; return the seconds until the browser was sent on with an error."""
     began = time.monotonic()
-    answer = client.get("/callback", params=back, headers=cookie)
+    answer = client.get(path, params=back, headers=cookie)
     assert (answer.status_code, "error=" in answer.location, "token" in answer.location) == (303, True, False)
     return time.monotonic() - began
 

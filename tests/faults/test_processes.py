@@ -35,7 +35,7 @@ def has_been_seen_to_end(service: Service, pid: int) -> bool:
 
 
 def test_a_worker_is_killed(world, note, scale):
-    times = scale(200, 12)
+    times = scale(200, 8)
     with world.service() as service:
         with world.load(service) as history:
             for _ in range(times):
