@@ -71,6 +71,8 @@ def _make_parts(config: Settings) -> Latchkey:
         "session_timebox": config.session_timebox,
         "reuse_interval": config.refresh_reuse_interval,
         "rotation": config.refresh_token_rotation,
+        "refresh_limit": config.rate_limit_refresh.amount if config.rate_limits_enabled else None,
+        "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
         "sessions_per_user": config.sessions_per_user,
         "audit_retention": config.audit_retention,
         "reauthentication_age": config.reauthentication_age,

@@ -75,7 +75,7 @@ CREATE TABLE IF NOT EXISTS identities (
 );
 
 -- One row for each session, however often it is refreshed: `counter` is that of the newest refresh token, and no token is
--- stored. No index may hold what a refresh changes, so that it stays a heap-only update.
+-- stored. `refreshes` are those of the window that ends at `counted_until`: AUTH_RATE_LIMIT_REFRESH limits them. No index may hold what a refresh changes, so that it stays a heap-only update.
 CREATE TABLE IF NOT EXISTS sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -85,6 +85,8 @@ CREATE TABLE IF NOT EXISTS sessions (
   user_agent    text,
   created_at    timestamptz NOT NULL DEFAULT now(),
   refreshed_at  timestamptz NOT NULL DEFAULT now(),
+  refreshes     integer NOT NULL DEFAULT 0,
+  counted_until timestamptz NOT NULL DEFAULT now(),
   ended_at      timestamptz,
   end_reason    text,
   CONSTRAINT sessions_end_reason_check CHECK (
@@ -431,6 +433,13 @@ CREATE OR REPLACE FUNCTION refresh_token_is_stolen(session sessions, token_count
 AS $$
   SELECT token_counter < session.counter
      AND NOT (token_counter = session.counter - 1 AND session.refreshed_at > now() - make_interval(secs => reuse_interval))
+$$;
+
+-- Whether a session has used up its refreshes in the window that has not ended; `most` is null where there is no limit.
+CREATE OR REPLACE FUNCTION refreshes_used_up(session sessions, most integer) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce(session.refreshes >= most, false) AND session.counted_until > now()
 $$;
 
 -- Whether an access token still speaks for its user: `live`, or the error_code that says why not. Every statement that

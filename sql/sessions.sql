@@ -64,8 +64,8 @@ SELECT CASE WHEN candidate.state = 'live' AND session.id IS NULL THEN 'invalid_c
   LEFT JOIN signed_in ON true
   LEFT JOIN session ON true;
 
--- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
---                       refresh_token_lifetime integer, session_timebox integer, audience text, origin jsonb)
+-- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean, refresh_limit integer,
+--                       refresh_limit_seconds integer, refresh_token_lifetime integer, session_timebox integer, audience text, origin jsonb)
 -- Trades a refresh token of a live session, of which `counter` is known to be ours, for the session's next one. The cases
 -- are told apart in the SET clause of one UPDATE: of all statements only that sees the row as the request before it has left
 -- it, so N requests with one token at once move the counter once and are all given the same one.
@@ -73,9 +73,12 @@ SELECT CASE WHEN candidate.state = 'live' AND session.id IS NULL THEN 'invalid_c
 --   One behind, and rotated a moment ago: the current token again (two tabs, a lost response); nothing changes, but it is
 --   written down when it comes from elsewhere than the session does.
 --   Anything else: a token used again after rotation, so a stolen one; the session ends.
--- No row when the session is not live; select_refresh_refusal says why.
+-- No row when the session is not live, or has been refreshed too often; select_refresh_refusal says why.
 UPDATE sessions AS session
-   SET counter = CASE WHEN :counter >= session.counter THEN :counter + :rotation::integer ELSE session.counter END,
+   SET refreshes = CASE WHEN session.counted_until > now() THEN session.refreshes + 1 ELSE 1 END,
+       counted_until = CASE WHEN session.counted_until > now() THEN session.counted_until
+                            ELSE now() + make_interval(secs => :refresh_limit_seconds) END,
+       counter = CASE WHEN :counter >= session.counter THEN :counter + :rotation::integer ELSE session.counter END,
        refreshed_at = CASE WHEN :counter >= session.counter THEN now() ELSE session.refreshed_at END,
        ended_at = CASE WHEN refresh_token_is_stolen(session, :counter, :reuse_interval) THEN now() END,
        end_reason = CASE WHEN refresh_token_is_stolen(session, :counter, :reuse_interval) THEN 'refresh_token_reused' END
@@ -86,12 +89,15 @@ UPDATE sessions AS session
    AND session.ended_at IS NULL
    AND (account.banned_until > now()) IS NOT TRUE
    AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
+   AND NOT refreshes_used_up(session, :refresh_limit)
 RETURNING CASE WHEN session.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
           user_object(account, linked.objects, linked.providers, :audience)::text AS user_object,
           session.id AS session_id,
           session.user_id,
           session.counter,
           session.method,
+          session.refreshes,
+          extract(epoch FROM session.counted_until - now())::float AS seconds_left,
           floor(extract(epoch FROM session.created_at))::bigint AS signed_in_at,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           -- The counter alone need not wait for the disk: should Postgres crash, the token is ahead of it, which is accepted.
@@ -103,14 +109,16 @@ RETURNING CASE WHEN session.ended_at IS NULL THEN 'live' ELSE 'refresh_token_alr
                THEN record_acts(:origin, account.id, account.email, '{refresh_token_repeated}', '{}', jsonb_build_object('session_id', session.id))
           END AS recorded;
 
--- name: select_refresh_refusal(session_id uuid, refresh_token_lifetime integer, session_timebox integer)
+-- name: select_refresh_refusal(session_id uuid, refresh_limit integer, refresh_token_lifetime integer, session_timebox integer)
 -- Why a session can't be refreshed; no row when it is gone.
 SELECT CASE
          WHEN account.banned_until > now() THEN 'user_banned'
          WHEN session.ended_at IS NULL AND session_expired(session, :refresh_token_lifetime, :session_timebox) THEN 'session_expired'
+         WHEN session.ended_at IS NULL AND refreshes_used_up(session, :refresh_limit) THEN 'over_request_rate_limit'
          ELSE 'refresh_token_not_found'
        END AS state,
-       session.user_id
+       session.user_id,
+       extract(epoch FROM session.counted_until - now())::float AS seconds_left
   FROM sessions AS session
   JOIN users AS account ON account.id = session.user_id
  WHERE session.id = :session_id;

@@ -43,6 +43,7 @@ def pass_time(database: Any, seconds: float) -> None:
     """Move all windows into the past."""
     for table in ("request_counts", "failure_counts"):
         database.run(f"UPDATE {table} SET expires_at = expires_at - make_interval(secs => %(seconds)s)", seconds=seconds)
+    database.run("UPDATE sessions SET counted_until = counted_until - make_interval(secs => %(seconds)s)", seconds=seconds)
 
 
 @pytest.fixture
@@ -191,6 +192,20 @@ class TestBySession:
             response = client.post("/token?grant_type=refresh_token", json={"refresh_token": token})
             assert (response.status_code, limits(response)) == (400, None)
         assert database.count("request_counts") == 0
+
+    def test_no_more_get_through_at_once(self, limited, alice, parts):
+        client = limited(REFRESH="5 per 5 minutes")
+        session = alice.sign_in()
+        answers = at_once(20, lambda _: refresh(client.application.test_client(), session.refresh_token))
+        assert sorted(answer.status_code for answer in answers) == [200] * 5 + [429] * 15
+
+    def test_it_is_counted_by_the_statement_that_refreshes(self, limited, alice):
+        client = limited(REFRESH="5 per 5 minutes")
+        session = alice.sign_in().on(client)
+        db = client.application.extensions[EXTENSION].db
+        before = db.statements_run
+        session.refresh()
+        assert db.statements_run - before == 1
 
 
 class TestByUser:

@@ -83,14 +83,17 @@ def test_it_ignores_credentials_in_headers(client, alice):
 class TestTheSameTokenAgain:
     """Two tabs, or a response that was lost: within AUTH_REFRESH_REUSE_INTERVAL (60 s) the token is answered by its successor."""
 
-    def test_it_gets_the_current_token_and_changes_nothing(self, alice, database):
+    def test_it_gets_the_current_token_and_changes_nothing_but_the_count(self, alice, database):
         session = alice.sign_in()
         successor = session.refreshed()
+        counted = database.one("SELECT refreshes, counted_until FROM sessions")
         before = database.everything()
         for _ in range(3):
             again = session.refreshed()
             assert again.refresh_token == successor.refresh_token
             assert again.get("/user").status_code == 200
+        database.run("UPDATE sessions SET refreshes = refreshes - 3")
+        assert database.one("SELECT refreshes, counted_until FROM sessions") == counted
         assert database.everything() == before
 
     def test_it_is_good_until_the_interval_has_passed(self, alice, database):
@@ -179,6 +182,7 @@ def test_only_what_may_be_lost_does_not_wait_for_the_disk(alice, database_url, c
         "counter": counter,
         "rotation": True,
         "reuse_interval": 0,
+        "refresh_limit_seconds": 300,
         "refresh_token_lifetime": 60,
         "origin": {"actor": "anonymous"},
     }

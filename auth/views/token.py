@@ -7,7 +7,7 @@ import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from flask import Blueprint, Response, jsonify, request
 
-from auth import audit, one_time, outgoing, schemas
+from auth import audit, limits, one_time, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
@@ -15,7 +15,7 @@ from auth.password_attempts import password_attempt
 from auth.refresh_tokens import InvalidRefreshToken
 from auth.token_response import token_response
 from auth.views.oauth import sign_in_with_id_token
-from auth.wire import client, json_body, read_body, read_query
+from auth.wire import client, read_body, read_query
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
@@ -45,20 +45,9 @@ def _grant_type_is_not(*grant_types: str) -> Callable[[], bool]:
     return lambda: request.args.get("grant_type") not in grant_types
 
 
-def _session_of_token() -> str:
-    """The key that refreshes are counted by: a server that refreshes for all its users is one address."""
-    sent = json_body().get("refresh_token")
-    try:
-        return latchkey.refresh_tokens.read(sent).session_id if isinstance(sent, str) else ""
-    # A forged token costs less to refuse than to count.
-    except InvalidRefreshToken:
-        return ""
-
-
 @blueprint.post("/token")
 @limited("login", unless=_grant_type_is_not("password", "id_token"))
 @limited("verify", unless=_grant_type_is_not("pkce"))
-@limited("refresh", key=_session_of_token, unless=_grant_type_is_not("refresh_token"))
 def token() -> Response:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
     grant_type = read_query(_QUERY)["grant_type"]
@@ -124,10 +113,16 @@ def _refresh() -> dict[str, Any]:
         row = latchkey.db.one("select_refresh_refusal", session_id=sent.session_id)
         audit.about(user_id=row.user_id if row else None)
     state = row.state if row else "refresh_token_not_found"
+    limit = latchkey.settings.rate_limit_refresh
+    if state == "over_request_rate_limit":
+        limits.note(limits.Window(limit.amount, 0, row.seconds_left))
+        raise limits.refusal("Too many requests; try again later", row.seconds_left)
     if state == "refresh_token_already_used":
         log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **client())
     if state != "live":
         raise ApiError(400, state, _REFRESH_REFUSALS[state])
+    if latchkey.settings.rate_limits_enabled:
+        limits.note(limits.Window(limit.amount, limit.amount - row.refreshes, row.seconds_left))
     return token_response(row, row.method, row.signed_in_at)
 
 
