@@ -17,7 +17,7 @@ from auth.wire import json_response, read_body, read_query
 blueprint = Blueprint("admin_users", __name__)
 
 # Up to here a listing's total is counted each time; beyond, the whole count is as many seconds old at most.
-_EXACT_TOTAL = 10_000
+_EXACT_TOTAL = 1_000
 _TOTAL_AGE = 10
 
 
