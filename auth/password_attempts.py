@@ -1,8 +1,10 @@
 """Trying a password: counted as failed before it is checked, so that many tries at once are no better than one after another."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from flask import g
 
@@ -27,6 +29,24 @@ class Attempt:
         if not matches and self.failure:
             limits.note(self.failure)
         return matches
+
+
+def with_room(*, unless: Callable[[], bool] = lambda: False) -> Callable[[Callable], Callable]:
+    """Turn a request away at once where its password would find no place in the queue: before it is counted, and asks the database.
+
+    Outside the limits.
+    """
+
+    def decorate(view: Callable) -> Callable:
+        @functools.wraps(view)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            if not unless():
+                latchkey.passwords.check_room()
+            return view(*args, **kwargs)
+
+        return checked
+
+    return decorate
 
 
 @contextmanager

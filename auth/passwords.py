@@ -52,6 +52,11 @@ class Passwords:
         affordable = int(_PATIENCE / (time.thread_time() - began))
         self._slots = threading.BoundedSemaphore(max(1, min(QUEUE, settings.threads - 3, affordable)) + 1)
 
+    def check_room(self) -> None:
+        """Raise `TooManyWaiting` where there is no place in the queue at this moment."""
+        with self.slot():
+            pass
+
     @contextmanager
     def slot(self) -> Iterator["Slot"]:
         """Take a place in the queue of those who hash. Raises `TooManyWaiting` when there is none."""

@@ -2,12 +2,16 @@
 
 import json
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
 
 import pytest
 
+from auth.context import EXTENSION
 from auth.gunicorn_worker import QUEUE
+from auth.passwords import TooManyWaiting
+from tests.answers import assert_error
+from tests.cast import PASSWORD
 from tests.processes import Service, UnfinishedRequest
 
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
@@ -103,3 +107,26 @@ class TestMoreThanCanBeServed:
             beyond.request("POST", "/login-admin", iter([b"{}"]), {"Content-Type": "application/json"}, encode_chunked=True)
             response = beyond.getresponse()
             assert (response.status, response.headers["Connection"]) == (503, "close")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/token?grant_type=password", {"email": "alice@example.com", "password": PASSWORD}),
+        ("/login-admin", {"email": "alice@example.com", "password": PASSWORD}),
+        ("/signup", {"email": "dave@example.com", "password": PASSWORD}),
+    ],
+)
+def test_what_finds_no_place_to_hash_is_turned_away_before_anything_is_counted(path, body, make_app):
+    app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_THREADS="4")
+    parts = app.extensions[EXTENSION]
+    with ExitStack() as crowd:
+        with suppress(TooManyWaiting):
+            while True:
+                crowd.enter_context(parts.passwords.slot())
+        before = parts.db.statements_run
+        response = app.test_client().post(path, json=body)
+        assert_error(response, 503, "service_unavailable")
+        assert response.headers["Retry-After"] == "2"
+        assert parts.db.statements_run == before
+    assert app.test_client().post(path, json=body).status_code != 503

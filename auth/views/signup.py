@@ -6,6 +6,7 @@ from auth import outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
+from auth.password_attempts import with_room
 from auth.password_policy import check_strength
 from auth.token_response import token_response
 from auth.wire import checked_redirect, client, json_response, read_body
@@ -14,6 +15,7 @@ blueprint = Blueprint("signup", __name__)
 
 
 @blueprint.post("/signup")
+@with_room()
 @limited("signup")
 def signup() -> Response:
     """Register a user. Where addresses must be confirmed, a taken one is answered like a free one."""

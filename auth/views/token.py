@@ -11,7 +11,7 @@ from auth import audit, limits, one_time, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
-from auth.password_attempts import password_attempt
+from auth.password_attempts import password_attempt, with_room
 from auth.refresh_tokens import InvalidRefreshToken
 from auth.token_response import token_response
 from auth.views.oauth import sign_in_with_id_token
@@ -46,6 +46,7 @@ def _grant_type_is_not(*grant_types: str) -> Callable[[], bool]:
 
 
 @blueprint.post("/token")
+@with_room(unless=_grant_type_is_not("password"))
 @limited("login", unless=_grant_type_is_not("password", "id_token"))
 @limited("verify", unless=_grant_type_is_not("pkce"))
 def token() -> Response:
@@ -63,6 +64,7 @@ def token() -> Response:
 
 
 @blueprint.post("/login-admin")
+@with_room()
 @limited("login")
 def login_admin() -> Response:
     """Sign in an administrator; anybody else gets no session."""
