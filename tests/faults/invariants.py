@@ -25,15 +25,16 @@ SELECT account.email, account.id, account.email_confirmed_at IS NOT NULL AS conf
 
 def check(history: History, post: Post, rows: Rows) -> None:
     """Hold everything to the history. Fails with all that is wrong."""
-    _deliver_all(rows)
+    deliver_all(rows)
     wrong = [*history.violations, *_wrong_rows(history, rows), *_wrong_messages("email", post.by_id(), rows), *_wrong_answers(history, rows)]
     assert not wrong, f"{len(wrong)} violations, {history.summary()}:\n" + "\n".join(wrong[:40])
 
 
-def _deliver_all(rows: Rows) -> None:
+def deliver_all(rows: Rows) -> None:
     """Wait until nothing waits; what was put off, or is leased by a process that is dead, is due at once."""
 
     def none_waits() -> bool:
+        rows.run("UPDATE webhooks SET retry_at = NULL WHERE retry_at IS NOT NULL")
         rows.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND (last_error IS NOT NULL OR next_attempt_at > now() + interval '5 s')")
         return rows.count("outbox", "outcome IS NULL") == 0
 

@@ -41,7 +41,7 @@ def test_it_finds_what_is_wrong(world):
         def there_is_enough() -> bool:
             """Whether there is something of each kind to be lost, and more than may be gone a moment later."""
             refreshed, banned = rows.count("sessions", "counter > 0 AND ended_at IS NULL"), rows.count("users", "banned_until IS NOT NULL")
-            return history.answered() > 300 and refreshed > 8 and banned > 0
+            return history.answered() > 300 and refreshed > 4 and banned > 0
 
         with world.load(service) as history:
             wait_until(there_is_enough, 60)

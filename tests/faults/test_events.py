@@ -1,0 +1,85 @@
+"""A webhook is down, slow, drips or refuses, and workers are killed: each event that was committed arrives, under one id, and no other does."""
+
+import os
+import random
+import signal
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from tests.faults import invariants
+from tests.faults.clients import ADMIN
+from tests.faults.world import serves_again
+from tests.http_target import HttpTarget
+from tests.processes import children_of, wait_until
+from tests.rows import Rows
+from tests.server import ServerClient
+
+pytestmark = pytest.mark.selection
+CHANCE = random.Random(5)
+# How often each user has been made and deleted, and signed in; and how many sessions it has had, while it is there.
+_EVENTS = """
+SELECT event.user_id, account.id IS NOT NULL AS is_there,
+       count(*) FILTER (WHERE event.kind = 'user.created') AS created,
+       count(*) FILTER (WHERE event.kind = 'user.deleted') AS deleted,
+       count(*) FILTER (WHERE event.kind = 'auth.login') AS logins,
+       (SELECT count(*) FROM sessions WHERE sessions.user_id = event.user_id) AS sessions
+  FROM outbox AS event
+  LEFT JOIN users AS account ON account.id = event.user_id
+ WHERE event.channel = 'webhook'
+ GROUP BY event.user_id, account.id
+"""
+
+
+def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
+    """Return what differs between what was committed, what was written for the webhook, and what has arrived there."""
+    wrong = []
+    arrived = defaultdict(set)
+    for posted in target.requests:
+        arrived[posted.headers["webhook-id"]].add(posted.body)
+    written = {f"msg_{row.event}": row for row in rows.all("SELECT variables ->> 'event_id' AS event, kind, outcome FROM outbox WHERE channel = 'webhook'")}
+    wrong += [f"an event came that was never written: {bodies}" for id, bodies in arrived.items() if id not in written]
+    wrong += [f"one id, and different events: {bodies}" for bodies in arrived.values() if len(bodies) > 1]
+    wrong += [f"an event never came: {row}" for id, row in written.items() if row.outcome != "sent" or id not in arrived]
+    for user in rows.all(_EVENTS):
+        if (user.created, user.deleted) != (1, 0 if user.is_there else 1) or (user.is_there and user.logins != user.sessions):
+            wrong.append(f"events of a user that do not add up: {user}")
+    told = {user.user_id for user in rows.all(_EVENTS)}
+    wrong += [f"no event of a user: {row.email}" for row in rows.all("SELECT id, email FROM users") if row.id not in told]
+    return wrong
+
+
+def test_a_webhook(world, note, scale):
+    faults: list[tuple[str, int]] = [("hang", 200), ("drip", 200), ("close", 200), ("", 500), ("", 302)]
+    kills = scale(30, 2)
+    with HttpTarget() as target, world.service() as service:
+        client: Any = ServerClient(service.port)
+        assert client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).status_code == 200
+        client.close()
+        rows = Rows(world.postgres.url)
+
+        def wait_until_reached(seconds: float) -> None:
+            target.reached.clear()
+            rows.run("UPDATE webhooks SET retry_at = NULL")
+            target.reached.wait(seconds)
+
+        with world.load(service) as history:
+            for target.behaviour, target.status in faults:
+                wait_until_reached(scale(20, 2))
+                wait_until(serves_again(history))
+            target.behaviour, target.status = "", 200
+            target.over.set()
+            for _ in range(kills):
+                wait_until_reached(10)
+                os.kill(CHANCE.choice(children_of(service.process.pid)), signal.SIGKILL)
+                wait_until(serves_again(history), 30)
+        world.check(history)
+        # Checking has signed in some of them.
+        invariants.deliver_all(rows)
+        wrong = wrong_events(rows, target)
+        many = rows.count("outbox", "channel = 'webhook'")
+        rows.close()
+    assert not wrong, "\n".join(wrong[:20])
+    seen = f"and {kills} workers killed: {many} events, posted {len(target.requests)} times; {history.summary()}"
+    note("a webhook down, slow, dripping, refusing", len(faults), seen)
