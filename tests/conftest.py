@@ -27,7 +27,9 @@ from auth.embedded_postgres import EmbeddedPostgres
 from tests import log_watch
 from tests.cast import Person, register
 from tests.contract import CheckedClient
+from tests.hooks import Hooks
 from tests.hosts import limited_server, limited_service, new_state_dir, redis_server, serve, small_service  # noqa: F401 (fixtures)
+from tests.http_target import HttpTarget
 from tests.inbox import Mailbox
 from tests.links import Outbox
 from tests.log_watch import pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 (hooks)
@@ -186,6 +188,19 @@ def mailbox(parts) -> Mailbox:
 def outbox(parts, database) -> Outbox:
     """What the application has written to be sent, with the links and codes in it."""
     return Outbox(parts, database)
+
+
+@pytest.fixture
+def hooks(client, service_role, database, parts) -> Hooks:
+    """The webhooks of the application, and what happens that they hear of."""
+    return Hooks(client, service_role, database, parts)
+
+
+@pytest.fixture
+def target() -> Iterator[HttpTarget]:
+    """A server of somebody else's, where events or SMS are posted."""
+    with HttpTarget() as target:
+        yield target
 
 
 @pytest.fixture

@@ -22,12 +22,6 @@ TEXT = f"{CODE} is your code to sign in to app.example.com. Never share it.\n\n@
 
 
 @pytest.fixture
-def target():
-    with HttpTarget() as target:
-        yield target
-
-
-@pytest.fixture
 def sms():
     return message("sms", subject="", text=TEXT + "\n", html=None)
 

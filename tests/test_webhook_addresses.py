@@ -13,7 +13,6 @@ from auth import settings
 from auth.networks import reach
 from tests.answers import assert_error
 from tests.hooks import Hooks
-from tests.http_target import HttpTarget
 
 PUBLIC = ["93.184.216.34", "1.1.1.1", "2606:2800:220:1::1", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 PRIVATE = [
@@ -32,17 +31,6 @@ FORBIDDEN = [
     # Teredo: the server's address, and the client's with its bits turned round.
     *("2001:0:a9fe:a9fe::1", "2001:0:101:101:0:0:5601:5601"),
 ]
-
-
-@pytest.fixture
-def hooks(client, service_role, database, parts):
-    return Hooks(client, service_role, database, parts)
-
-
-@pytest.fixture
-def target():
-    with HttpTarget() as target:
-        yield target
 
 
 @pytest.fixture

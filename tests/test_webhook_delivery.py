@@ -21,17 +21,6 @@ from tests.processes import free_port
 SECRET_KEYS = ("the first root secret of these tests", "the second root secret of these tests")
 
 
-@pytest.fixture
-def hooks(client, service_role, database, parts):
-    return Hooks(client, service_role, database, parts)
-
-
-@pytest.fixture
-def target():
-    with HttpTarget() as target:
-        yield target
-
-
 class TestWhatIsPosted:
     def test_it_is_the_event_and_nothing_else(self, hooks, target):
         hooks.register(target)

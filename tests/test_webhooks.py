@@ -7,25 +7,13 @@ import pytest
 
 from auth import webhooks
 from tests.answers import A_TIMESTAMP, A_UUID, Like, assert_error, assert_ok
-from tests.hooks import Hooks, verified
-from tests.http_target import HttpTarget
+from tests.hooks import verified
 
 URL = "https://192.0.1.1/hooks"
 A_SECRET = Like("a secret", r"whsec_[A-Za-z0-9+/]{43}=")
 AN_EVENT_ID = Like("the id of an event", r"msg_[0-9a-f-]{36}")
 ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 NOBODY = "00000000-0000-0000-0000-000000000000"
-
-
-@pytest.fixture
-def hooks(client, service_role, database, parts):
-    return Hooks(client, service_role, database, parts)
-
-
-@pytest.fixture
-def target():
-    with HttpTarget() as target:
-        yield target
 
 
 def webhook(**changes):
