@@ -5,6 +5,7 @@ half-sent bodies: a few such connections would hold all threads of a worker for 
 collected first, which takes no thread.
 """
 
+import contextlib
 import json
 import re
 import select
@@ -37,6 +38,8 @@ _FAREWELL = 2
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 _COLLECTED = 65_536
+# Bytes of unfinished requests that are held at most: ten thousand clients must not be able to have a machine's memory.
+MOST_HELD = 32 * 1024 * 1024
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,5})[ \t]*\r\n", re.IGNORECASE)
 _EXPECTS = re.compile(rb"\r\nexpect:", re.IGNORECASE)
 
@@ -56,6 +59,7 @@ class Worker(ThreadWorker):
         super().__init__(*args, **kwargs)
         self._begun: dict[TConn, float] = {}
         self._collected: dict[TConn, bytes] = {}
+        self._held = 0
         self._refused: set[socket.socket] = set()
         self._resting: deque[tuple[float, TConn, Any]] = deque()
         # In the order in which they were told to.
@@ -104,13 +108,23 @@ class Worker(ThreadWorker):
             return False
         except OSError:
             received = b""
-        data = self._collected.pop(conn, b"") + received
+        data = self._forget_collected(conn) + received
         if received and not _is_whole(data):
-            self._collected[conn] = data
-            return False
+            if self._held + len(data) <= MOST_HELD:
+                self._collected[conn] = data
+                self._held += len(data)
+                return False
+            # A thread will find that it ends here.
+            with contextlib.suppress(OSError):
+                conn.sock.shutdown(socket.SHUT_RD)
         conn.init()
         conn.parser.unreader.unread(data)  # type: ignore[union-attr]
         return True
+
+    def _forget_collected(self, conn: TConn) -> bytes:
+        data = self._collected.pop(conn, b"")
+        self._held -= len(data)
+        return data
 
     def set_accept_enabled(self, enabled: bool | None) -> None:
         """Begin or cease to take connections. At the end, for good: take those that wait already, and have later ones refused at once.
@@ -217,7 +231,7 @@ class Worker(ThreadWorker):
         for conn in [conn for conn, until in self._leaving.items() if until < now]:
             self._close(conn)
         for conn in [conn for conn in self._collected if conn.sock.fileno() < 0]:
-            del self._collected[conn]
+            self._forget_collected(conn)
         for conn, began_at in list(self._begun.items()):
             if now - began_at > REQUEST_DEADLINE:
                 try:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
+from auth.gunicorn_worker import MOST_HELD
 from tests.processes import Service, wait_until
 from tests.wire import HOST, connect
 
@@ -83,6 +84,16 @@ def test_a_request_in_two_halves_is_served(service, open_connection):
     assert answers(service) < 5
     connection.sendall(GOOD[10:])
     assert connection.recv(12) == b"HTTP/1.1 200"
+
+
+def test_what_is_unfinished_takes_so_much_memory_and_no_more(service, open_connection):
+    unfinished = HEAD + b"Content-Length: 65000\r\n\r\n" + b"x" * 64_000
+    for _ in range(MOST_HELD // len(unfinished)):
+        open_connection(unfinished)
+    too_many = [open_connection(unfinished) for _ in range(10)]
+
+    assert too_many[-1].recv(12) == b"HTTP/1.1 400"
+    assert answers(service) < 5
 
 
 def test_who_goes_on_slowly_and_who_does_not_read_is_cut_off_and_others_are_served(service, open_connection):
