@@ -826,7 +826,7 @@ END
 $$;
 
 -- Writes down that something was refused: once a minute for each user, action, reason and network, with the count and what was told
--- last. It commits without waiting for the disk: nothing has been acknowledged, and a flood must not be able to make the disk busy.
+-- last. So a flood can't fill the disk.
 CREATE OR REPLACE FUNCTION record_refusal(origin jsonb, subject uuid, refused_act text, error_code text, told jsonb) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$

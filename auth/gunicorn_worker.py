@@ -175,15 +175,14 @@ class Worker(ThreadWorker):
 
     def finish_request(self, conn: TConn, fs: Any) -> None:
         """Wait for the connection's next request: at once, or after a rest. Or end it."""
-        if conn.sock in self._refused:
-            self._refused.discard(conn.sock)
-            if self.alive and fs.result():
-                # One after the other: what was refused together must not come back together.
-                earliest = self._resting[-1][0] + _BETWEEN if self._resting else 0.0
-                self._resting.append((max(time.monotonic() + REST, earliest), conn, fs))
-                return
+        was_refused = conn.sock in self._refused
+        self._refused.discard(conn.sock)
         if fs.cancelled() or fs.exception() or not fs.result():
             self._leave(conn)
+        elif was_refused and self.alive:
+            # One after the other: what was refused together must not come back together.
+            earliest = self._resting[-1][0] + _BETWEEN if self._resting else 0.0
+            self._resting.append((max(time.monotonic() + REST, earliest), conn, fs))
         else:
             super().finish_request(conn, fs)
 

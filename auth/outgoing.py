@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import g, json, request
+from flask import g, request
 from limits import RateLimitItem
 
 from auth import one_time
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import Window, note, refusal
+from auth.sealed import seal_json
 
 _MAX_LANGUAGES = 200
 
@@ -51,7 +52,7 @@ def secrets_for(address: str, *, link: bool = True, code: bool = True, prefix: s
 
 def sealed(message_id: str, **secrets: str | None) -> bytes:
     """Return the secrets of a message as they wait in the outbox."""
-    return latchkey.sealer.seal(json.dumps({name: secret for name, secret in secrets.items() if secret}), message_id)
+    return seal_json(latchkey.sealer, {name: secret for name, secret in secrets.items() if secret}, message_id)
 
 
 def variables(**others: str | None) -> dict[str, str | None]:

@@ -1,11 +1,17 @@
 """The paginated list: its envelope, and the headers X-Total-Count and Link (RFC 8288)."""
 
 import math
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from flask import Response, json, request
 
 from auth.wire import json_response
+
+
+def bounds(query: Mapping[str, int]) -> dict[str, int]:
+    """Return the page that a query asks for, as parameters of a statement."""
+    return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}
 
 
 def paginated(items: str, total: int, page: int, per_page: int, **others: str) -> Response:

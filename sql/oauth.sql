@@ -1,10 +1,8 @@
 -- name: insert_oauth_flow(state_hash bytea, browser_hash bytea, provider text, secrets bytea, id uuid, redirect_to text, code_challenge text,
---                         linking_user_id uuid, linking_session_id uuid, lifetime integer)
--- Remembers what a sign-in with a provider began with, until the browser comes back. A browser that is yet to be shown whom
--- it links to comes without a hash.
-INSERT INTO oauth_flows (id, state_hash, browser_hash, provider, secrets, redirect_to, code_challenge, user_id, session_id, expires_at)
-VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :code_challenge, :linking_user_id, :linking_session_id,
-        now() + make_interval(secs => :lifetime));
+--                         lifetime integer)
+-- Remembers what a sign-in with a provider began with, until the browser comes back.
+INSERT INTO oauth_flows (id, state_hash, browser_hash, provider, secrets, redirect_to, code_challenge, expires_at)
+VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :code_challenge, now() + make_interval(secs => :lifetime));
 
 -- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea)
 -- Ties a flow that links an identity to the browser whose person has agreed, under a state that only that browser brings.

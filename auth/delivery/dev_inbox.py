@@ -3,12 +3,11 @@
 They hold links that sign in, so they are kept sealed: a copy of the database opens none of them.
 """
 
-import json
 from typing import Any
 
 from auth.delivery.messages import Message
 from auth.keys import CannotOpen, Sealer
-from auth.sealed import open_json
+from auth.sealed import open_json, seal_json
 from sql import Database
 
 KEPT = 500
@@ -17,7 +16,7 @@ KEPT = 500
 def keep(db: Database, sealer: Sealer, message: Message) -> None:
     """Keep a message as it is about to be sent, in place of an earlier try. Raises `psycopg2.Error`."""
     content = {"subject": message.subject, "text": message.text, "html": message.html, "link": message.link, "code": message.code}
-    db.run("keep_in_dev_inbox", id=message.id, sealed=sealer.seal(json.dumps(content), _bound_to(message.id)), keep=KEPT)
+    db.run("keep_in_dev_inbox", id=message.id, sealed=seal_json(sealer, content, _bound_to(message.id)), keep=KEPT)
 
 
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:

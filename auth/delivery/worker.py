@@ -115,15 +115,12 @@ class Deliverer:
 
     def _run(self, lane: _Lane) -> None:
         while not self._stopping.is_set():
-            # Also what ends a thread elsewhere, such as SystemExit: nobody would send in its place.
+            was_busy = False
+            # The log can't be written; or what ends a thread elsewhere, such as SystemExit: nobody would send in its place.
             with contextlib.suppress(BaseException):
-                try:
-                    was_busy = self._turn(lane)
-                # The log can't be written.
-                except Exception:
-                    was_busy = False
-                if not was_busy:
-                    lane.signal.wait(INTERVAL)
+                was_busy = self._turn(lane)
+            if not was_busy:
+                lane.signal.wait(INTERVAL)
 
     def _turn(self, lane: _Lane) -> bool:
         """Send one message; return whether there may be more."""

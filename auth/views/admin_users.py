@@ -10,7 +10,7 @@ from auth import guard, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.fields import is_uuid
-from auth.paging import paginated
+from auth.paging import bounds, paginated
 from auth.password_policy import check_strength
 from auth.wire import json_response, read_body, read_query
 
@@ -49,18 +49,10 @@ def create_user() -> Response:
 def list_users() -> Response:
     """List users: filtered, found by prefix, sorted, a page at a time."""
     query = read_query(schemas.UsersQuery())
-    page, per_page = query["page"], query["per_page"]
     # An address in its canonical form is in lower case; @example.com means the domain.
     found = {"email": query.get("email"), "role": query.get("role"), "q": query.get("q", "").strip().lower().removeprefix("@") or None}
-    row = latchkey.db.one(
-        "list_users",
-        sort=query["sort"],
-        descending=query["order"] == "desc",
-        page_size=per_page,
-        page_offset=(page - 1) * per_page,
-        **found,
-    )
-    return paginated(row.users, _total(found), page, per_page)
+    row = latchkey.db.one("list_users", sort=query["sort"], descending=query["order"] == "desc", **bounds(query), **found)
+    return paginated(row.users, _total(found), query["page"], query["per_page"])
 
 
 @blueprint.get("/admin/users/<user_id>")

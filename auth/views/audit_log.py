@@ -6,7 +6,7 @@ from auth import counts, guard, schemas, timeline
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.fields import is_uuid
-from auth.paging import paginated
+from auth.paging import bounds, paginated
 from auth.wire import read_query
 
 blueprint = Blueprint("audit", __name__)
@@ -20,12 +20,11 @@ MOST = 100_000
 def list_audit() -> Response:
     """List the audit log, the newest first: filtered, a page at a time."""
     query = read_query(schemas.AuditQuery())
-    page, per_page = query["page"], query["per_page"]
     found = {"subject": query.get("user"), **{name: query.get(name) for name in ("action", "since", "until", "request_id")}}
     total = latchkey.db.one("count_audit", most=MOST, **found).total
-    offset = (page - 1) * per_page
-    entries = latchkey.db.one("list_audit", page_size=per_page, page_offset=offset, **found).entries if offset < total else "[]"
-    return paginated(entries, total, page, per_page)
+    place = bounds(query)
+    entries = latchkey.db.one("list_audit", **place, **found).entries if place["page_offset"] < total else "[]"
+    return paginated(entries, total, query["page"], query["per_page"])
 
 
 @blueprint.get("/admin/users/<user_id>/timeline")
@@ -33,11 +32,10 @@ def list_audit() -> Response:
 def get_timeline(user_id: str) -> Response:
     """Tell what has happened to any user, the newest first, and what counts against it now; also of one who is deleted."""
     query = read_query(schemas.PageQuery())
-    page, per_page = query["page"], query["per_page"]
     known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST) if is_uuid(user_id) else None
     if known is None or not (known.exists or known.total):
         raise ApiError(404, "user_not_found", "There is no such user")
-    offset = (page - 1) * per_page
-    rows = latchkey.db.all("list_timeline", user_id=user_id, page_size=per_page, page_offset=offset) if offset < known.total else []
+    place = bounds(query)
+    rows = latchkey.db.all("list_timeline", user_id=user_id, **place) if place["page_offset"] < known.total else []
     limits = counts.against(latchkey.settings, latchkey.db, known.addresses or [])
-    return paginated(json.dumps([timeline.item(row) for row in rows]), known.total, page, per_page, limits=json.dumps(limits))
+    return paginated(json.dumps([timeline.item(row) for row in rows]), known.total, query["page"], query["per_page"], limits=json.dumps(limits))

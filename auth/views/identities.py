@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flask import Blueprint, Response, json, jsonify, request
+from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
 from auth import guard, one_time, outgoing, schemas
@@ -29,6 +29,7 @@ from auth.pages import page
 from auth.providers.client import ExternalIdentity, ProviderError
 from auth.reauthentication import reauthenticate, reauthentication_needed
 from auth.redirects import origin, with_fragment
+from auth.sealed import seal_json
 from auth.token_response import see_other
 from auth.wire import accepts_forms, checked_redirect, read_body, read_query
 
@@ -55,7 +56,7 @@ def authorize_identity() -> Response:
             reauthenticated=reauthenticated,
             state_hash=one_time.hash_token(state),
             provider=provider.name,
-            secrets=latchkey.sealer.seal(json.dumps(secrets), flow_id),
+            secrets=seal_json(latchkey.sealer, secrets, flow_id),
             redirect_to=checked_redirect(query),
             lifetime=FLOW_LIFETIME,
             **guard.caller(),

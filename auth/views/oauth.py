@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import structlog
-from flask import Blueprint, Response, json, jsonify, request
+from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
 from auth import audit, bounded_http, one_time, outgoing, schemas
@@ -28,6 +28,7 @@ from auth.oauth_flows import (
     turned_back,
 )
 from auth.providers.client import ExternalIdentity, ProviderError, ProviderUnavailable
+from auth.sealed import seal_json
 from auth.token_response import redirect_with_error, redirect_with_tokens
 from auth.views.identities import link_identity
 from auth.wire import accepts_forms, checked_redirect, client, read_body, read_query
@@ -68,11 +69,9 @@ def authorize() -> Response:
         state_hash=one_time.hash_token(state),
         browser_hash=one_time.hash_token(browser),
         provider=provider.name,
-        secrets=latchkey.sealer.seal(json.dumps(secrets), flow_id),
+        secrets=seal_json(latchkey.sealer, secrets, flow_id),
         redirect_to=redirect_to,
         code_challenge=query.get("code_challenge"),
-        linking_user_id=None,
-        linking_session_id=None,
         lifetime=FLOW_LIFETIME,
     )
     return to_provider(provider, url, browser, 302)

@@ -7,7 +7,7 @@ from auth.context import latchkey
 from auth.errors import ApiError
 from auth.fields import is_uuid
 from auth.limits import limited
-from auth.paging import paginated
+from auth.paging import bounds, paginated
 from auth.wire import read_query
 
 blueprint = Blueprint("sessions", __name__)
@@ -28,9 +28,8 @@ def logout() -> Response:
 def list_sessions() -> Response:
     """List the caller's live sessions, the newest first."""
     query = read_query(schemas.PageQuery())
-    page, per_page = query["page"], query["per_page"]
-    row = guard.admit(latchkey.db.one("select_sessions", page_size=per_page, page_offset=(page - 1) * per_page, **guard.caller()))
-    return paginated(row.sessions, row.total, page, per_page)
+    row = guard.admit(latchkey.db.one("select_sessions", **bounds(query), **guard.caller()))
+    return paginated(row.sessions, row.total, query["page"], query["per_page"])
 
 
 @blueprint.delete("/sessions/<session_id>")

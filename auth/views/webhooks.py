@@ -8,7 +8,7 @@ from auth import guard, outgoing, schemas, webhooks
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.fields import is_uuid
-from auth.paging import paginated
+from auth.paging import bounds, paginated
 from auth.wire import json_response, read_body, read_query
 
 blueprint = Blueprint("webhooks", __name__)
@@ -35,7 +35,7 @@ def create_webhook() -> Response:
 def list_webhooks() -> Response:
     """List the webhooks, the oldest first."""
     query = read_query(schemas.PageQuery())
-    row = latchkey.db.one("list_webhooks", **_page(query))
+    row = latchkey.db.one("list_webhooks", **bounds(query))
     return paginated(row.webhooks, row.total, query["page"], query["per_page"])
 
 
@@ -83,7 +83,7 @@ def delete_webhook(webhook_id: str) -> Response:
 def list_deliveries(webhook_id: str) -> Response:
     """List what was sent, or is to be sent, to a webhook, the newest first."""
     query = read_query(schemas.PageQuery())
-    row = _existing(latchkey.db.one("list_deliveries", id=_id(webhook_id), **_page(query)))
+    row = _existing(latchkey.db.one("list_deliveries", id=_id(webhook_id), **bounds(query)))
     return paginated(row.deliveries, row.total, query["page"], query["per_page"])
 
 
@@ -121,10 +121,6 @@ def _check_url(url: str) -> None:
 
 def _with_secret(webhook: str, secret: str) -> Response:
     return json_response(json.dumps(json.loads(webhook) | {"secret": secret}))
-
-
-def _page(query: dict[str, int]) -> dict[str, int]:
-    return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}
 
 
 def _id(id: str) -> str:
