@@ -124,11 +124,16 @@ def make_app(environment, database) -> Iterator[Callable]:
         app.extensions[EXTENSION].db.close()
 
 
+def clear_settings(patch: pytest.MonkeyPatch) -> None:
+    """Take all settings out of the environment."""
+    for name in list(os.environ):
+        if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
+            patch.delenv(name)
+
+
 def new_app(environment: dict[str, str]):
     with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
-                patch.delenv(name)
+        clear_settings(patch)
         for name, value in environment.items():
             patch.setenv(name, value)
         app = create_app(settings.load(os.devnull))

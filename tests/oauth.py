@@ -48,6 +48,13 @@ class Service:
         """Return somebody's browser, without a cookie. Each has a client of its own, so that threads may have one each."""
         return UserAgent({self.origin: self.app.test_client(use_cookies=False)}, **options)
 
+    def twins(self, browser: UserAgent, count: int) -> list[UserAgent]:
+        """Return browsers with the cookies of one, so that it can do several things at once."""
+        twins = [self.browser() for _ in range(count)]
+        for twin in twins:
+            twin.cookies = list(browser.cookies)
+        return twins
+
     def authorize(self, provider: str, **query: str) -> str:
         return f"{self.origin}/authorize?{urlencode({'provider': provider, **query})}"
 

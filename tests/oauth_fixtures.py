@@ -1,16 +1,13 @@
 """The fixtures of the tests of OAuth sign-in, which name this module as a plugin of theirs."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from app import create_app
-from auth import settings
 from auth.context import EXTENSION
-from tests.contract import CheckedClient
+from tests.conftest import new_app
 from tests.fake_provider import FakeProvider, GitHub, Twitter
 from tests.oauth import ALLOW_LIST, SITE, Fakes, Service
 
@@ -56,14 +53,7 @@ def twitter(fakes: Fakes) -> Twitter:
 
 @pytest.fixture(scope="session")
 def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
-                patch.delenv(name)
-        for name, value in {**environment, **running_fakes.settings(), **ALLOW_LIST}.items():
-            patch.setenv(name, value)
-        app = create_app(settings.load(os.devnull))
-    app.test_client_class = CheckedClient
+    app = new_app({**environment, **running_fakes.settings(), **ALLOW_LIST})
     yield app
     app.extensions[EXTENSION].db.close()
 

@@ -1,9 +1,9 @@
 """GET /health: whether the service works; and what it answers while its database does not."""
 
-import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 from urllib.parse import quote
 
 import psycopg2
@@ -13,6 +13,7 @@ from auth import __version__
 from tests.answers import A_TIMESTAMP, assert_error, assert_ok
 from tests.processes import Service, wait_until
 from tests.server import ServerClient, at_once
+from tests.ways import Way, postgres_target
 
 HEALTHY = {"status": "healthy", "service": "latchkey", "version": __version__, "timestamp": A_TIMESTAMP}
 UNHEALTHY = HEALTHY | {"status": "unhealthy", "code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
@@ -39,18 +40,14 @@ def test_a_flood_of_probes_is_no_flood_of_statements(client, parts):
     assert parts.db.statements_run - before <= 1 + (time.monotonic() - began)
 
 
-class Relay:
+class Relay(Way):
     """A road to Postgres that can be closed, or be frozen so that nothing gets through and nobody is told."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._target = socket.AF_UNIX if host.startswith("/") else socket.AF_INET, f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+    def __init__(self, url: str) -> None:
         self._open = threading.Event()
         self._open.set()
-        self._is_closed = False
-        self._sockets: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._server = postgres_target(url)
+        super().__init__(self._server)
 
     def freeze(self) -> None:
         self._open.clear()
@@ -59,57 +56,23 @@ class Relay:
         self._open.set()
 
     def close(self) -> None:
-        self._is_closed = True
-        while self._sockets:
-            _hang_up(self._sockets.pop())
+        self.bend(None)
 
     def reopen(self) -> None:
-        self._is_closed = False
+        self.bend(self._server)
 
-    def end(self) -> None:
-        self.close()
-        self._listener.close()
+    def lanes(self, near: socket.socket, far: socket.socket) -> list[tuple[socket.socket, socket.socket, Callable]]:
+        return [(near, far, self._all_while_open), (far, near, self._all_while_open)]
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            if self._is_closed:
-                near.close()
-                continue
-            family, address = self._target
-            far = socket.socket(family)
-            far.connect(address)
-            self._sockets += [near, far]
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
-
-    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
-        try:
-            while data := source.recv(65536):
-                self._open.wait()
-                sink.sendall(data)
-        except OSError:
-            pass
-        finally:
-            _hang_up(source)
-            _hang_up(sink)
-
-
-def _hang_up(end: socket.socket) -> None:
-    # A socket that another thread reads from is closed by this alone.
-    with contextlib.suppress(OSError):
-        end.shutdown(socket.SHUT_RDWR)
-    end.close()
+    def _all_while_open(self, source: socket.socket, sink: socket.socket) -> None:
+        while data := source.recv(65_536):
+            self._open.wait()
+            sink.sendall(data)
 
 
 @pytest.fixture(scope="module")
 def relay(database_url):
-    connection = psycopg2.connect(database_url)
-    relay = Relay(connection.info.host, connection.info.port)
-    connection.close()
+    relay = Relay(database_url)
     yield relay
     relay.end()
 

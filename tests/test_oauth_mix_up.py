@@ -183,9 +183,7 @@ class TestWhereAFlowEnds:
     def test_of_many_at_once_at_both_the_first_alone_counts(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
-        twins = [service.browser() for _ in range(8)]
-        for twin in twins:
-            twin.cookies = list(browser.cookies)
+        twins = service.twins(browser, 8)
         urls = [url, url.replace(service.callback("google"), CALLBACK)]
         pages = at_once(8, lambda number: twins[number].visit(urls[number % 2]))
         ends = sorted(fragment(page).get("error_code", "") for page in pages)

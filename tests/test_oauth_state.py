@@ -143,9 +143,7 @@ class TestComingBack:
     def test_of_many_at_once_one_succeeds(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
-        twins = [service.browser() for _ in range(8)]
-        for twin in twins:
-            twin.cookies = list(browser.cookies)
+        twins = service.twins(browser, 8)
         pages = at_once(8, lambda number: twins[number].visit(url))
         assert sorted(fragment(page).get("error_code", "none") for page in pages) == ["bad_oauth_state"] * 7 + ["none"]
         assert (database.count("sessions"), google.paths().count("/token")) == (1, 1)

@@ -10,6 +10,7 @@ from auth.providers.client import Provider
 from auth.providers.presets import PRESETS
 from auth.providers.settings import SUFFIXES
 from auth.settings import SettingsError
+from tests.conftest import clear_settings
 from tests.contract import OPENAPI
 
 pytest_plugins = ["tests.oauth_fixtures"]
@@ -20,9 +21,7 @@ ACME = {"AUTH_PROVIDER_ACME_CLIENT_ID": "x", "AUTH_PROVIDER_ACME_ISSUER": "https
 @pytest.fixture
 def load(monkeypatch, tmp_path):
     """Load the settings of an environment that has nothing but these."""
-    for name in list(os.environ):
-        if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
-            monkeypatch.delenv(name)
+    clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
 
     def load(**environment: str) -> settings.Settings:

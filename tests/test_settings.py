@@ -9,6 +9,7 @@ import pytest
 from app import create_app
 from auth import settings
 from auth.settings import SettingsError
+from tests.conftest import clear_settings
 from tests.test_access_tokens import HS_SECRET, private_jwk
 
 SECRET = "a secret of at least 32 characters"
@@ -17,9 +18,7 @@ SECRET = "a secret of at least 32 characters"
 @pytest.fixture
 def load(monkeypatch, tmp_path):
     """Load the settings of an environment that has nothing but these."""
-    for name in list(os.environ):
-        if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
-            monkeypatch.delenv(name)
+    clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
     # What a .env adds to the environment is gone after the test.
     monkeypatch.setattr(os, "environ", os.environ.copy())

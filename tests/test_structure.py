@@ -13,6 +13,7 @@ import pytest
 import sql
 from auth import settings
 from auth.providers.settings import PROVIDER_PREFIX, SUFFIXES
+from tests.conftest import clear_settings
 from tests.contract import OPENAPI
 from tests.test_contract import CONTRACT, COUNTED_BY_STATEMENT, guard_of, is_limited, views
 
@@ -194,9 +195,7 @@ def test_docs_settings_explains_the_settings_of_a_provider_and_no_other():
 @pytest.mark.parametrize("name", settings.names())
 def test_docs_settings_tells_the_default(name, tmp_path, monkeypatch):
     default = table("settings.md")[name][0]
-    for variable in list(os.environ):
-        if variable.startswith("AUTH_") or variable in ("DATABASE_URL", "PORT"):
-            monkeypatch.delenv(variable)
+    clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
 
     if name in WITHOUT_WRITTEN_DEFAULT:

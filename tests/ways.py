@@ -1,0 +1,98 @@
+"""A way to a server, which can be bent and cut."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+
+from psycopg2.extensions import parse_dsn
+
+Target = tuple[str, int] | str | None
+
+
+def postgres_target(url: str) -> Target:
+    """Return where the Postgres of a URL listens."""
+    parts = parse_dsn(url)
+    host, port = parts.get("host", "localhost"), int(parts.get("port", 5432))
+    return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
+
+
+class Way:
+    """Takes connections at a port of its own, and leads each to a target."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._ends: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def bend(self, target: Target) -> None:
+        """Lead elsewhere from now on, or nowhere; what is connected is cut off."""
+        self._target = target
+        self.cut()
+
+    def cut(self) -> None:
+        """End all connections."""
+        with self._lock:
+            ends, self._ends = self._ends, []
+        for end in ends:
+            _hang_up(end)
+
+    def end(self) -> None:
+        _hang_up(self._listener)
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                far = _connect(self._target)
+            except OSError:
+                near.close()
+                continue
+            for end in (near, far):
+                if end.family == socket.AF_INET:
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self._ends += [near, far]
+            for source, sink, carry in self.lanes(near, far):
+                threading.Thread(target=self._carry, args=(source, sink, carry), daemon=True).start()
+
+    def lanes(self, near: socket.socket, far: socket.socket) -> list[tuple[socket.socket, socket.socket, Callable]]:
+        """Return from where to where it carries, and what by."""
+        return [(near, far, _all_of_it), (far, near, _all_of_it)]
+
+    def _carry(self, source: socket.socket, sink: socket.socket, carry: Callable) -> None:
+        with contextlib.suppress(OSError):
+            carry(source, sink)
+        _hang_up(source)
+        _hang_up(sink)
+        with self._lock:
+            self._ends = [end for end in self._ends if end not in (source, sink)]
+
+
+def _connect(target: Target) -> socket.socket:
+    if target is None:
+        raise ConnectionRefusedError
+    if isinstance(target, str):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(target)
+        return connection
+    return socket.create_connection(target)
+
+
+def _all_of_it(source: socket.socket, sink: socket.socket) -> None:
+    while data := source.recv(65_536):
+        sink.sendall(data)
+
+
+def _hang_up(end: socket.socket) -> None:
+    # A thread that reads from it wakes up by the first alone.
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()
