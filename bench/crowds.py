@@ -18,7 +18,7 @@ from bench.load import Load
 from bench.memory import proportional_mebibytes
 from bench.people import People
 from bench.service import RAISED, BenchService, new_state_dir
-from tests.processes import CHECKOUT, free_port
+from tests.processes import CHECKOUT, free_port, wait_until
 
 SLOW, IDLE, TOO_MANY = 1000, 5000, 400
 # Long enough to see what happens when gunicorn's patience ends, and slow clients come again.
@@ -106,6 +106,11 @@ def idle_connections(port: int, number: int) -> ExitStack:
     return stack
 
 
+def _is_taken(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
+
+
 def _connect(port: int, sent: bytes) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
     connection.sendall(sent)
@@ -128,7 +133,7 @@ def nginx(port: int) -> Iterator[int]:
         path.write_text(f"{events} http {{ {places} {upstream} server {{ listen 127.0.0.1:{own_port};\n{server} }}")
         process = subprocess.Popen(["nginx", "-c", str(path), "-e", f"{directory}/error.log", "-g", "daemon off;"])
         try:
-            time.sleep(1)
+            wait_until(lambda: _is_taken(own_port))
             yield own_port
         finally:
             process.terminate()

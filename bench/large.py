@@ -23,7 +23,7 @@ _SECONDS = 3
 _SERVICE_ROLE_KEY = "bench-" + "k" * 32
 _AUDIT_ROWS = """
 INSERT INTO audit_log (id, at, action, user_id, actor, actor_id, ip, network, user_agent, request_id, count, details)
-SELECT md5('audit' || n)::uuid, now() - n * interval '3 seconds', (ARRAY['auth.login', 'auth.logout', 'user.updated'])[1 + n %% 3],
+SELECT md5('audit' || n)::uuid, now() - n * interval '3 seconds', (ARRAY['signed_in', 'signed_out', 'user_changed'])[1 + n %% 3],
        md5('user' || 1 + n %% %s)::uuid, 'user', md5('user' || 1 + n %% %s)::uuid, '127.0.0.1', '127.0.0.1', 'Mozilla/5.0', md5('request' || n), 1, '{}'
   FROM generate_series(1, %s) AS n
 """
@@ -99,8 +99,7 @@ def _people(service: BenchService, users: int, sessions: int, audit_rows: int) -
         people.insert()
         people.insert_sessions(sessions)
     people.sessions = service.value("SELECT count(*) FROM sessions")
-    has_audit_log = service.value("SELECT to_regclass('audit_log') IS NOT NULL")
-    if has_audit_log and service.value("SELECT count(*) FROM audit_log") < audit_rows:
+    if service.value("SELECT count(*) FROM audit_log") < audit_rows:
         print(f"  Seeding {audit_rows:,} audit rows …", flush=True)
         with service.database() as connection, connection.cursor() as cursor:
             cursor.execute("TRUNCATE audit_log")
