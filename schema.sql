@@ -260,11 +260,11 @@ CREATE INDEX IF NOT EXISTS audit_log_user_id ON audit_log (user_id, at, id) WHER
 CREATE INDEX IF NOT EXISTS audit_log_action ON audit_log (action, at, id);
 CREATE INDEX IF NOT EXISTS audit_log_request_id ON audit_log (request_id) WHERE request_id IS NOT NULL;
 
--- Where a message goes, as far as slowness is concerned: one mail host, one endpoint, or the provider of all SMS.
+-- Where a message goes, as far as slowness is concerned: one mail host, or the provider of all SMS. An event's webhook is its own.
 CREATE OR REPLACE FUNCTION outbox_target(channel text, recipient text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-  SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1) WHEN 'webhook' THEN recipient ELSE channel END
+  SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1) ELSE channel END
 $$;
 
 -- How often something was done in a window that ends at `expires_at`. Requests are counted in a table that a crash of
