@@ -62,12 +62,12 @@ WITH deleted AS (
 ), voided AS (
   UPDATE outbox
      SET outcome = 'void', finished_at = now()
-   WHERE id IN (SELECT message.id
-                  FROM outbox AS message
-                  JOIN deleted ON message.recipient = deleted.id::text
-                 WHERE message.channel = 'webhook' AND message.outcome IS NULL
-                 LIMIT :batch
-                   FOR UPDATE OF message SKIP LOCKED)
+   WHERE id = ANY (ARRAY(SELECT message.id
+                           FROM outbox AS message
+                           JOIN deleted ON message.recipient = deleted.id::text
+                          WHERE message.channel = 'webhook' AND message.outcome IS NULL
+                          LIMIT :batch
+                            FOR UPDATE OF message SKIP LOCKED))
 )
 SELECT record_acts(:origin, NULL, NULL, ARRAY['webhook_deleted'], '{}', jsonb_build_object('webhook_id', id, 'url', url)) AS recorded FROM deleted;
 
@@ -230,13 +230,13 @@ UPDATE webhooks SET secret = :secret, previous_secret = :previous_secret WHERE i
 
 -- name: finish_stale_events(batch integer)
 -- Finishes with events that nobody takes: those of deleted webhooks are void, those that have waited for three days for disabled ones have failed.
-UPDATE outbox AS message
-   SET outcome = stale.outcome, finished_at = now()
-  FROM (SELECT waiting.id, CASE WHEN webhook.id IS NULL THEN 'void' ELSE 'failed' END AS outcome
-          FROM outbox AS waiting
-          LEFT JOIN webhooks AS webhook ON webhook.id::text = waiting.recipient
-         WHERE waiting.channel = 'webhook' AND waiting.outcome IS NULL AND (SELECT is_janitors_turn())
-           AND (webhook.id IS NULL OR webhook.disabled_at IS NOT NULL AND waiting.created_at <= now() - interval '3 days')
-         LIMIT :batch
-           FOR UPDATE OF waiting SKIP LOCKED) AS stale
- WHERE message.id = stale.id;
+WITH stale AS (
+  SELECT waiting.id, CASE WHEN webhook.id IS NULL THEN 'void' ELSE 'failed' END AS outcome
+    FROM outbox AS waiting
+    LEFT JOIN webhooks AS webhook ON webhook.id::text = waiting.recipient
+   WHERE waiting.channel = 'webhook' AND waiting.outcome IS NULL AND (SELECT is_janitors_turn())
+     AND (webhook.id IS NULL OR webhook.disabled_at IS NOT NULL AND waiting.created_at <= now() - interval '3 days')
+   LIMIT :batch
+     FOR UPDATE OF waiting SKIP LOCKED
+)
+UPDATE outbox AS message SET outcome = stale.outcome, finished_at = now() FROM stale WHERE message.id = stale.id;

@@ -7,6 +7,7 @@ import pytest
 
 from auth import janitor
 from auth.delivery.worker import Deliverer
+from sql.pool import connect
 from tests.answers import assert_error
 from tests.cast import refresh
 from tests.links import assert_dead, follow, later
@@ -81,6 +82,20 @@ class TestCleaning:
         assert janitor.clean(parts.db) == count
         # Two whole batches, and what is left of the third: each is a statement, and so a transaction.
         assert parts.db.statements_run - before == len(janitor.STATEMENTS) + 2
+
+    @pytest.mark.parametrize("join", ["hashjoin", "mergejoin", "nestloop"])
+    @pytest.mark.parametrize("name", janitor.STATEMENTS)
+    def test_no_plan_makes_a_batch_of_another_size(self, database, database_url, name, join):
+        fill(database, 5, "interval '1 minute'")
+        database.run("INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'user.created', 'gone' FROM generate_series(1, 5)")
+        connection = connect(database_url)
+        with connection.cursor() as cursor:
+            for way in {"hashjoin", "mergejoin", "nestloop"} - {join} | {"hashagg", "sort", "material", "memoize"}:
+                cursor.execute(f"SET enable_{way} = off")
+            cursor.execute(STATEMENTS[name].prepare)
+            cursor.execute(STATEMENTS[name].execute, dict.fromkeys(STATEMENTS[name].parameters) | CONSTANTS | {"batch": 2})
+            assert cursor.rowcount == 2
+        connection.close()
 
     def test_whoever_is_stopped_leaves_the_rest_to_the_next(self, parts, database):
         fill(database, 1, "interval '1 minute'")
