@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,29 +47,32 @@ class Statement:
     parameters: Mapping[str, str]
     text: str
 
-    @property
-    def prepare(self) -> str:
-        """The SQL that prepares it."""
-        numbers = {parameter: f"${number}" for number, parameter in enumerate(self.parameters, 1)}
-        types = f" ({', '.join(self.parameters.values())})" if self.parameters else ""
-        return f"PREPARE {self.name}{types} AS {self._substitute(numbers)}"
+    def prepare(self, constants: Container[str] = ()) -> str:
+        """The SQL that prepares it, for psycopg2 to fill in: those of its parameters that are constants become part of what is prepared."""
+        varying = [parameter for parameter in self.parameters if parameter not in constants]
+        types = f" ({', '.join(self.parameters[parameter] for parameter in varying)})" if varying else ""
+        numbers = {parameter: f"${number}" for number, parameter in enumerate(varying, 1)}
+        return f"PREPARE {self.name}{types} AS {self._substitute(self._placeholders | numbers)}"
 
-    @property
-    def execute(self) -> str:
+    def execute(self, constants: Container[str] = ()) -> str:
         """The SQL that runs it once it is prepared, for psycopg2 to fill in."""
-        values = ", ".join(f"%({parameter})s" for parameter in self.parameters)
+        values = ", ".join(f"%({parameter})s" for parameter in self.parameters if parameter not in constants)
         return f"EXECUTE {self.name}" + (f" ({values})" if values else "")
 
     @property
     def direct(self) -> str:
         """The SQL that runs it unprepared, for psycopg2 to fill in: for poolers that lend a connection for one transaction."""
-        return self._substitute({parameter: f"%({parameter})s::{type}" for parameter, type in self.parameters.items()}, percent="%%")
+        return self._substitute(self._placeholders)
 
-    def _substitute(self, replacements: Mapping[str, str], percent: str = "%") -> str:
+    @property
+    def _placeholders(self) -> dict[str, str]:
+        return {parameter: f"%({parameter})s::{type}" for parameter, type in self.parameters.items()}
+
+    def _substitute(self, replacements: Mapping[str, str]) -> str:
         def replace(match: re.Match[str]) -> str:
             return replacements[match[1]] if match[1] else match[0]
 
-        return _TOKENS.sub(replace, self.text.replace("%", percent))
+        return _TOKENS.sub(replace, self.text.replace("%", "%%"))
 
 
 def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
@@ -115,15 +118,15 @@ class Database:
         origin: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         statements = load_statements()
-        self._texts = {name: statement.execute if prepare else statement.direct for name, statement in statements.items()}
         self._constants = {
             name: {key: value for key, value in (constants or {}).items() if key in statement.parameters} for name, statement in statements.items()
         }
+        self._texts = {name: statement.execute(self._constants[name]) if prepare else statement.direct for name, statement in statements.items()}
         self._origin = origin
         self._with_origin = {name for name, statement in statements.items() if "origin" in statement.parameters}
         # Each connection prepares a statement when it first runs it: all of them, most of which it never would, take Postgres
         # 10 MB for each connection.
-        self._preparations = {name: statement.prepare for name, statement in statements.items()} if prepare else {}
+        self._preparations = {name: statement.prepare(self._constants[name]) for name, statement in statements.items()} if prepare else {}
         self._row_types: dict[str, Any] = {}
         self._pool = Pool(url, size)
         # How many statements were run, for those who measure.
@@ -152,13 +155,14 @@ class Database:
     def _run(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1
         cursor = connection.cursor()
-        if name in self._preparations and name not in connection.prepared:
-            cursor.execute(self._preparations[name])
-            connection.prepared.add(name)
-        given = {**self._constants[name], **parameters}
         if name in self._with_origin:
-            given["origin"] = self._origin()
-        cursor.execute(self._texts[name], given)
+            parameters = {**parameters, "origin": self._origin()}
+        if not self._preparations:
+            parameters = {**self._constants[name], **parameters}
+        elif name not in connection.prepared:
+            cursor.execute(self._preparations[name], self._constants[name])
+            connection.prepared.add(name)
+        cursor.execute(self._texts[name], parameters)
         return cursor
 
     def _row_type(self, name: str, cursor: Cursor) -> Any:

@@ -29,12 +29,12 @@ def plan_of(url: str, name: str, **parameters: Any) -> Plan:
     try:
         connection.autocommit = False
         with connection.cursor() as cursor:
-            cursor.execute(statement.prepare)
+            cursor.execute(statement.prepare())
             for _ in range(_RUNS):
                 cursor.execute("SAVEPOINT run")
-                cursor.execute(statement.execute, given)
+                cursor.execute(statement.execute(), given)
                 cursor.execute("ROLLBACK TO run")
-            cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.execute}", given)
+            cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.execute()}", given)
             ((explained,),) = cursor.fetchall()
     finally:
         connection.rollback()

@@ -46,9 +46,14 @@ class TestFiles:
     def test_a_header_becomes_the_signature(self, statements):
         add = statements(GOOD)["add"]
         assert dict(add.parameters) == {"left": "integer", "right": "integer"}
-        assert add.prepare == "PREPARE add (integer, integer) AS SELECT $1 + $2 AS sum"
-        assert add.execute == "EXECUTE add (%(left)s, %(right)s)"
+        assert add.prepare() == "PREPARE add (integer, integer) AS SELECT $1 + $2 AS sum"
+        assert add.execute() == "EXECUTE add (%(left)s, %(right)s)"
         assert add.direct == "SELECT %(left)s::integer + %(right)s::integer AS sum"
+
+    def test_constants_become_part_of_what_is_prepared(self, statements):
+        add = statements(GOOD)["add"]
+        assert add.prepare({"right"}) == "PREPARE add (integer) AS SELECT $1 + %(right)s::integer AS sum"
+        assert add.execute({"right"}) == "EXECUTE add (%(left)s)"
 
     def test_a_file_may_hold_several(self, statements):
         assert list(statements(GOOD + GOOD.replace("add", "sum_up"))) == ["add", "sum_up"]
@@ -60,7 +65,7 @@ class TestFiles:
     def test_casts_strings_and_comments_hold_no_parameters(self, statements):
         text = "-- name: get(id uuid)\n-- Gets.\nSELECT ':no', 'it''s :no', x::text, 5 % 2 -- :no\n FROM y WHERE id = :id;"
         get = statements(text)["get"]
-        assert get.prepare == "PREPARE get (uuid) AS SELECT ':no', 'it''s :no', x::text, 5 % 2 -- :no\n FROM y WHERE id = $1"
+        assert get.prepare() == "PREPARE get (uuid) AS SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = $1"
         assert get.direct == "SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = %(id)s::uuid"
 
     @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ class TestFiles:
         connection = psycopg2.connect(database_url)
         with connection, connection.cursor() as cursor:
             for statement in load_statements().values():
-                cursor.execute(statement.prepare)
+                cursor.execute(statement.prepare())
             cursor.execute("SELECT name FROM pg_prepared_statements")
             assert {name for (name,) in cursor.fetchall()} == set(load_statements())
         connection.close()
