@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import g
+from flask.typing import ResponseReturnValue
 
 from auth import audit, limits
 from auth.context import latchkey
 from auth.passwords import Slot
+
+View = Callable[..., ResponseReturnValue]
 
 
 @dataclass(frozen=True)
@@ -31,22 +34,18 @@ class Attempt:
         return matches
 
 
-def with_room(*, unless: Callable[[], bool] = lambda: False) -> Callable[[Callable], Callable]:
+def with_room(view: View) -> View:
     """Turn a request away at once where its password would find no place in the queue: before it is counted, and asks the database.
 
     Outside the limits.
     """
 
-    def decorate(view: Callable) -> Callable:
-        @functools.wraps(view)
-        def checked(*args: Any, **kwargs: Any) -> Any:
-            if not unless():
-                latchkey.passwords.check_room()
-            return view(*args, **kwargs)
+    @functools.wraps(view)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        latchkey.passwords.check_room()
+        return view(*args, **kwargs)
 
-        return checked
-
-    return decorate
+    return checked
 
 
 @contextmanager

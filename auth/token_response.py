@@ -1,21 +1,21 @@
 """What every way to sign in ends with: the token response (RFC 6749, section 5.1), or a redirect that carries as much."""
 
+import json
 from typing import Any
 
-from flask import Response, json
+from flask import Response
 
 from auth import audit
 from auth.context import latchkey
 from auth.redirects import with_fragment, with_query
+from auth.wire import json_response
 
 
 def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | None = None) -> Response:
     """Send a browser on with what it is to have: tokens in the fragment or, where it asked with a code_challenge, a code."""
     if row.authorization_code:
         return see_other(with_query(target, {"code": row.authorization_code}))
-    tokens = token_response(row, method)
-    del tokens["user"]
-    return see_other(with_fragment(target, tokens | ({"type": link_type} if link_type else {})))
+    return see_other(with_fragment(target, tokens(row, method) | ({"type": link_type} if link_type else {})))
 
 
 def redirect_with_error(target: str, error: str, error_code: str, description: str) -> Response:
@@ -29,18 +29,22 @@ def see_other(url: str) -> Response:
     return Response(status=303, headers={"Location": url})
 
 
-def token_response(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:
-    """Return the response for the session of a row: `user_object`, `session_id`, `counter`, `issued_at`.
+def token_response(row: Any, method: str, signed_in_at: int | None = None, **members: Any) -> Response:
+    """Return the response for the session of a row, with further members of the caller's: as for `tokens`."""
+    # Postgres has written the user as JSON already.
+    return json_response(f'{json.dumps(members | tokens(row, method, signed_in_at))[:-1]}, "user": {row.user_object}}}')
+
+
+def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:
+    """Return the tokens for the session of a row: `user_object`, `session_id`, `counter`, `issued_at`.
 
     `method` is how the session was signed in to, and `signed_in_at` when (Unix seconds), unless that is just now: claim `amr`.
     """
-    user = json.loads(row.user_object)
-    lifetime = latchkey.access_tokens.lifetime
+    user, lifetime = json.loads(row.user_object), latchkey.access_tokens.lifetime
     return {
         "access_token": latchkey.access_tokens.issue(user, row.session_id, method, row.issued_at, signed_in_at or row.issued_at),
         "token_type": "bearer",
         "expires_in": lifetime,
         "expires_at": row.issued_at + lifetime,
         "refresh_token": latchkey.refresh_tokens.make(row.session_id, row.counter),
-        "user": user,
     }

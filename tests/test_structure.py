@@ -13,9 +13,10 @@ import pytest
 import sql
 from auth import settings
 from auth.providers.settings import PROVIDER_PREFIX, SUFFIXES
+from auth.views import token
 from tests.conftest import clear_settings
 from tests.contract import OPENAPI
-from tests.test_contract import CONTRACT, COUNTED_BY_STATEMENT, guard_of, is_limited, views
+from tests.test_contract import CONTRACT, COUNTED_INSIDE, guard_of, is_limited, views
 
 ROOT = OPENAPI.parent
 SOURCES = {str(path.relative_to(ROOT)): path for path in [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py", *sorted((ROOT / "auth").rglob("*.py"))]}
@@ -122,8 +123,12 @@ def test_each_view_is_public_or_wears_a_guard(app):
 def test_each_view_that_changes_something_is_limited_or_for_administrators(app):
     unlimited = {name: guard_of(view) for name, view in views(app).items() if not is_limited(view)}
 
-    assert set(unlimited) == ONLY_LOOK | UNLIMITED | COUNTED_BY_STATEMENT
+    assert set(unlimited) == ONLY_LOOK | UNLIMITED | COUNTED_INSIDE
     assert {unlimited[name] for name in UNLIMITED} <= {"admin", "service_role"}
+
+
+def test_each_grant_is_limited_or_counted_by_its_statement():
+    assert {name for name, grant in token.GRANTS.items() if not is_limited(grant)} == {"refresh_token"}
 
 
 def test_each_statement_is_used():

@@ -1,5 +1,6 @@
 """The service itself: health, public settings, keys, metadata, description, and the page at /."""
 
+import json
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg2
-from flask import Blueprint, Response, current_app, json, jsonify
+from flask import Blueprint, Response, current_app, jsonify
 from flask.sansio.blueprints import BlueprintSetupState
 
 from auth import __version__

@@ -8,14 +8,14 @@ from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_attempts import with_room
 from auth.password_policy import check_strength
-from auth.token_response import token_response
+from auth.token_response import tokens
 from auth.wire import checked_redirect, client, json_response, read_body
 
 blueprint = Blueprint("signup", __name__)
 
 
 @blueprint.post("/signup")
-@with_room()
+@with_room
 @limited("signup")
 def signup() -> Response:
     """Register a user. Where addresses must be confirmed, a taken one is answered like a free one."""
@@ -49,6 +49,7 @@ def signup() -> Response:
     if not row.created and not hidden:
         raise ApiError(409, "user_already_exists", f"A user with this {'email address' if email else 'phone number'} has already been registered")
     latchkey.deliverer.wake()
-    signed_in = token_response(row, "password") if row.session_id else {}
+    user = json.loads(row.user_object)
+    signed_in = tokens(row, "password") | {"user": user} if row.session_id else {}
     # The specification shows a new user without app metadata.
-    return json_response(json.dumps(json.loads(row.user_object) | {"app_metadata": {}} | signed_in), 201)
+    return json_response(json.dumps(user | {"app_metadata": {}} | signed_in), 201)

@@ -1,11 +1,13 @@
 """POST /token: signing in with a password, and trading a refresh token."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response
+from flask.typing import ResponseReturnValue
 
 from auth import audit, limits, one_time, outgoing, schemas
 from auth.context import latchkey
@@ -41,41 +43,39 @@ _REFRESH_REFUSALS = {
 }
 
 
-def _grant_type_is_not(*grant_types: str) -> Callable[[], bool]:
-    return lambda: request.args.get("grant_type") not in grant_types
-
-
 @blueprint.post("/token")
-@with_room(unless=_grant_type_is_not("password"))
-@limited("login", unless=_grant_type_is_not("password", "id_token"))
-@limited("verify", unless=_grant_type_is_not("pkce"))
-def token() -> Response:
+def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
-    grant_type = read_query(_QUERY)["grant_type"]
-    if grant_type == "password":
-        return jsonify(_sign_in()[0])
-    if grant_type == "refresh_token":
-        return jsonify(_refresh())
-    if grant_type == "pkce":
-        return jsonify(_exchange_code())
-    if grant_type == "id_token":
-        return jsonify(token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())), "oauth"))
-    raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password, refresh_token, pkce or id_token")
+    grant = GRANTS.get(read_query(_QUERY)["grant_type"])
+    if grant is None:
+        raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password, refresh_token, pkce or id_token")
+    return grant()
 
 
 @blueprint.post("/login-admin")
-@with_room()
+@with_room
 @limited("login")
 def login_admin() -> Response:
     """Sign in an administrator; anybody else gets no session."""
-    tokens, row = _sign_in(admin_only=True)
-    user = tokens["user"]
+    row = _sign_in(admin_only=True)
+    user = json.loads(row.user_object)
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
-    return jsonify(tokens | {"admin_details": details})
+    return token_response(row, "password", admin_details=details)
 
 
-def _sign_in(admin_only: bool = False) -> tuple[dict[str, Any], Any]:
-    """Return the token response for an address and its password, and the row that made the session."""
+@with_room
+@limited("login")
+def _by_password() -> Response:
+    return token_response(_sign_in(), "password")
+
+
+@limited("login")
+def _by_id_token() -> Response:
+    return token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())), "oauth")
+
+
+def _sign_in(admin_only: bool = False) -> Any:
+    """Make a session for an address and its password, and return its row."""
     body = read_body(_PASSWORD_GRANT)
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_enabled(email, phone)
@@ -101,10 +101,11 @@ def _sign_in(admin_only: bool = False) -> tuple[dict[str, Any], Any]:
         raise invalid
     if row.state != "live":
         raise ApiError(403, row.state, _SIGN_IN_REFUSALS[row.state])
-    return token_response(row, "password"), row
+    return row
 
 
-def _refresh() -> dict[str, Any]:
+# Its limit is counted in the session itself, by the statement that refreshes it.
+def _refresh() -> Response:
     body = read_body(_REFRESH_GRANT)
     try:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
@@ -128,7 +129,8 @@ def _refresh() -> dict[str, Any]:
     return token_response(row, row.method, row.signed_in_at)
 
 
-def _exchange_code() -> dict[str, Any]:
+@limited("verify")
+def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
     row = latchkey.db.one(
         "exchange_authorization_code",
@@ -142,3 +144,11 @@ def _exchange_code() -> dict[str, Any]:
         status, msg = _CODE_REFUSALS[state]
         raise ApiError(status, state, msg)
     return token_response(row, row.method)
+
+
+GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
+    "password": _by_password,
+    "refresh_token": _refresh,
+    "pkce": _exchange_code,
+    "id_token": _by_id_token,
+}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, request
 from psycopg2.errors import UniqueViolation
 
 from auth import audit, one_time, outgoing, schemas
@@ -82,7 +82,7 @@ def verify() -> Response:
     if row is None:
         status = 409 if error_code.endswith("_exists") else 403
         raise ApiError(status, error_code, _FAILURES[error_code])
-    return jsonify(token_response(row, "otp"))
+    return token_response(row, "otp")
 
 
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
