@@ -8,6 +8,7 @@ import base64
 import functools
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from auth.settings import Settings
 
 TYPE = "at+jwt"
+# RFC 7515, section 7.1: three parts in base64url. PyJWT would let "=" pass, and give one token several spellings.
+_FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 ALGORITHMS = ("ES256", "EdDSA", "RS256")
 # How many verified tokens a worker remembers: each takes its length, mostly 1 KiB and 24 KiB at most.
 REMEMBERED = 2048
@@ -117,6 +120,8 @@ class AccessTokens:
 
     def claims(self, token: str) -> dict[str, Any]:
         """Return the claims of a token of ours, expired ones too. Raises `InvalidAccessToken`."""
+        if not _FORM.fullmatch(token):
+            raise InvalidAccessToken("not a JWT")
         try:
             header = jwt.get_unverified_header(token)
             key = self._keys.get(header.get("kid"))

@@ -47,13 +47,14 @@ def origin() -> dict[str, str | None]:
     """Return where what is done now comes from: a request, a command of `flask`, or a thread of the service itself."""
     if not has_request_context():
         return {"actor": "command" if click.get_current_context(silent=True) else "service"}
-    known = {"ip": g.ip, "network": g.network, "user_agent": g.user_agent, "request_id": g.request_id}
+    parts = g._get_current_object()
+    known = {"ip": parts.ip, "network": parts.network, "user_agent": parts.user_agent, "request_id": parts.request_id}
     # The guards leave None where the service role key came; what is public has no guard.
-    if "caller" not in g:
+    if "caller" not in parts:
         return {"actor": "anonymous", **known}
-    if g.caller is None:
+    if parts.caller is None:
         return {"actor": "service_role", **known}
-    return {"actor": "user", "actor_id": g.caller.user_id, **known}
+    return {"actor": "user", "actor_id": parts.caller.user_id, **known}
 
 
 def about(*, user_id: str | None = None, address: str | None = None, token_hash: bytes | None = None, **details: object) -> None:
@@ -68,7 +69,10 @@ def refused(reason: str) -> None:
 
 
 def _record_refusal(response: Response) -> Response:
-    reason, action = g.get("refused_because"), _action()
+    reason = g.get("refused_because")
+    if reason is None:
+        return response
+    action = _action()
     if reason not in _REASONS and not (action == "admin_refused" and reason == "bad_jwt"):
         return response
     # A forged refresh token is nobody's, and never reaches the database.

@@ -37,4 +37,4 @@ class Latchkey:
     providers: Mapping[str, Provider]
 
 
-latchkey = cast(Latchkey, LocalProxy(lambda: current_app.extensions[EXTENSION]))
+latchkey = cast(Latchkey, LocalProxy(lambda: current_app._get_current_object().extensions[EXTENSION]))  # type: ignore[attr-defined]

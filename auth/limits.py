@@ -175,10 +175,13 @@ def _refuse(_error: RateLimitExceeded) -> Response:
 
 
 def _add_headers(response: Response) -> Response:
+    parts = g._get_current_object()
+    windows: list[Window] = parts.get("windows", [])
+    if not windows and "is_limited" not in parts:
+        return response
     now = time.time()
-    windows: list[Window] = g.get("windows", [])
     try:
-        for limit in limiter.current_limits if g.get("is_limited") else []:
+        for limit in limiter.current_limits if "is_limited" in parts else []:
             # Whose access token turned out not to count any more has not used up what is its user's.
             if response.status_code == 401 and g.get("caller"):
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)

@@ -1,17 +1,16 @@
 """What all requests and responses have in common: ids, headers, CORS, prefixes, and how bodies and queries are read."""
 
 import functools
+import random
 import re
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
 from flask import Flask, Response, current_app, g, request
-from flask_cors import CORS
-from flask_cors.core import FLASK_CORS_EVALUATED
+from flask_cors import cross_origin
 from marshmallow import Schema, ValidationError
 from werkzeug.datastructures import MultiDict
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -41,28 +40,59 @@ _CORS_FOR_ALL = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-H
 View = TypeVar("View", bound=Callable)
 
 
-class PrefixMiddleware:
-    """Serves every path under `/auth/v1` too: what follows the prefix is all that the application sees."""
+class Edge:
+    """The outermost layer. Serves every path under `/auth/v1` too, adds the headers that every response has, and logs the request.
 
-    def __init__(self, application: WSGIApplication) -> None:
+    Werkzeug checks and copies each header that a response is given: for these, which are always the same, that is work for nothing.
+    """
+
+    def __init__(self, application: WSGIApplication, settings: Settings) -> None:
         self._application = application
+        self._is_open = _is_for_any_origin(settings)
+        # Bound once, not for each line.
+        self._log = log.bind()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         if path == PREFIX or path.startswith(PREFIX + "/"):
             environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
-        return self._application(environ, start_response)
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
+            names = {name for name, _ in headers}
+            headers += _HEADERS
+            headers.append(("X-Request-Id", g.request_id))
+            if "Cache-Control" not in names:
+                headers.append(("Cache-Control", "no-store"))
+            if self._is_open and environ["REQUEST_METHOD"] != "OPTIONS" and "Cross-Origin-Resource-Policy" not in names:
+                headers += _CORS_FOR_ALL
+            # Flask answers while its context is still there.
+            self._log_request(environ["REQUEST_METHOD"], int(status[:3]))
+            return start_response(status, headers, exc_info)
+
+        return self._application(environ, start)
+
+    def _log_request(self, method: str, status: int) -> None:
+        parts, rule = g._get_current_object(), request.url_rule
+        caller = parts.get("caller")
+        self._log.info(
+            "request",
+            method=method,
+            # The route, not the path, and never the query: links and state are in there.
+            route=rule.rule if rule else None,
+            status=status,
+            milliseconds=round((time.perf_counter() - parts.began_at) * 1000, 1),
+            ip=parts.ip,
+            user_id=caller.user_id if caller else None,
+        )
 
 
 def register(app: Flask, settings: Settings) -> None:
     """Install what happens before and after each request."""
     app.before_request(_begin)
-    CORS(app, origins=list(settings.cors_origins), allow_headers=_CORS_ALLOWED, expose_headers=_CORS_EXPOSED, send_wildcard=True, max_age=3600)
-    # After CORS here is before it when a request ends: Flask-CORS has nothing left to work out where the answer is known.
-    app.after_request(_finish)
+    app.after_request(_cors(settings))
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies)  # type: ignore[method-assign]
-    app.wsgi_app = PrefixMiddleware(app.wsgi_app)  # type: ignore[method-assign]
+    app.wsgi_app = Edge(app.wsgi_app, settings)  # type: ignore[method-assign]
 
 
 def accepts_forms(view: View) -> View:
@@ -152,12 +182,12 @@ def _begin() -> None:
     environ, parts = request.environ, g._get_current_object()
     parts.began_at = time.perf_counter()
     sent = environ.get("HTTP_X_REQUEST_ID", "")
-    parts.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+    parts.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else _new_request_id()
     parts.user_agent = environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None
     parts.ip, parts.network, is_far = networks.locate(environ.get("REMOTE_ADDR", ""))
     if not is_far and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_of_proxy()
-    if request.method not in ("GET", "HEAD", "OPTIONS") and (request.content_length or "HTTP_TRANSFER_ENCODING" in environ):
+    if environ["REQUEST_METHOD"] not in ("GET", "HEAD", "OPTIONS") and (request.content_length or "HTTP_TRANSFER_ENCODING" in environ):
         # Compared here: Werkzeug's own limit bites only when a body is read.
         if (request.content_length or 0) > MAX_BODY:
             raise _too_large()
@@ -166,31 +196,29 @@ def _begin() -> None:
             raise ApiError(415, "unsupported_media_type", "The body must be JSON", "Content-Type: must be application/json")
 
 
+def _new_request_id() -> str:
+    """Return a UUID of version 4 (RFC 9562). It need not be hard to guess: the system's random numbers would be a system call."""
+    digits = f"{random.getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
 @functools.cache
 def _warn_of_proxy() -> None:
     log.warning("proxy_not_trusted", reason="a peer of this network sends X-Forwarded-For: if it is your proxy, set AUTH_TRUSTED_PROXIES to 1")
 
 
-def _finish(response: Response) -> Response:
-    parts, headers = g._get_current_object(), response.headers
-    for name, value in _HEADERS:
-        headers.add(name, value)
-    headers.add("X-Request-Id", parts.request_id)
-    if "Cache-Control" not in headers:
-        headers.add("Cache-Control", "no-store")
-    if latchkey.settings.cors_origins == ("*",) and request.method != "OPTIONS" and not hasattr(response, FLASK_CORS_EVALUATED):
-        for name, value in _CORS_FOR_ALL:
-            headers.add(name, value)
-    # The route, not the path, and never the query: links and state are in there.
-    route = request.url_rule.rule if request.url_rule else None
-    caller = parts.get("caller")
-    log.info(
-        "request",
-        method=request.method,
-        route=route,
-        status=response.status_code,
-        milliseconds=round((time.perf_counter() - parts.began_at) * 1000, 1),
-        ip=parts.ip,
-        user_id=caller.user_id if caller else None,
-    )
-    return response
+def _is_for_any_origin(settings: Settings) -> bool:
+    return settings.cors_origins == ("*",)
+
+
+def _cors(settings: Settings) -> Callable[[Response], Response]:
+    with_cors = cross_origin(
+        origins=list(settings.cors_origins),
+        allow_headers=_CORS_ALLOWED,
+        expose_headers=_CORS_EXPOSED,
+        send_wildcard=True,
+        max_age=3600,
+        automatic_options=False,
+    )(lambda response: response)
+    # To work this out for each request would cost more than many a view, and where any origin may read it is known.
+    return lambda response: response if _is_for_any_origin(settings) and request.method != "OPTIONS" else with_cors(response)

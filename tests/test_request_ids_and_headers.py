@@ -87,10 +87,10 @@ class TestFailures:
         assert_error(response, 500, "unexpected_failure", "Something went wrong on our side; the request id is my-request-1")
         assert "sessions" not in response.text
 
-    def test_the_log_has_the_rest(self, make_app, alice, broken, capsys):
+    def test_the_log_has_the_rest(self, make_app, alice, broken, capfd):
         client = make_app().test_client()
         client.post("/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers={"X-Request-Id": "my-request-1"})
-        log = capsys.readouterr().err
+        log = capfd.readouterr().err
         assert "my-request-1" in log
         assert "sessions" in log
         assert PASSWORD not in log

@@ -139,12 +139,12 @@ class TestTheSameTokenAgain:
         assert phone.get("/user").status_code == 200
         assert phone.refresh().status_code == 200
 
-    def test_a_theft_is_logged_without_the_token(self, make_app, alice, capsys):
+    def test_a_theft_is_logged_without_the_token(self, make_app, alice, capfd):
         client = make_app().test_client()
         session = alice.sign_in(client=client)
         session.refreshed().refreshed()
         session.refresh()
-        log = capsys.readouterr().err
+        log = capfd.readouterr().err
         (event,) = [json.loads(line) for line in log.splitlines() if "refresh_token_reused" in line]
         assert (event["level"], event["session_id"], event["user_id"]) == ("warning", session.id, alice.id)
         assert session.refresh_token not in log
