@@ -96,6 +96,8 @@ class History:
         self.violations: list[str] = []
         self.statuses: Counter[Any] = Counter()
         self.slowest = (0.0, "")
+        # Where Postgres itself crashes, the newest counters of sessions may be lost: a plain refresh does not wait for the disk.
+        self.may_lose_counters = False
         self.spent: Counter[str] = Counter()
         self._lock = threading.Lock()
 
