@@ -34,7 +34,12 @@ class HttpTarget:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                if len(body) < length:
+                    # Whoever sent it was killed in the middle: that is no request.
+                    self.close_connection = True
+                    return
                 target.requests.append(Posted(self.path, {name.lower(): value for name, value in self.headers.items()}, body))
                 target.reached.set()
                 self.close_connection = True

@@ -3,7 +3,8 @@
 import os
 import random
 import signal
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,38 @@ SELECT event.user_id, account.id IS NOT NULL AS is_there,
  WHERE event.channel = 'webhook'
  GROUP BY event.user_id, account.id
 """
+# What each act sends; several acts of one request are one change.
+_EVENT_OF = {
+    "user_created": "user.created",
+    "user_deleted": "user.deleted",
+    "signed_in": "auth.login",
+    "signed_out": "auth.logout",
+    **dict.fromkeys(["user_changed", "banned", "password_changed", "email_confirmed"], "user.updated"),
+}
+# What somebody does to the rows behind the service's back, and what is said of it then.
+SABOTAGE = {
+    "an event is lost": (
+        "DELETE FROM outbox WHERE id = (SELECT id FROM outbox WHERE channel = 'webhook' AND kind = 'user.created' LIMIT 1)",
+        "an event came that was never written",
+    ),
+    "an event is not sent": (
+        "UPDATE outbox SET outcome = 'failed' WHERE id = (SELECT id FROM outbox WHERE channel = 'webhook' LIMIT 1)",
+        "an event never came",
+    ),
+    "a change without its event": (
+        "INSERT INTO audit_log (action, actor, user_id, request_id) SELECT 'user_changed', 'user', id, 'x' FROM users LIMIT 1",
+        "acts and events that differ",
+    ),
+    "an event of what was not done": (
+        "DELETE FROM audit_log WHERE id = (SELECT id FROM audit_log WHERE action = 'signed_in' LIMIT 1)",
+        "acts and events that differ",
+    ),
+    "a sign-in without its event": (
+        "INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users LIMIT 1",
+        "events of a user that do not add up",
+    ),
+    "a user without events": ("INSERT INTO users (email, made_by) VALUES ('c0-0-0@example.com', 'signup')", "no event of a user"),
+}
 
 
 def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
@@ -46,6 +79,10 @@ def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
         if (user.created, user.deleted) != (1, 0 if user.is_there else 1) or (user.is_there and user.logins != user.sessions):
             wrong.append(f"events of a user that do not add up: {user}")
     told = {user.user_id for user in rows.all(_EVENTS)}
+    acts = {(act.user_id, act.request_id, _EVENT_OF[act.action]) for act in rows.all("SELECT * FROM audit_log") if act.action in _EVENT_OF}
+    done = Counter((user_id, kind) for user_id, _, kind in acts)
+    sent = Counter((event.user_id, event.kind) for event in rows.all("SELECT user_id, kind FROM outbox WHERE channel = 'webhook'"))
+    wrong += [f"acts and events that differ: {done - sent or sent - done}"] if done != sent else []
     wrong += [f"no event of a user: {row.email}" for row in rows.all("SELECT id, email FROM users") if row.id not in told]
     return wrong
 
@@ -83,3 +120,28 @@ def test_a_webhook(world, note, scale):
     assert not wrong, "\n".join(wrong[:20])
     seen = f"and {kills} workers killed: {many} events, posted {len(target.requests)} times; {history.summary()}"
     note("a webhook down, slow, dripping, refusing", len(faults), seen)
+
+
+def test_it_finds_what_is_wrong(world):
+    with HttpTarget() as target, world.service() as service:
+        client: Any = ServerClient(service.port)
+        client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN)
+        client.close()
+        rows = Rows(world.postgres.url)
+        with world.load(service) as history:
+            wait_until(lambda: history.answered() > 100, 60)
+        history.client.close()
+        invariants.deliver_all(rows)
+        assert wrong_events(rows, target) == []
+        missed = []
+        for name, (statement, said) in SABOTAGE.items():
+            rows.run("BEGIN")
+            assert rows.run(statement) == 1, name
+            missed += [] if any(line.startswith(said) for line in wrong_events(rows, target)) else [name]
+            rows.run("ROLLBACK")
+        rows.close()
+        target.requests.append(replace(target.requests[0], body=b"another"))
+    assert missed == []
+    rows = Rows(world.postgres.url)
+    assert [line.partition(":")[0] for line in wrong_events(rows, target)] == ["one id, and different events"]
+    rows.close()
