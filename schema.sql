@@ -619,11 +619,11 @@ AS $$
     UPDATE sessions
        SET ended_at = now(), end_reason = 'too_many_sessions'
      WHERE ended_at IS NULL
-       AND id IN (SELECT session.id
-                    FROM sessions AS session
-                   WHERE session.user_id = owner AND session.ended_at IS NULL AND NOT session_expired(session, lifetime, timebox)
-                   ORDER BY session.created_at DESC
-                  OFFSET most - 1)
+       AND id = ANY (ARRAY(SELECT session.id
+                             FROM sessions AS session
+                            WHERE session.user_id = owner AND session.ended_at IS NULL AND NOT session_expired(session, lifetime, timebox)
+                            ORDER BY session.created_at DESC
+                           OFFSET most - 1))
     RETURNING id
   )
   SELECT count(*) FROM ended
@@ -662,13 +662,13 @@ CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stra
 AS $$
   UPDATE failure_counts
      SET count = greatest(count - 1, 0)
-   WHERE key IN (SELECT counter.key
-                   FROM failure_counts AS counter
-                  WHERE counter.key = 'login ' || address || ' ' || network
-                     OR (is_stranger AND counter.key = 'account ' || address)
-                  -- First the one that begin_password_attempt counts first: two that count the same rows can't wait for each other.
-                  ORDER BY counter.key DESC
-                    FOR UPDATE)
+   WHERE key = ANY (ARRAY(SELECT counter.key
+                            FROM failure_counts AS counter
+                           WHERE counter.key = 'login ' || address || ' ' || network
+                              OR (is_stranger AND counter.key = 'account ' || address)
+                           -- First the one that begin_password_attempt counts first: two that count the same can't wait for each other.
+                           ORDER BY counter.key DESC
+                             FOR UPDATE))
 $$;
 
 -- Voids what could still sign a user in: links and codes, whose number it tells, and authorization codes. A message that waits to
@@ -773,7 +773,7 @@ BEGIN
   END IF;
   PERFORM account.id
      FROM users AS account
-    WHERE account.id IN (SELECT token.user_id FROM one_time_tokens AS token WHERE token.target = address AND token.code_mac IS NOT NULL)
+    WHERE account.id = ANY (ARRAY(SELECT token.user_id FROM one_time_tokens AS token WHERE token.target = address AND token.code_mac IS NOT NULL))
     ORDER BY account.id
       FOR UPDATE;
   RETURN QUERY

@@ -52,7 +52,7 @@ WITH kept AS (
   INSERT INTO dev_inbox (id, sealed) VALUES (:id, :sealed)
   ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed
 )
-DELETE FROM dev_inbox WHERE id IN (SELECT id FROM dev_inbox ORDER BY kept_at DESC OFFSET :keep);
+DELETE FROM dev_inbox WHERE id = ANY (ARRAY(SELECT id FROM dev_inbox ORDER BY kept_at DESC OFFSET :keep));
 
 -- name: select_dev_inbox(recipient text)
 -- The messages that were kept, to one recipient or to all, the newest first, with what became of them.

@@ -110,6 +110,17 @@ def raised_error_codes() -> set[str]:
     return {text for text in found if text}
 
 
+def sub_selects(text: str) -> Iterator[str]:
+    """Yield each sub-select that follows IN."""
+    text = re.sub("--.*", "", text)
+    for match in re.finditer(r"\bIN \((?=SELECT\b)", text):
+        depth, end = 1, match.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        yield text[match.end() : end - 1]
+
+
 def table(document: str) -> dict[str, list[str]]:
     """Return the rows of a document's tables whose first cell is code: its text, and the cells after it."""
     rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", (ROOT / "docs" / document).read_text(), re.MULTILINE)
@@ -129,6 +140,13 @@ def test_each_view_that_changes_something_is_limited_or_for_administrators(app):
 
 def test_each_grant_is_limited_or_counted_by_its_statement():
     assert {name for name, grant in token.GRANTS.items() if not is_limited(grant)} == {"refresh_token"}
+
+
+def test_what_is_limited_or_locked_is_looked_up_once():
+    """`IN (SELECT … LIMIT)` may be evaluated for each row that is compared; ARRAY(…) and WITH are evaluated once."""
+    texts = {path.name: path.read_text() for path in [sql.SCHEMA, *sql.DIRECTORY.glob("*.sql")]}
+    found = [f"{name}: {within}" for name, text in texts.items() for within in sub_selects(text) if re.search("LIMIT|OFFSET|FOR UPDATE", within)]
+    assert found == []
 
 
 def test_each_statement_is_used():
