@@ -21,13 +21,16 @@ T = TypeVar("T")
 MAX_BYTES = 1024
 # What bcrypt reads of its input; the library refuses more.
 _BCRYPT_BYTES = 72
-# In each worker one thread hashes, and at most this many wait for it; fewer, where that would take more seconds than a client
-# waits. It stays below the request threads by more than two, so that a flood of log-ins leaves some for everything else.
-QUEUE = 60
+# In each worker two threads hash: connections are never spread evenly, and one worker alone must be able to keep two cores busy.
+_THREADS = 2
+# At most so many passwords are hashed or wait; fewer, where that would take more seconds than a client waits, on the one core that a
+# worker can count on. They stay below the request threads by two, so that a flood of log-ins leaves some for everything else.
+_PLACES = 61
 _PATIENCE = 5
 # Seconds, where the machine is slower than it was: who waits longer is told so, before gunicorn cuts the request off.
 LONGEST_WAIT = 8.0
-_NICENESS = 10
+# Two of these have about the weight of one at 10: a tenth of a core that others want too.
+_NICENESS = 13
 
 
 class TooManyWaiting(Exception):
@@ -44,13 +47,13 @@ class Passwords:
 
     def __init__(self, settings: Settings) -> None:
         self._cost = settings.bcrypt_cost
-        # A thread at low priority: a log-in may wait a little longer, so that nothing else waits for a log-in.
-        self._thread = ThreadPoolExecutor(1, "hashing", _lower_priority)
+        # At low priority: a log-in may wait a little longer, so that nothing else waits for a log-in.
+        self._threads = ThreadPoolExecutor(_THREADS, "hashing", _lower_priority)
         began = time.thread_time()
         # What stands in where there is no password to check, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
         affordable = int(_PATIENCE / (time.thread_time() - began))
-        self._slots = threading.BoundedSemaphore(max(1, min(QUEUE, settings.threads - 3, affordable)) + 1)
+        self._slots = threading.BoundedSemaphore(max(_THREADS, min(_PLACES, settings.threads - 2, affordable)))
 
     def check_room(self) -> None:
         """Raise `TooManyWaiting` where there is no place in the queue at this moment."""
@@ -63,7 +66,7 @@ class Passwords:
         if not self._slots.acquire(blocking=False):
             raise TooManyWaiting
         try:
-            yield Slot(self._thread, self._cost, self._dummy_hash)
+            yield Slot(self._threads, self._cost, self._dummy_hash)
         finally:
             self._slots.release()
 
@@ -76,8 +79,8 @@ class Passwords:
 class Slot:
     """A place in the queue: what it hashes is hashed in its turn."""
 
-    def __init__(self, thread: ThreadPoolExecutor, cost: int, dummy_hash: str) -> None:
-        self._thread = thread
+    def __init__(self, threads: ThreadPoolExecutor, cost: int, dummy_hash: str) -> None:
+        self._threads = threads
         self._cost = cost
         self._dummy_hash = dummy_hash
 
@@ -96,7 +99,7 @@ class Slot:
         return None if cost and int(cost[1]) == self._cost else self.hash(password)
 
     def _in_turn(self, work: Callable[[], T]) -> T:
-        turn = self._thread.submit(work)
+        turn = self._threads.submit(work)
         try:
             return turn.result(LONGEST_WAIT)
         except TimeoutError:
