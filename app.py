@@ -1,11 +1,14 @@
 """The application factory. Nothing is decided here."""
 
+from typing import Any
+
 from flask import Flask
 
 from auth import audit, commands, errors, keys, limits, logs, settings, webhook_listener, wire
 from auth.access_tokens import AccessTokens
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
+from auth.delivery.events import GIVE_UP
 from auth.delivery.worker import Deliverer
 from auth.embedded_postgres import running_url
 from auth.one_time import Codes
@@ -63,9 +66,9 @@ def create_app(config: Settings | None = None) -> Flask:
     return app
 
 
-def _make_parts(config: Settings) -> Latchkey:
-    # What statements ask of this deployment, under the names by which they declare it.
-    constants = {
+def constants(config: Settings) -> dict[str, Any]:
+    """Return what statements ask of this deployment, under the names by which they declare it."""
+    return {
         "audience": config.jwt_audience,
         "refresh_token_lifetime": config.refresh_token_lifetime,
         "session_timebox": config.session_timebox,
@@ -75,12 +78,16 @@ def _make_parts(config: Settings) -> Latchkey:
         "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
         "sessions_per_user": config.sessions_per_user,
         "audit_retention": config.audit_retention,
+        "give_up": GIVE_UP,
         "reauthentication_age": config.reauthentication_age,
         "email_confirm_required": config.email_confirm_required,
         "phone_confirm_required": config.phone_confirm_required,
     }
+
+
+def _make_parts(config: Settings) -> Latchkey:
     database_url = config.database_url or running_url(config.state_dir)
-    db = Database(database_url, size=size_for(config.threads), prepare=config.db_prepare, constants=constants, origin=audit.origin)
+    db = Database(database_url, size=size_for(config.threads), prepare=config.db_prepare, constants=constants(config), origin=audit.origin)
     sealer = keys.Sealer(keys.derive(config.secret_key, "outbox"))
     return Latchkey(
         settings=config,

@@ -103,8 +103,8 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
 class Database:
     """Runs named statements on pooled connections. Parameters are given by keyword.
 
-    `constants` are values of this deployment, such as lifetimes: a statement that declares one of their names is given it. One that
-    declares `origin` is given what `origin` returns when it is run: who acts, and from where.
+    `constants` are values of this deployment, such as lifetimes: a statement that declares one of their names has that value, and no
+    other. One that declares `origin` is given what `origin` returns when it is run: who acts, and from where.
     Every method raises `psycopg2.Error`: `OperationalError` and `InterfaceError` mean that the database can't serve now.
     """
 
@@ -158,7 +158,7 @@ class Database:
         if name in self._with_origin:
             parameters = {**parameters, "origin": self._origin()}
         if not self._preparations:
-            parameters = {**self._constants[name], **parameters}
+            parameters = {**parameters, **self._constants[name]}
         elif name not in connection.prepared:
             cursor.execute(self._preparations[name], self._constants[name])
             connection.prepared.add(name)

@@ -228,14 +228,14 @@ SELECT id::text, secret, previous_secret FROM webhooks;
 -- Keeps a webhook's secrets encrypted with another key, unless they have been changed meanwhile.
 UPDATE webhooks SET secret = :secret, previous_secret = :previous_secret WHERE id = :id AND secret = :old_secret;
 
--- name: finish_stale_events(batch integer)
--- Finishes with events that nobody takes: those of deleted webhooks are void, those that have waited for three days for disabled ones have failed.
+-- name: finish_stale_events(batch integer, give_up integer)
+-- Finishes with events that nobody takes: those of deleted webhooks are void, those that have waited too long for disabled ones have failed.
 WITH stale AS (
   SELECT waiting.id, CASE WHEN webhook.id IS NULL THEN 'void' ELSE 'failed' END AS outcome
     FROM outbox AS waiting
     LEFT JOIN webhooks AS webhook ON webhook.id::text = waiting.recipient
    WHERE waiting.channel = 'webhook' AND waiting.outcome IS NULL AND (SELECT is_janitors_turn())
-     AND (webhook.id IS NULL OR webhook.disabled_at IS NOT NULL AND waiting.created_at <= now() - interval '3 days')
+     AND (webhook.id IS NULL OR webhook.disabled_at IS NOT NULL AND waiting.created_at <= now() - make_interval(secs => :give_up))
    LIMIT :batch
      FOR UPDATE OF waiting SKIP LOCKED
 )

@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from auth.delivery.events import GIVE_UP
 from auth.delivery.senders import Refused, TryLater
-from auth.delivery.worker import FIRST_PAUSE, GIVE_UP, LEASE, LONGEST_PAUSE, Deliverer
+from auth.delivery.worker import FIRST_PAUSE, LEASE, LONGEST_PAUSE, Deliverer
 from tests.outbox import CODE, TOKEN, Outbox, Recorder
 from tests.processes import wait_until
 from tests.smtp_server import BadMailServer, MailServer, sender

@@ -9,6 +9,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from app import constants
 from auth.delivery.senders import Sender, TryLater
 from auth.delivery.worker import Deliverer
 from sql import Database
@@ -16,9 +17,6 @@ from tests.forwarder import Forwarder
 from tests.outbox import Outbox
 from tests.processes import wait_until
 from tests.smtp_server import BadMailServer, sender
-
-# What statements ask of a deployment.
-CONSTANTS = {"refresh_token_lifetime": 2_592_000, "session_timebox": None}
 
 
 class Target(Sender):
@@ -173,10 +171,10 @@ class TestTheyStayAlive:
         deliverer.wake()
         wait_until(lambda: target.sent == ["bob@example.com"])
 
-    def test_after_a_database_that_was_away(self, outbox, deliver, database_url):
+    def test_after_a_database_that_was_away(self, outbox, deliver, parts, database_url):
         target = Target()
         with Forwarder(database_url) as way, capture_logs() as logs:
-            db = Database(way.url, size=2, constants=CONSTANTS)
+            db = Database(way.url, size=2, constants=constants(parts.settings))
             way.close()
             deliverer = deliver(db, email=target)
             wait_until(lambda: "delivery_fails" in [entry["event"] for entry in logs])
@@ -235,10 +233,10 @@ class TestTheyStayAlive:
 
 
 class TestTheyDontDoubleWhatWasSent:
-    def test_when_the_database_goes_away_in_between(self, outbox, deliver, database_url):
+    def test_when_the_database_goes_away_in_between(self, outbox, deliver, parts, database_url):
         target = Target(held="@example.com")
         with Forwarder(database_url) as way:
-            db = Database(way.url, size=4, constants=CONSTANTS)
+            db = Database(way.url, size=4, constants=constants(parts.settings))
             id = outbox.write()
             # A quiet target counts as slow after a second here, so that nothing else is decided by that.
             deliverer = deliver(db, slow_after=60, email=target)

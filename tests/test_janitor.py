@@ -16,7 +16,7 @@ from tests.processes import wait_until
 
 DAY = 86_400
 MANY = 20_000
-CONSTANTS = {"refresh_token_lifetime": 30 * DAY, "session_timebox": None, "audit_retention": 400}
+CONSTANTS = {"refresh_token_lifetime": 30 * DAY, "session_timebox": None, "audit_retention": 400, "give_up": 3 * DAY}
 
 
 def fill(database, count, ages):

@@ -112,6 +112,13 @@ class TestRunning:
         assert db().one("select_addresses", id="00000000-0000-0000-0000-000000000000") is None
         assert db().run("delete_any_user", id="00000000-0000-0000-0000-000000000000") == 0
 
+    @pytest.mark.parametrize("prepare", [True, False])
+    def test_a_constant_is_what_it_is_whatever_is_given(self, db, database, prepare):
+        database.run("INSERT INTO audit_log (action, actor, at) SELECT 'signed_in', 'user', now() - interval '2 days' FROM generate_series(1, 3)")
+        kept = db(prepare=prepare, constants={"audit_retention": 3})
+        assert kept.run("delete_old_audit_rows", batch=9) == kept.run("delete_old_audit_rows", batch=9, audit_retention=1) == 0
+        assert db(prepare=prepare, constants={"audit_retention": 1}).run("delete_old_audit_rows", batch=2) == 2
+
     def test_statements_are_counted(self, db):
         database = db()
         for _ in range(3):

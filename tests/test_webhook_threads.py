@@ -143,7 +143,7 @@ class TestTheyDoNotHoldEachOtherUp:
         claimed = []
 
         def claim():
-            claimed.append(parts.db.one("claim_event", lease=LEASE, give_up=60, slow_targets=[], from_slow=True))
+            claimed.append(parts.db.one("claim_event", lease=LEASE, slow_targets=[], from_slow=True))
 
         with database.locked("webhooks", made["id"]) as lock:
             waiting = [lock.start(claim) for _ in range(4)]

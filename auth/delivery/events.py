@@ -18,7 +18,8 @@ CHANNEL = "webhook"
 # Seconds that a webhook which fails is left alone for, at first and at most.
 SHORTEST_PAUSE = 5
 LONGEST_PAUSE = 300
-# One that has failed for three days is disabled, and so many administrators are told.
+# What has nothing to expire (a notice, an event) is tried for three days. A webhook that has failed for as long is disabled, and so
+# many administrators are told.
 GIVE_UP = 3 * 86_400
 MOST_MAILS = 10
 
@@ -84,7 +85,7 @@ class EventSender(Sender):
                 log.warning("webhook_works_again", webhook_id=webhook_id)
 
     def _note_failure(self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None) -> None:
-        how = {"is_gone": is_gone, "asked": asked, "shortest": SHORTEST_PAUSE, "longest": LONGEST_PAUSE, "give_up": GIVE_UP, "most_mails": MOST_MAILS}
+        how = {"is_gone": is_gone, "asked": asked, "shortest": SHORTEST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MOST_MAILS}
         failed = self._db.one("note_webhook_failure", id=webhook_id, **how)
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)

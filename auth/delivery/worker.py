@@ -34,8 +34,6 @@ INTERVAL = 2.0
 LEASE = 90
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
-# What has nothing to expire (a notice, an event) is tried for three days.
-GIVE_UP = events.GIVE_UP
 HOUSEKEEPING_INTERVAL = 3600
 # How long the end of the process waits for messages in flight.
 GRACE = 3.0
@@ -145,7 +143,7 @@ class Deliverer:
     def _deliver_one(self, channel: str, slow_targets: list[str], *, is_slow: bool, signal: Signal | None = None) -> bool:
         """Take one message and send it; return whether there was one. Raises `psycopg2.Error`."""
         whose = {"slow_targets": slow_targets, "from_slow": is_slow} | ({} if channel == events.CHANNEL else {"channel": channel})
-        waiting = self._db.one(self._senders[channel].claims, lease=LEASE, give_up=GIVE_UP, **whose)
+        waiting = self._db.one(self._senders[channel].claims, lease=LEASE, **whose)
         if waiting is None:
             return False
         if waiting.outcome is not None:
