@@ -37,4 +37,5 @@ class Latchkey:
     providers: Mapping[str, Provider]
 
 
+# Asked several times in each request, so through one proxy and not two: `current_app` is one itself, which mypy does not know.
 latchkey = cast(Latchkey, LocalProxy(lambda: current_app._get_current_object().extensions[EXTENSION]))  # type: ignore[attr-defined]

@@ -1,19 +1,17 @@
 """Trying a password: counted as failed before it is checked, so that many tries at once are no better than one after another."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from flask import g
-from flask.typing import ResponseReturnValue
 
 from auth import audit, limits
 from auth.context import latchkey
+from auth.guard import View
 from auth.passwords import Slot
-
-View = Callable[..., ResponseReturnValue]
 
 
 @dataclass(frozen=True)

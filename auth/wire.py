@@ -90,6 +90,7 @@ def register(app: Flask, settings: Settings) -> None:
     """Install what happens before and after each request."""
     app.before_request(_begin)
     app.after_request(_cors(settings))
+    # As Flask says to wrap an application: around `wsgi_app`, so that the Flask object itself is still at hand.
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies)  # type: ignore[method-assign]
     app.wsgi_app = Edge(app.wsgi_app, settings)  # type: ignore[method-assign]
@@ -220,5 +221,7 @@ def _cors(settings: Settings) -> Callable[[Response], Response]:
         max_age=3600,
         automatic_options=False,
     )(lambda response: response)
+    if not _is_for_any_origin(settings):
+        return with_cors
     # To work this out for each request would cost more than many a view, and where any origin may read it is known.
-    return lambda response: response if _is_for_any_origin(settings) and request.method != "OPTIONS" else with_cors(response)
+    return lambda response: with_cors(response) if request.method == "OPTIONS" else response

@@ -29,7 +29,7 @@ def plan_of(url: str, name: str, **parameters: Any) -> Plan:
     try:
         connection.autocommit = False
         with connection.cursor() as cursor:
-            cursor.execute(statement.prepare())
+            cursor.execute(statement.prepare(), {})
             for _ in range(_RUNS):
                 cursor.execute("SAVEPOINT run")
                 cursor.execute(statement.execute(), given)

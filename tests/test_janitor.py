@@ -92,7 +92,7 @@ class TestCleaning:
         with connection.cursor() as cursor:
             for way in {"hashjoin", "mergejoin", "nestloop"} - {join} | {"hashagg", "sort", "material", "memoize"}:
                 cursor.execute(f"SET enable_{way} = off")
-            cursor.execute(STATEMENTS[name].prepare())
+            cursor.execute(STATEMENTS[name].prepare(), {})
             cursor.execute(STATEMENTS[name].execute(), dict.fromkeys(STATEMENTS[name].parameters) | CONSTANTS | {"batch": 2})
             assert cursor.rowcount == 2
         connection.close()

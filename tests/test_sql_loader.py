@@ -94,7 +94,7 @@ class TestFiles:
         connection = psycopg2.connect(database_url)
         with connection, connection.cursor() as cursor:
             for statement in load_statements().values():
-                cursor.execute(statement.prepare())
+                cursor.execute(statement.prepare(), {})
             cursor.execute("SELECT name FROM pg_prepared_statements")
             assert {name for (name,) in cursor.fetchall()} == set(load_statements())
         connection.close()
