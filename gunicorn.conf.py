@@ -17,6 +17,7 @@ import time
 import psycopg2
 
 import sql
+from auth import scheduling
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
@@ -86,6 +87,12 @@ def when_ready(server) -> None:
     for notice in channels.notices(_loaded):
         _say(notice)
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
+
+
+def pre_fork(server, worker) -> None:
+    """Have each process keep to a core, where there is one for each core; fewer would leave some unused, and don't know which."""
+    if workers >= len(scheduling.CORES):
+        worker.core = scheduling.least_used(other.core for other in server.WORKERS.values())
 
 
 def post_fork(server, worker) -> None:

@@ -23,6 +23,8 @@ from gunicorn import util
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from auth import scheduling
+
 log = structlog.get_logger()
 
 # Seconds that a request may take to arrive (for the first one of a connection, from when that was made), and then to be answered.
@@ -31,6 +33,8 @@ REQUEST_DEADLINE = 10
 # would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
 REST = 1
 _BETWEEN = 0.02
+# Seconds for each connection that a process has, up to so many, before it takes another: what a system needs to have another process run.
+_DEFERENCE, _MANY = 0.000_05, 20
 # How many requests wait for a thread; what comes beyond them would be answered too late to be of use.
 QUEUE = 64
 # Seconds in which a client may read the last answer, before its connection is closed.
@@ -68,9 +72,20 @@ class Worker(ThreadWorker):
         self._turned_away = 0
         # Behind a proxy a connection is that of many clients: one of them must not make the others wait.
         self.faces_clients = True
+        # The one that this process keeps to.
+        self.core: int | None = None
+
+    def init_process(self) -> None:
+        """Begin, on the core that the process keeps to; for good."""
+        if self.core is not None:
+            scheduling.keep_to(self.core)
+        super().init_process()
 
     def accept(self, listener: socket.socket) -> None:
         """Take a connection, and wait for its first request with the poller: gunicorn would let a thread wait."""
+        if self.cfg.workers > 1 and self.alive:
+            # All processes see it at once. Who has many leaves it to others, so that no process has all of them and no other any.
+            time.sleep(min(self.nr_conns, _MANY) * _DEFERENCE)
         try:
             client, address = listener.accept()
         except OSError as error:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import bcrypt
 
+from auth.scheduling import give_way
 from auth.settings import Settings
 
 T = TypeVar("T")
@@ -29,8 +30,6 @@ _PLACES = 61
 _PATIENCE = 5
 # Seconds, where the machine is slower than it was: who waits longer is told so, before gunicorn cuts the request off.
 LONGEST_WAIT = 8.0
-# Two of these have about the weight of one at 10: a tenth of a core that others want too.
-_NICENESS = 13
 
 
 class TooManyWaiting(Exception):
@@ -48,7 +47,7 @@ class Passwords:
     def __init__(self, settings: Settings) -> None:
         self._cost = settings.bcrypt_cost
         # At low priority: a log-in may wait a little longer, so that nothing else waits for a log-in.
-        self._threads = ThreadPoolExecutor(_THREADS, "hashing", _lower_priority)
+        self._threads = ThreadPoolExecutor(_THREADS, "hashing", give_way)
         began = time.thread_time()
         # What stands in where there is no password to check, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
@@ -114,9 +113,3 @@ def _prepare(password: str) -> bytes:
     if len(password_bytes) <= _BCRYPT_BYTES:
         return password_bytes
     return base64.b64encode(hashlib.sha256(password_bytes).digest())
-
-
-def _lower_priority() -> None:
-    # Linux alone gives each thread a priority of its own; elsewhere this would slow the whole process.
-    if hasattr(threading, "get_native_id") and os.uname().sysname == "Linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

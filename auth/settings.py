@@ -24,6 +24,7 @@ from auth import redirects, setting_checks, state
 from auth.delivery import settings as delivery_settings
 from auth.networks import is_loopback
 from auth.providers.settings import PROVIDER_PREFIX, ProviderSettings, read_providers
+from auth.scheduling import CORES
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
@@ -167,7 +168,7 @@ def _read(env: Env) -> dict:
         "database_url": env.str("DATABASE_URL", "", validate=setting_checks.postgres_url),
         "port": env.int("PORT", 8000, validate=Range(1, 65535)),
         "bind": env.str("AUTH_BIND", "127.0.0.1", validate=Length(min=1)),
-        "workers": env.int("AUTH_WORKERS", _cores(), validate=Range(1, 256)),
+        "workers": env.int("AUTH_WORKERS", len(CORES), validate=Range(1, 256)),
         "threads": env.int("AUTH_THREADS", 64, validate=Range(4, 256)),
         "state_dir": env.str("AUTH_STATE_DIR", "var", validate=Length(min=1)),
         "base_url": env.str("AUTH_BASE_URL", "", validate=setting_checks.http_url),
@@ -227,11 +228,6 @@ def _read(env: Env) -> dict:
         "log_format": env.str("AUTH_LOG_FORMAT", "", validate=OneOf(["", "text", "json"], error="Must be text or json.")),
         "log_level": env.str("AUTH_LOG_LEVEL", "info", validate=OneOf(["debug", "info", "warning", "error"])),
     }
-
-
-def _cores() -> int:
-    # A container may be given fewer than the machine has.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _secrets(env: Env, name: str) -> tuple[str, ...]:

@@ -1,0 +1,34 @@
+"""Which core a thread runs on, and before whom. Linux alone can be told this of each thread; elsewhere nothing is said."""
+
+import os
+import threading
+from collections.abc import Iterable
+
+# Looked up when the service starts: later, each of its processes keeps to one of them. A container may be given fewer than there are.
+CORES = tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else tuple(range(os.cpu_count() or 1))
+_SCHEDULES_THREADS = hasattr(os, "sched_setaffinity")
+# Two threads of this niceness have about the weight of one at 10: a tenth of a core that others want too.
+_NICENESS = 13
+
+
+def least_used(taken: Iterable[int | None]) -> int:
+    """Return the core that the fewest others keep to."""
+    taken = list(taken)
+    return min(CORES, key=taken.count)
+
+
+def keep_to(core: int) -> None:
+    """Have this thread, and those that it starts, run on one core.
+
+    Python lets one thread of a process run at a time. Where they run on several cores, each that has its turn must be woken on
+    another one, which costs more than what many a request does between two turns.
+    """
+    if _SCHEDULES_THREADS:
+        os.sched_setaffinity(0, {core})
+
+
+def give_way() -> None:
+    """Have this thread run wherever there is time left that others don't want."""
+    if _SCHEDULES_THREADS:
+        os.sched_setaffinity(0, CORES)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

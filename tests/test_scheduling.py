@@ -1,0 +1,116 @@
+"""Each process keeps to a core, hashing makes room for everything else, and connections are spread over the processes."""
+
+import os
+import signal
+import socket
+import sys
+from collections import Counter
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from auth import scheduling
+from auth.scheduling import CORES
+from tests.processes import Service, children_of, wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and Linux alone schedules threads one by one")
+NICENESS = 13
+
+
+def workers_of(service: Service, number: int) -> list[int]:
+    return wait_until(lambda: pids if len(pids := children_of(service.process.pid)) == number else [])
+
+
+def cores_of(pid: int) -> tuple[int, ...]:
+    return tuple(sorted(os.sched_getaffinity(pid)))
+
+
+def threads_of(pid: int) -> list[int]:
+    return [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+
+
+def connections_of(pid: int) -> int:
+    return sum(1 for descriptor in Path(f"/proc/{pid}/fd").iterdir() if os.readlink(descriptor).startswith("socket:"))
+
+
+def has_another_in_place_of(service: Service, pid: int, number: int) -> bool:
+    return pid not in (workers := children_of(service.process.pid)) and len(workers) == number
+
+
+@pytest.fixture
+def service(serve):
+    """A process for each core, and for one of them a second."""
+    with serve(AUTH_WORKERS=str(len(CORES) + 1)) as (service, _):
+        workers_of(service, len(CORES) + 1)
+        yield service
+
+
+def test_each_process_keeps_to_a_core_and_no_core_has_two_more_than_another(service):
+    kept = Counter(cores_of(pid) for pid in children_of(service.process.pid))
+
+    assert sorted(kept.values()) == [1] * (len(CORES) - 1) + [2]
+    assert set(kept) == {(core,) for core in CORES}
+
+
+def test_a_process_that_takes_the_place_of_a_killed_one_takes_its_core(service):
+    workers = children_of(service.process.pid)
+    kept = Counter(cores_of(pid) for pid in workers)
+
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+        wait_until(partial(has_another_in_place_of, service, pid, len(workers)))
+
+    wait_until(lambda: Counter(map(cores_of, children_of(service.process.pid))) == kept)
+
+
+def test_the_threads_of_a_process_keep_to_its_core_and_those_that_hash_to_none(serve):
+    with serve(AUTH_WORKERS=str(len(CORES))) as (service, client):
+        client.post("/token?grant_type=password", json={"email": "nobody@example.com", "password": "Wrong-Horse-1"})
+        tasks = [task for pid in workers_of(service, len(CORES)) for task in threads_of(pid)]
+
+        hashing = [task for task in tasks if os.getpriority(os.PRIO_PROCESS, task) == NICENESS]
+        assert hashing
+        assert {cores_of(task) for task in hashing} == {CORES}
+        assert {len(cores_of(task)) for task in tasks if task not in hashing} == {1}
+
+
+@pytest.mark.skipif(len(CORES) == 1, reason="there are no fewer than one")
+def test_fewer_processes_than_cores_keep_to_none(serve):
+    with serve(AUTH_WORKERS="1") as (service, _):
+        assert [cores_of(pid) for pid in workers_of(service, 1)] == [CORES]
+
+
+def test_connections_are_spread_over_the_processes(serve):
+    with serve(AUTH_WORKERS="2") as (service, _), ExitStack() as stack:
+        workers = workers_of(service, 2)
+        before = [connections_of(pid) for pid in workers]
+
+        for _ in range(60):
+            stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+
+        def taken() -> list[int]:
+            return [connections_of(pid) - had for pid, had in zip(workers, before, strict=True)]
+
+        wait_until(lambda: sum(taken()) >= 60)
+        assert min(taken()) >= 10
+
+
+def test_the_core_that_fewest_keep_to_is_next(monkeypatch):
+    monkeypatch.setattr(scheduling, "CORES", (2, 5))
+
+    assert scheduling.least_used([]) == 2
+    assert scheduling.least_used([2]) == 5
+    assert scheduling.least_used([5, 5, 2]) == 2
+    assert scheduling.least_used([None, 2, 5]) == 2
+
+
+def test_elsewhere_nothing_is_said(monkeypatch):
+    monkeypatch.setattr(scheduling, "_SCHEDULES_THREADS", False)
+    before = cores_of(0), os.getpriority(os.PRIO_PROCESS, 0)
+
+    scheduling.keep_to(CORES[0])
+    scheduling.give_way()
+
+    assert (cores_of(0), os.getpriority(os.PRIO_PROCESS, 0)) == before
