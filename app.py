@@ -6,6 +6,7 @@ from flask import Flask
 
 from auth import audit, commands, errors, keys, limits, logs, settings, webhook_listener, wire
 from auth.access_tokens import AccessTokens
+from auth.application import Application
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
 from auth.delivery.events import GIVE_UP
@@ -47,17 +48,14 @@ def create_app(config: Settings | None = None) -> Flask:
     """Return the WSGI application. Raises `SettingsError`."""
     config = config or settings.load()
     logs.configure(config)
-    app = Flask("auth")
+    app = Application("auth")
     app.url_map.merge_slashes = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    # Flask would look at each view and hook, at each request, for one that is a coroutine; none is.
-    app.ensure_sync = lambda function: function  # type: ignore[method-assign,assignment]
     app.config["MAX_CONTENT_LENGTH"] = wire.MAX_BODY + 1
     app.extensions[EXTENSION] = _make_parts(config)
     errors.register(app)
     wire.register(app, config)
     limits.register(app, config)
-    audit.register(app)
     commands.register(app)
     delivery_commands.register(app)
     webhook_listener.register(app)

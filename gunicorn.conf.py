@@ -21,6 +21,7 @@ from auth import scheduling
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
+from auth.shares import Shares
 from sql.pool import size_for as _size_for
 
 try:
@@ -64,6 +65,8 @@ def on_starting(server) -> None:
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     _allow_connections()
     server.embedded_postgres = None
+    # When it is told to load its settings again (HUP), new processes start beside those that end.
+    server.shares = Shares(workers * 4)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
     try:
@@ -90,9 +93,11 @@ def when_ready(server) -> None:
 
 
 def pre_fork(server, worker) -> None:
-    """Have each process keep to a core, where there is one for each core; fewer would leave some unused, and don't know which."""
+    """Give a process its share of the connections, and a core; not where there are fewer processes than cores, to be used by others too."""
+    others = list(server.WORKERS.values())
+    worker.share = server.shares.take([other.share for other in others])
     if workers >= len(scheduling.CORES):
-        worker.core = scheduling.least_used(other.core for other in server.WORKERS.values())
+        worker.core = scheduling.least_used(other.core for other in others)
 
 
 def post_fork(server, worker) -> None:

@@ -7,7 +7,7 @@ changes nothing, and is written down here, after the answer is known.
 import click
 import psycopg2
 import structlog
-from flask import Flask, Response, g, has_request_context, request
+from flask import Response, after_this_request, g, has_request_context, request
 
 from auth.context import latchkey
 
@@ -38,11 +38,6 @@ _REASONS = {
 }  # fmt: skip
 
 
-def register(app: Flask) -> None:
-    """Begin to write down what is refused."""
-    app.after_request(_record_refusal)
-
-
 def origin() -> dict[str, str | None]:
     """Return where what is done now comes from: a request, a command of `flask`, or a thread of the service itself."""
     if not has_request_context():
@@ -65,14 +60,13 @@ def about(*, user_id: str | None = None, address: str | None = None, token_hash:
 
 def refused(reason: str) -> None:
     """Say that the answer is a refusal, and why: an error_code."""
+    if "refused_because" not in g:
+        after_this_request(_record_refusal)
     g.refused_because = reason
 
 
 def _record_refusal(response: Response) -> Response:
-    reason = g.get("refused_because")
-    if reason is None:
-        return response
-    action = _action()
+    reason, action = g.refused_because, _action()
     if reason not in _REASONS and not (action == "admin_refused" and reason == "bad_jwt"):
         return response
     # A forged refresh token is nobody's, and never reaches the database.

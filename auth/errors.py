@@ -13,6 +13,7 @@ from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolat
 from werkzeug.exceptions import HTTPException
 
 from auth import audit
+from auth.application import JsonResponse
 from auth.passwords import TooManyWaiting
 
 log = structlog.get_logger()
@@ -66,7 +67,7 @@ def envelope(error: ApiError) -> Response:
         body["details"] = error.details
     body["error_code"] = error.error_code
     body |= error.members
-    response = Response(json.dumps(body), error.status, mimetype="application/json")
+    response = JsonResponse(json.dumps(body), error.status)
     response.headers.extend(error.headers)
     if error.status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"

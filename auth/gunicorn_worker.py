@@ -24,6 +24,7 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseExc
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from auth import scheduling
+from auth.shares import Share
 
 log = structlog.get_logger()
 
@@ -33,8 +34,8 @@ REQUEST_DEADLINE = 10
 # would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
 REST = 1
 _BETWEEN = 0.02
-# Seconds for each connection that a process has, up to so many, before it takes another: what a system needs to have another process run.
-_DEFERENCE, _MANY = 0.000_05, 20
+# Seconds for which a process that has more connections than others leaves them the next one: enough for one that sleeps to wake up.
+_DEFERENCE = 0.0002
 # How many requests wait for a thread; what comes beyond them would be answered too late to be of use.
 QUEUE = 64
 # Seconds in which a client may read the last answer, before its connection is closed.
@@ -74,6 +75,7 @@ class Worker(ThreadWorker):
         self.faces_clients = True
         # The one that this process keeps to.
         self.core: int | None = None
+        self.share = Share()
 
     def init_process(self) -> None:
         """Begin, on the core that the process keeps to; for good."""
@@ -83,9 +85,10 @@ class Worker(ThreadWorker):
 
     def accept(self, listener: socket.socket) -> None:
         """Take a connection, and wait for its first request with the poller: gunicorn would let a thread wait."""
-        if self.cfg.workers > 1 and self.alive:
-            # All processes see it at once. Who has many leaves it to others, so that no process has all of them and no other any.
-            time.sleep(min(self.nr_conns, _MANY) * _DEFERENCE)
+        self.share.tell(self.nr_conns)
+        if self.alive and self.share.is_large():
+            # It may still be there then: others may be busy, or stuck.
+            time.sleep(_DEFERENCE)
         try:
             client, address = listener.accept()
         except OSError as error:
@@ -149,6 +152,7 @@ class Worker(ThreadWorker):
         """
         super().set_accept_enabled(enabled)
         if not self.alive and not enabled:
+            self.share.leave()
             # Nobody uses them any more; and this may be called once again.
             listeners, self.sockets = self.sockets, []
             for listener in listeners:
@@ -233,6 +237,8 @@ class Worker(ThreadWorker):
     def murder_pending(self) -> None:
         """End connections that stay silent, and requests that take too long; gunicorn calls this at least every second."""
         now = time.monotonic()
+        if self.alive:
+            self.share.tell(self.nr_conns)
         while self._resting and (self._resting[0][0] <= now or not self.alive):
             super().finish_request(*self._resting.popleft()[1:])
         if now - self._looked_at < 1:

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg2
 import structlog
-from flask import Flask, Response, g, has_request_context
+from flask import Flask, Response, after_this_request, g, has_request_context
 from flask_limiter import Limiter, RateLimitExceeded
 from limits import RateLimitItem
 from limits.errors import StorageError
@@ -130,6 +130,7 @@ def limited(name: str, *, key: Callable[[], str] = _network, unless: Callable[[]
     """
 
     def amount() -> str:
+        _windows()
         g.is_limited = True  # Asking Flask-Limiter for each request that is not would cost more than many a view.
         return str(getattr(latchkey.settings, f"rate_limit_{name}"))
 
@@ -150,7 +151,6 @@ def register(app: Flask, settings: Settings) -> None:
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
     app.register_error_handler(RateLimitExceeded, _refuse)
-    app.after_request(_add_headers)
 
 
 def refusal(msg: str, seconds: float) -> ApiError:
@@ -160,12 +160,20 @@ def refusal(msg: str, seconds: float) -> ApiError:
 
 def note(window: Window) -> None:
     """Have the response tell of a count that Flask-Limiter does not know."""
-    g.setdefault("windows", []).append(window)
+    _windows().append(window)
 
 
 def requests_and_window(item: RateLimitItem) -> dict[str, int]:
     """Return a limit as /settings shows it."""
     return {"requests": item.amount, "window": item.get_expiry()}
+
+
+def _windows() -> list[Window]:
+    """Return the counts that this request was part of, of which its response will tell."""
+    if "windows" not in g:
+        g.windows = []
+        after_this_request(_add_headers)
+    return g.windows
 
 
 def _refuse(_error: RateLimitExceeded) -> Response:
@@ -175,13 +183,9 @@ def _refuse(_error: RateLimitExceeded) -> Response:
 
 
 def _add_headers(response: Response) -> Response:
-    parts = g._get_current_object()
-    windows: list[Window] = parts.get("windows", [])
-    if not windows and "is_limited" not in parts:
-        return response
-    now = time.time()
+    windows, now = _windows(), time.time()
     try:
-        for limit in limiter.current_limits if "is_limited" in parts else []:
+        for limit in limiter.current_limits if "is_limited" in g else []:
             # Whose access token turned out not to count any more has not used up what is its user's.
             if response.status_code == 401 and g.get("caller"):
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)

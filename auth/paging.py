@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from flask import Response, json, request
 
-from auth.wire import json_response
+from auth.application import JsonResponse
 
 
 def bounds(query: Mapping[str, int]) -> dict[str, int]:
@@ -19,7 +19,7 @@ def paginated(items: str, total: int, page: int, per_page: int, **others: str) -
     total_pages = math.ceil(total / per_page)
     pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
     members = {"data": items, **others, "pagination": json.dumps(pagination)}
-    response = json_response("{" + ", ".join(f'"{name}": {value}' for name, value in members.items()) + "}")
+    response = JsonResponse("{" + ", ".join(f'"{name}": {value}' for name, value in members.items()) + "}")
     response.headers["X-Total-Count"] = str(total)
     pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": total_pages}
     links = [f'<{_page_url(number, per_page)}>; rel="{rel}"' for rel, number in pages.items() if 1 <= number <= total_pages and number != page]

@@ -6,9 +6,9 @@ from typing import Any
 from flask import Response
 
 from auth import audit
+from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.redirects import with_fragment, with_query
-from auth.wire import json_response
 
 
 def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | None = None) -> Response:
@@ -32,7 +32,7 @@ def see_other(url: str) -> Response:
 def token_response(row: Any, method: str, signed_in_at: int | None = None, **members: Any) -> Response:
     """Return the response for the session of a row, with further members of the caller's: as for `tokens`."""
     # Postgres has written the user as JSON already.
-    return json_response(f'{json.dumps(members | tokens(row, method, signed_in_at))[:-1]}, "user": {row.user_object}}}')
+    return JsonResponse(f'{json.dumps(members | tokens(row, method, signed_in_at))[:-1]}, "user": {row.user_object}}}')
 
 
 def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from auth import json_bodies, networks
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.logs import RequestLog
 from auth.schemas import RedirectQuery
 from auth.settings import Settings
 
@@ -49,8 +50,7 @@ class Edge:
     def __init__(self, application: WSGIApplication, settings: Settings) -> None:
         self._application = application
         self._is_open = _is_for_any_origin(settings)
-        # Bound once, not for each line.
-        self._log = log.bind()
+        self._log = RequestLog(settings)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
@@ -58,24 +58,23 @@ class Edge:
             environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
+            # Flask answers while its context is still there.
+            parts = g._get_current_object()
             names = {name for name, _ in headers}
             headers += _HEADERS
-            headers.append(("X-Request-Id", g.request_id))
+            headers.append(("X-Request-Id", parts.request_id))
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
             if self._is_open and environ["REQUEST_METHOD"] != "OPTIONS" and "Cross-Origin-Resource-Policy" not in names:
                 headers += _CORS_FOR_ALL
-            # Flask answers while its context is still there.
-            self._log_request(environ["REQUEST_METHOD"], int(status[:3]))
+            self._log_request(parts, environ["REQUEST_METHOD"], int(status[:3]))
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)
 
-    def _log_request(self, method: str, status: int) -> None:
-        parts, rule = g._get_current_object(), request.url_rule
-        caller = parts.get("caller")
-        self._log.info(
-            "request",
+    def _log_request(self, parts: Any, method: str, status: int) -> None:
+        rule, caller = request.url_rule, parts.get("caller")
+        self._log.write(
             method=method,
             # The route, not the path, and never the query: links and state are in there.
             route=rule.rule if rule else None,
@@ -83,6 +82,7 @@ class Edge:
             milliseconds=round((time.perf_counter() - parts.began_at) * 1000, 1),
             ip=parts.ip,
             user_id=caller.user_id if caller else None,
+            request_id=parts.request_id,
         )
 
 
@@ -134,11 +134,6 @@ def checked_redirect(body: Mapping[str, Any]) -> str | None:
 def client() -> dict[str, str | None]:
     """Return where the request comes from, as parameters for a statement that keeps it."""
     return {"ip": g.ip, "network": g.network, "user_agent": g.user_agent}
-
-
-def json_response(text: str, status: int = 200) -> Response:
-    """Return a response whose JSON is there as text already, as Postgres has made it."""
-    return Response(text, status, mimetype="application/json")
 
 
 def _whole_body() -> bytes:

@@ -87,20 +87,21 @@ class Pool:
 
     def __init__(self, url: str, size: int) -> None:
         self._url = url
-        # Each slot is a connection or None, for one yet to be made. The last one returned is the first one lent: its
-        # backend's caches are warm.
-        self._slots: queue.LifoQueue[Connection | None] = queue.LifoQueue(size)
+        # The last one returned is the first one lent: its backend's caches are warm.
+        self._idle: list[Connection] = []
+        # One for each connection that may be lent. Python's stack that waits, LifoQueue, is not written in C as this is.
+        self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(size):
-            self._slots.put(None)
+            self._permits.put(None)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is away."""
         try:
-            connection = self._slots.get(timeout=CHECKOUT_DEADLINE)
+            self._permits.get(timeout=CHECKOUT_DEADLINE)
         except queue.Empty:
             raise psycopg2.OperationalError("all connections to Postgres are in use") from None
-        usable = None
+        connection, usable = self._idle_one(), None
         try:
             if connection is None or _is_dead(connection):
                 connection = connect(self._url)
@@ -119,19 +120,21 @@ class Pool:
                 usable.used_at = time.monotonic()
                 if usable.closed or usable.get_transaction_status() != TRANSACTION_STATUS_IDLE:
                     usable.close()
-                    usable = None
-            self._slots.put(usable)
+                else:
+                    self._idle.append(usable)
+            self._permits.put(None)
 
     def close(self) -> None:
         """Close the connections that are not lent."""
-        for _ in range(self._slots.maxsize):
-            try:
-                connection = self._slots.get_nowait()
-            except queue.Empty:
-                return
-            if connection is not None:
-                connection.close()
-            self._slots.put(None)
+        while (connection := self._idle_one()) is not None:
+            connection.close()
+
+    def _idle_one(self) -> Connection | None:
+        try:
+            return self._idle.pop()
+        # None is idle: one is to be made.
+        except IndexError:
+            return None
 
 
 def _is_dead(connection: Connection) -> bool:

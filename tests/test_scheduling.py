@@ -13,6 +13,7 @@ import pytest
 
 from auth import scheduling
 from auth.scheduling import CORES
+from auth.shares import Share, Shares
 from tests.processes import Service, children_of, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and Linux alone schedules threads one by one")
@@ -114,3 +115,56 @@ def test_elsewhere_nothing_is_said(monkeypatch):
     scheduling.give_way()
 
     assert (cores_of(0), os.getpriority(os.PRIO_PROCESS, 0)) == before
+
+
+class TestShares:
+    """The processes' counts of connections, in memory that they share."""
+
+    def test_who_has_clearly_more_than_another_has_a_large_share(self):
+        shares = Shares(3)
+        few, many = shares.take([]), shares.take([Share(place=0)])
+
+        few.tell(3)
+        for count, is_large in ((0, False), (3, False), (4, False), (5, True), (100, True)):
+            many.tell(count)
+            assert many.is_large() is is_large
+        assert not few.is_large()
+
+    def test_a_lead_may_be_larger_among_many(self):
+        shares = Shares(2)
+        few, many = shares.take([]), shares.take([Share(place=0)])
+
+        few.tell(80)
+        many.tell(91)
+        assert not many.is_large()
+        many.tell(92)
+        assert many.is_large()
+
+    def test_who_ends_is_not_waited_for(self):
+        shares = Shares(2)
+        ending, other = shares.take([]), shares.take([Share(place=0)])
+
+        ending.tell(0)
+        other.tell(50)
+        assert other.is_large()
+        ending.leave()
+        assert not other.is_large()
+
+    def test_a_new_process_takes_a_place_that_nobody_has_and_begins_anew(self):
+        shares = Shares(2)
+        killed = shares.take([])
+        other = shares.take([killed])
+        killed.tell(0)
+        other.tell(50)
+
+        successor = shares.take([other])
+
+        assert successor.place == killed.place
+        assert not other.is_large()
+
+    def test_alone_or_without_a_place_nobody_is_waited_for(self):
+        shares = Shares(1)
+        first = shares.take([])
+        for alone in (Share(), first, shares.take([first])):
+            alone.tell(1000)
+            assert not alone.is_large()

@@ -3,10 +3,11 @@
 from flask import Blueprint, Response, json
 
 from auth import guard, one_time, outgoing, schemas
+from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.password_policy import check_strength
-from auth.wire import checked_redirect, json_response, read_body
+from auth.wire import checked_redirect, read_body
 
 blueprint = Blueprint("admin_links", __name__)
 
@@ -56,7 +57,7 @@ def generate_link() -> Response:
         "verification_type": body["type"],
         "redirect_to": redirect_to,
     }
-    return json_response(json.dumps(json.loads(row.user_object) | link))
+    return JsonResponse(json.dumps(json.loads(row.user_object) | link))
 
 
 @blueprint.post("/admin/invite")
@@ -88,4 +89,4 @@ def invite() -> Response:
         raise ApiError(409, "email_exists", "A user with this email address has already been registered")
     outgoing.note_quota(row)
     latchkey.deliverer.wake()
-    return json_response(f'{{"user": {row.user_object}, "message_id": "{secrets["message_id"]}"}}')
+    return JsonResponse(f'{{"user": {row.user_object}, "message_id": "{secrets["message_id"]}"}}')

@@ -7,12 +7,13 @@ import time
 from flask import Blueprint, Response, jsonify
 
 from auth import guard, schemas
+from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.fields import is_uuid
 from auth.paging import bounds, paginated
 from auth.password_policy import check_strength
-from auth.wire import json_response, read_body, read_query
+from auth.wire import read_body, read_query
 
 blueprint = Blueprint("admin_users", __name__)
 
@@ -41,7 +42,7 @@ def create_user() -> Response:
         email_confirm=body["email_confirm"],
         phone_confirm=body["phone_confirm"],
     )
-    return json_response(row.user_object)
+    return JsonResponse(row.user_object)
 
 
 @blueprint.get("/admin/users")
@@ -62,7 +63,7 @@ def get_any_user(user_id: str) -> Response:
     row = latchkey.db.one("select_any_user", id=_existing_id(user_id))
     if row is None:
         raise _no_such_user()
-    return json_response(row.user_object)
+    return JsonResponse(row.user_object)
 
 
 @blueprint.put("/admin/users/<user_id>")
@@ -99,7 +100,7 @@ def update_any_user(user_id: str) -> Response:
     )
     if row is None:
         raise _no_such_user()
-    return json_response(row.user_object)
+    return JsonResponse(row.user_object)
 
 
 @blueprint.delete("/admin/users/<user_id>")

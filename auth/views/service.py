@@ -12,12 +12,12 @@ from flask import Blueprint, Response, current_app, jsonify
 from flask.sansio.blueprints import BlueprintSetupState
 
 from auth import __version__
+from auth.application import JsonResponse
 from auth.context import EXTENSION, latchkey
 from auth.limits import requests_and_window
 from auth.pages import page
 from auth.providers.presets import PRESETS
 from auth.settings import PASSWORD_CLASSES, Settings
-from auth.wire import json_response
 from sql import Database
 
 NAME = "latchkey"
@@ -69,9 +69,9 @@ def health() -> Response:
     """Say whether the service works: 503, in the error envelope, while its database does not."""
     body = {"status": "healthy", "service": NAME, "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     if _health.is_healthy():
-        return json_response(json.dumps(body))
+        return JsonResponse(json.dumps(body))
     error = {"code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
-    response = json_response(json.dumps(body | {"status": "unhealthy"} | error), 503)
+    response = JsonResponse(json.dumps(body | {"status": "unhealthy"} | error), 503)
     response.headers["Retry-After"] = "2"
     return response
 
@@ -104,7 +104,7 @@ def _write_settings(state: BlueprintSetupState) -> None:
 @blueprint.get("/settings")
 def get_settings() -> Response:
     """Tell clients what they may offer their users."""
-    return json_response(current_app.config["PUBLIC_SETTINGS"])
+    return JsonResponse(current_app.config["PUBLIC_SETTINGS"])
 
 
 def _rate_limits(settings: Settings) -> dict[str, dict[str, int]]:

@@ -3,13 +3,14 @@
 from flask import Blueprint, Response, json
 
 from auth import outgoing, schemas
+from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_attempts import with_room
 from auth.password_policy import check_strength
 from auth.token_response import tokens
-from auth.wire import checked_redirect, client, json_response, read_body
+from auth.wire import checked_redirect, client, read_body
 
 blueprint = Blueprint("signup", __name__)
 
@@ -52,4 +53,4 @@ def signup() -> Response:
     user = json.loads(row.user_object)
     signed_in = tokens(row, "password") | {"user": user} if row.session_id else {}
     # The specification shows a new user without app metadata.
-    return json_response(json.dumps(user | {"app_metadata": {}} | signed_in), 201)
+    return JsonResponse(json.dumps(user | {"app_metadata": {}} | signed_in), 201)

@@ -5,12 +5,13 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from auth import guard, outgoing, schemas
+from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_policy import check_strength
 from auth.reauthentication import reauthenticate, reauthentication_needed
-from auth.wire import checked_redirect, json_body, json_response, read_body
+from auth.wire import checked_redirect, json_body, read_body
 
 blueprint = Blueprint("user", __name__)
 
@@ -25,7 +26,7 @@ _CHANGE_REFUSALS = {
 def get_user() -> Response:
     """Return the caller."""
     row = guard.admit(latchkey.db.one("select_user", **guard.caller()))
-    return json_response(row.user_object)
+    return JsonResponse(row.user_object)
 
 
 def _changes_address() -> bool:
@@ -80,7 +81,7 @@ def update_user() -> Response:
     if row.state == "reauthentication_needed":
         raise reauthentication_needed()
     latchkey.deliverer.wake()
-    return json_response(row.user_object)
+    return JsonResponse(row.user_object)
 
 
 @blueprint.delete("/user")

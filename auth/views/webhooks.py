@@ -5,11 +5,12 @@ from typing import Any
 from flask import Blueprint, Response, json, jsonify
 
 from auth import guard, outgoing, schemas, webhooks
+from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.fields import is_uuid
 from auth.paging import bounds, paginated
-from auth.wire import json_response, read_body, read_query
+from auth.wire import read_body, read_query
 
 blueprint = Blueprint("webhooks", __name__)
 
@@ -43,7 +44,7 @@ def list_webhooks() -> Response:
 @guard.service_role
 def get_webhook(webhook_id: str) -> Response:
     """Return a webhook."""
-    return json_response(_existing(latchkey.db.one("select_webhook", id=_id(webhook_id))).webhook_object)
+    return JsonResponse(_existing(latchkey.db.one("select_webhook", id=_id(webhook_id))).webhook_object)
 
 
 @blueprint.put("/admin/webhooks/<webhook_id>")
@@ -67,7 +68,7 @@ def update_webhook(webhook_id: str) -> Response:
         overlap=webhooks.SECRET_OVERLAP,
     )
     changed = _existing(row).webhook_object
-    return _with_secret(changed, secret) if secret else json_response(changed)
+    return _with_secret(changed, secret) if secret else JsonResponse(changed)
 
 
 @blueprint.delete("/admin/webhooks/<webhook_id>")
@@ -109,7 +110,7 @@ def _sent(row: Any) -> Response:
     if row.is_disabled:
         raise ApiError(400, "validation_failed", "The webhook is switched off", "disabled: must be false")
     latchkey.deliverer.wake()
-    return json_response(row.delivery)
+    return JsonResponse(row.delivery)
 
 
 def _check_url(url: str) -> None:
@@ -120,7 +121,7 @@ def _check_url(url: str) -> None:
 
 
 def _with_secret(webhook: str, secret: str) -> Response:
-    return json_response(json.dumps(json.loads(webhook) | {"secret": secret}))
+    return JsonResponse(json.dumps(json.loads(webhook) | {"secret": secret}))
 
 
 def _id(id: str) -> str:
