@@ -1,5 +1,6 @@
 """Which core a thread runs on, and before whom. Linux alone can be told this of each thread; elsewhere nothing is said."""
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterable
@@ -23,12 +24,18 @@ def keep_to(core: int) -> None:
     Python lets one thread of a process run at a time. Where they run on several cores, each that has its turn must be woken on
     another one, which costs more than what many a request does between two turns.
     """
-    if _SCHEDULES_THREADS:
-        os.sched_setaffinity(0, {core})
+    _run_on({core})
 
 
 def give_way() -> None:
     """Have this thread run wherever there is time left that others don't want."""
+    _run_on(CORES)
     if _SCHEDULES_THREADS:
-        os.sched_setaffinity(0, CORES)
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+
+
+def _run_on(cores: Iterable[int]) -> None:
+    if _SCHEDULES_THREADS:
+        # A core may have been taken from us since, or a sandbox may not let us: then it runs where it is.
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cores)

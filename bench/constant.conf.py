@@ -1,5 +1,22 @@
-"""gunicorn for the constant answer: as the service sets it, but for what starts and ends with it."""
+"""gunicorn for the constant answer: as many processes and threads as the service has, in gunicorn's own threaded worker.
 
+With `CONSTANT_WORKER=own`, in the service's: which collects requests first, keeps to a core and shares connections out.
+"""
+
+import os
 import runpy
 
-globals().update({_name: _value for _name, _value in runpy.run_path("gunicorn.conf.py").items() if isinstance(_value, str | int) and _name[0] != "_"})
+from auth.shares import Shares
+
+_service = runpy.run_path("gunicorn.conf.py")
+# But for what starts and ends with the service.
+globals().update({_name: _value for _name, _value in _service.items() if isinstance(_value, str | int) and _name[0] != "_"})
+
+if os.environ.get("CONSTANT_WORKER") == "own":
+    pre_fork = _service["pre_fork"]
+
+    def on_starting(server) -> None:
+        """Give the processes something to share."""
+        server.shares = Shares(_service["workers"] * 4)
+else:
+    worker_class = "gthread"

@@ -56,11 +56,11 @@ class BenchService(Service):
 
 
 class Constant(Service):
-    """The constant answer, with as many workers and threads."""
+    """The constant answer, with as many processes and threads; in a worker of gunicorn's (`gthread`), or the service's `own`."""
 
-    def __init__(self, state_dir: Path, body_length: int) -> None:
+    def __init__(self, state_dir: Path, body_length: int, worker: str = "gthread") -> None:
         command = [sys.executable, "-m", "gunicorn", "--config", "bench/constant.conf.py", "bench.constant:app"]
-        super().__init__(state_dir, command=command, AUTH_WORKERS=str(WORKERS), CONSTANT_BODY_LENGTH=str(body_length))
+        super().__init__(state_dir, command=command, AUTH_WORKERS=str(WORKERS), CONSTANT_BODY_LENGTH=str(body_length), CONSTANT_WORKER=worker)
 
     def _is_healthy(self) -> bool:
         try:

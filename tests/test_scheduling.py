@@ -5,9 +5,10 @@ import signal
 import socket
 import sys
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -33,7 +34,11 @@ def threads_of(pid: int) -> list[int]:
 
 
 def connections_of(pid: int) -> int:
-    return sum(1 for descriptor in Path(f"/proc/{pid}/fd").iterdir() if os.readlink(descriptor).startswith("socket:"))
+    found = 0
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            found += os.readlink(descriptor).startswith("socket:")
+    return found
 
 
 def has_another_in_place_of(service: Service, pid: int, number: int) -> bool:
@@ -84,18 +89,27 @@ def test_fewer_processes_than_cores_keep_to_none(serve):
 
 
 def test_connections_are_spread_over_the_processes(serve):
-    with serve(AUTH_WORKERS="2") as (service, _), ExitStack() as stack:
+    with serve(AUTH_WORKERS="2") as (service, _):
         workers = workers_of(service, 2)
-        before = [connections_of(pid) for pid in workers]
 
-        for _ in range(60):
-            stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+        def fewest_of_60() -> int:
+            """Make sixty connections; return how many of them the process has that has the fewest."""
+            before = [connections_of(pid) for pid in workers]
 
-        def taken() -> list[int]:
-            return [connections_of(pid) - had for pid, had in zip(workers, before, strict=True)]
+            def taken() -> list[int]:
+                return [connections_of(pid) - had for pid, had in zip(workers, before, strict=True)]
 
-        wait_until(lambda: sum(taken()) >= 60)
-        assert min(taken()) >= 10
+            with ExitStack() as stack:
+                for _ in range(60):
+                    stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+                wait_until(lambda: sum(taken()) >= 60)
+                fewest = min(taken())
+            wait_until(lambda: sum(taken()) == 0)
+            return fewest
+
+        # One of them may still be loading.
+        wait_until(fewest_of_60)
+        assert median(fewest_of_60() for _ in range(5)) >= 10
 
 
 def test_the_core_that_fewest_keep_to_is_next(monkeypatch):
@@ -105,6 +119,14 @@ def test_the_core_that_fewest_keep_to_is_next(monkeypatch):
     assert scheduling.least_used([2]) == 5
     assert scheduling.least_used([5, 5, 2]) == 2
     assert scheduling.least_used([None, 2, 5]) == 2
+
+
+def test_a_core_that_is_not_there_any_more_is_no_reason_to_fail(monkeypatch):
+    before = cores_of(0)
+
+    scheduling.keep_to(max(CORES) + 500)
+
+    assert cores_of(0) == before
 
 
 def test_elsewhere_nothing_is_said(monkeypatch):
