@@ -14,7 +14,6 @@ import socket
 import time
 import uuid
 from collections import deque
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from auth import scheduling
 from auth.shares import Share
+from auth.threads import Threads
 
 log = structlog.get_logger()
 
@@ -40,6 +40,8 @@ _DEFERENCE = 0.0002
 QUEUE = 64
 # Seconds in which a client may read the last answer, before its connection is closed.
 _FAREWELL = 2
+# Seconds for which a process that ends answers further requests of connections that it has, as gunicorn does.
+_LINGER = 2
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 _COLLECTED = 65_536
@@ -57,18 +59,27 @@ _STATUSES = {
 }
 
 
+class Connection(TConn):
+    """A connection. The poller watches it all the time, but while it sends what is not asked for."""
+
+    is_watched = False
+    # Those that wait as it does: for their next request (`keepalived_conns`), or for the rest of one (`pending_conns`); None: it is served.
+    queue: deque[TConn] | None = None
+
+
 class Worker(ThreadWorker):
     """A worker whose threads are given to requests that have begun, and for so long only."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._begun: dict[TConn, float] = {}
-        self._collected: dict[TConn, bytes] = {}
+        self._threads = Threads(self.cfg.threads)
+        self._begun: dict[Connection, float] = {}
+        self._collected: dict[Connection, bytes] = {}
         self._held = 0
         self._refused: set[socket.socket] = set()
-        self._resting: deque[tuple[float, TConn, Any]] = deque()
+        self._resting: deque[tuple[float, Connection]] = deque()
         # In the order in which they were told to.
-        self._leaving: dict[TConn, float] = {}
+        self._leaving: dict[Connection, float] = {}
         self._looked_at = 0.0
         self._turned_away = 0
         # Behind a proxy a connection is that of many clients: one of them must not make the others wait.
@@ -83,6 +94,13 @@ class Worker(ThreadWorker):
             scheduling.keep_to(self.core)
         super().init_process()
 
+    def run(self) -> None:
+        """Serve until told to end."""
+        try:
+            super().run()
+        finally:
+            self._threads.shutdown()
+
     def accept(self, listener: socket.socket) -> None:
         """Take a connection, and wait for its first request with the poller: gunicorn would let a thread wait."""
         self.share.tell(self.nr_conns)
@@ -95,30 +113,41 @@ class Worker(ThreadWorker):
             # The client has gone again, another worker was faster, or descriptors are short: then later.
             log.debug("accept_failed", reason=str(error))
             return
-        conn = TConn(self.cfg, client, address, listener.getsockname())
+        conn = Connection(self.cfg, client, address, listener.getsockname())
         self.nr_conns += 1
-        self.poller.register(client, selectors.EVENT_READ)
-        self._wait(conn)
+        self._watch(conn)
+        self._collect(conn)
 
-    def on_pending_socket_readable(self, conn: TConn, client: socket.socket) -> None:
+    def _watch(self, conn: Connection) -> None:
+        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_readable, conn))
+        conn.is_watched = True
+
+    def _unwatch(self, conn: Connection) -> None:
+        if conn.is_watched:
+            self.poller.unregister(conn.sock)
+            conn.is_watched = False
+
+    def _on_readable(self, conn: Connection, _client: socket.socket) -> None:
         """Collect what has come of a request; once it is whole, have it served."""
-        if self._is_collected(conn):
-            super().on_pending_socket_readable(conn, client)
+        queue = conn.queue
+        if queue is None:
+            # It sends more, or ends, while it is served. That is looked at later; the poller would tell of it again and again.
+            self._unwatch(conn)
+        elif self._is_collected(conn):
+            queue.remove(conn)
+            conn.queue = None
+            self._enqueue(conn)
+        elif queue is self.keepalived_conns:
+            queue.remove(conn)
+            self._collect(conn)
 
-    def on_client_socket_readable(self, conn: TConn, client: socket.socket) -> None:
-        """Begin to collect the next request of a connection that is kept alive."""
-        if self._is_collected(conn):
-            super().on_client_socket_readable(conn, client)
-        else:
-            self.keepalived_conns.remove(conn)
-            self._wait(conn)
-
-    def _wait(self, conn: TConn) -> None:
+    def _collect(self, conn: Connection) -> None:
+        """Wait for the rest of a request that has begun, as the first one does with its connection."""
         conn.timeout = time.monotonic() + REQUEST_DEADLINE
         self.pending_conns.append(conn)
-        self.poller.modify(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+        conn.queue = self.pending_conns
 
-    def _is_collected(self, conn: TConn) -> bool:
+    def _is_collected(self, conn: Connection) -> bool:
         """Read what there is; return whether a thread can go on with it without waiting, or must (an end, an error, a long body)."""
         try:
             received = conn.sock.recv(_COLLECTED)
@@ -139,7 +168,7 @@ class Worker(ThreadWorker):
         conn.parser.unreader.unread(data)  # type: ignore[union-attr]
         return True
 
-    def _forget_collected(self, conn: TConn) -> bytes:
+    def _forget_collected(self, conn: Connection) -> bytes:
         data = self._collected.pop(conn, b"")
         self._held -= len(data)
         return data
@@ -160,7 +189,7 @@ class Worker(ThreadWorker):
                     self.accept(listener)
                 listener.close()
 
-    def enqueue_req(self, conn: TConn) -> None:
+    def _enqueue(self, conn: Connection) -> None:
         """Have a thread serve a request, or turn it away at once where more of them wait than will be served soon.
 
         Its time begins here: what waits for a thread behind slow ones must not wait for each of them.
@@ -169,59 +198,77 @@ class Worker(ThreadWorker):
             self._turn_away(conn)
             return
         self._begun[conn] = time.monotonic()
-        super().enqueue_req(conn)
+        self._threads.run(partial(self._serve, conn), len(self._begun))
 
-    def _turn_away(self, conn: TConn) -> None:
-        self._turned_away += 1
-        data = conn.parser.unreader.take_buffered()  # type: ignore[union-attr]
-        stays: Future[bool] = Future()
-        stays.set_result(_may_stay(data))
-        self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays.result() else "Connection: close")
-        self.refused(conn.sock)
-        self.finish_request(conn, stays)
-
-    def handle(self, conn: TConn) -> Any:
-        """Serve a request, under the eyes of `murder_pending`."""
+    def _serve(self, conn: Connection) -> None:
+        stays = False
         try:
-            return super().handle(conn)
+            stays = bool(super().handle(conn))
         finally:
             self._begun.pop(conn, None)
+            self.method_queue.defer(self._finish, conn, stays)
+
+    def _turn_away(self, conn: Connection) -> None:
+        self._turned_away += 1
+        data = conn.parser.unreader.take_buffered()  # type: ignore[union-attr]
+        stays = _may_stay(data)
+        self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays else "Connection: close")
+        self.refused(conn.sock)
+        self._finish(conn, stays)
 
     def refused(self, client: socket.socket) -> None:
         """Take note that the answer which is on its way to a client asks it to come back later."""
         if self.faces_clients:
             self._refused.add(client)
 
-    def finish_request(self, conn: TConn, fs: Any) -> None:
+    def _finish(self, conn: Connection, stays: bool) -> None:
         """Wait for the connection's next request: at once, or after a rest. Or end it."""
         was_refused = conn.sock in self._refused
         self._refused.discard(conn.sock)
-        if fs.cancelled() or fs.exception() or not fs.result():
+        if not stays:
             self._leave(conn)
         elif was_refused and self.alive:
             # One after the other: what was refused together must not come back together.
             earliest = self._resting[-1][0] + _BETWEEN if self._resting else 0.0
-            self._resting.append((max(time.monotonic() + REST, earliest), conn, fs))
+            self._resting.append((max(time.monotonic() + REST, earliest), conn))
         else:
-            super().finish_request(conn, fs)
+            self._await_next(conn)
 
-    def _leave(self, conn: TConn) -> None:
+    def _await_next(self, conn: Connection) -> None:
+        if conn.parser.unreader.buf.getvalue():  # type: ignore[union-attr]
+            # It came with this one's body.
+            self._enqueue(conn)
+            return
+        try:
+            conn.sock.setblocking(False)
+            if not conn.is_watched:
+                self._watch(conn)
+        except OSError as error:
+            log.debug("connection_lost", reason=str(error))
+            self._leave(conn)
+            return
+        conn.timeout = time.monotonic() + (self.cfg.keepalive if self.alive else _LINGER)
+        self.keepalived_conns.append(conn)
+        conn.queue = self.keepalived_conns
+
+    def _leave(self, conn: Connection) -> None:
         """End a connection (RFC 9112, section 9.6): say so, and close it when the client has read that, or has had the time to.
 
         gunicorn waits for the client here, and meanwhile for no other.
         """
         self.nr_conns -= 1
         try:
+            self._unwatch(conn)
             conn.sock.shutdown(socket.SHUT_WR)
             conn.sock.setblocking(False)
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
         # It has gone already.
-        except OSError:
+        except (OSError, ValueError, KeyError):
             conn.close()
             return
         self._leaving[conn] = time.monotonic() + _FAREWELL
 
-    def _drain(self, conn: TConn, client: socket.socket) -> None:
+    def _drain(self, conn: Connection, client: socket.socket) -> None:
         try:
             ends = not client.recv(_COLLECTED)
         except OSError:
@@ -229,7 +276,7 @@ class Worker(ThreadWorker):
         if ends:
             self._close(conn)
 
-    def _close(self, conn: TConn) -> None:
+    def _close(self, conn: Connection) -> None:
         del self._leaving[conn]
         self.poller.unregister(conn.sock)
         conn.close()
@@ -240,7 +287,7 @@ class Worker(ThreadWorker):
         if self.alive:
             self.share.tell(self.nr_conns)
         while self._resting and (self._resting[0][0] <= now or not self.alive):
-            super().finish_request(*self._resting.popleft()[1:])
+            self._await_next(self._resting.popleft()[1])
         if now - self._looked_at < 1:
             return
         self._looked_at = now

@@ -27,6 +27,12 @@ def keep_to(core: int) -> None:
     _run_on({core})
 
 
+def let_others_run() -> None:
+    """Let those run that are waiting for the core, before this thread goes on."""
+    if hasattr(os, "sched_yield"):
+        os.sched_yield()
+
+
 def give_way() -> None:
     """Have this thread run wherever there is time left that others don't want."""
     _run_on(CORES)

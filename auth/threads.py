@@ -1,0 +1,49 @@
+"""Threads for work that nobody waits for the outcome of."""
+
+import queue
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from auth import scheduling
+
+log = structlog.get_logger()
+
+
+class Threads:
+    """At most so many threads, started when they are needed.
+
+    What `concurrent.futures` makes for each piece of work, so that others may wait for it or call it off, takes longer than many a request.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._started = 0
+        self._work: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+
+    def run(self, work: Callable[[], Any], unfinished: int) -> None:
+        """Have a thread do this; `unfinished` is how much work there is now, this included. To be called by one thread alone."""
+        if self._started < min(unfinished, self._limit):
+            self._started += 1
+            threading.Thread(target=self._go_on, name=f"request-{self._started}").start()
+        self._work.put(work)
+
+    def shutdown(self) -> None:
+        """Let the threads end when they have done what there is. Python waits for them before it ends, so nobody needs to."""
+        for _ in range(self._started):
+            self._work.put(None)
+
+    def _go_on(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                work()
+            except Exception as error:
+                where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+                log.error("thread_failed", error=type(error).__name__, where=where)
+            # What it held is not to be held until there is other work.
+            del work
+            # One that went on at once with what waits could keep others, in the middle of theirs, from their turn for a second.
+            scheduling.let_others_run()

@@ -1,0 +1,157 @@
+"""What a client does while its request is served, and the threads that serve: nothing of it disturbs others or is lost."""
+
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from auth.threads import Threads
+from tests.processes import Service, children_of, wait_until
+from tests.wire import HOST, connect
+
+# Served as long as a hash takes.
+LOG_IN = b'{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
+SLOW = b"POST /token?grant_type=password HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(LOG_IN) + LOG_IN
+NEXT = b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n"
+LAST = NEXT[:-2] + b"Connection: close\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def service(serve):
+    """One process, in which a hash takes a quarter of a second or more."""
+    with serve(AUTH_WORKERS="1", AUTH_THREADS="8", AUTH_BCRYPT_COST="12") as (service, _):
+        yield service
+
+
+def all_of(connection: socket.socket) -> bytes:
+    with connection, connection.makefile("rb") as answers:
+        return answers.read()
+
+
+def statuses(answers: bytes) -> list[bytes]:
+    return re.findall(rb"HTTP/1\.1 (\d+) ", answers)
+
+
+def seconds_of_processor(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def descriptors_of(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+class TestAClient:
+    @pytest.mark.parametrize("parts", [[LAST], [NEXT, LAST], [NEXT[:20], NEXT[20:] + LAST]])
+    def test_may_send_its_next_requests_while_one_is_served(self, service: Service, parts):
+        connection = connect(service.port, SLOW)
+        for part in parts:
+            time.sleep(0.05)
+            connection.sendall(part)
+
+        assert statuses(all_of(connection)) == [b"401"] + [b"200"] * b"".join(parts).count(b"GET ")
+
+    def test_may_send_them_all_at_once(self, service):
+        assert statuses(all_of(connect(service.port, NEXT + SLOW + NEXT + LAST))) == [b"200", b"401", b"200", b"200"]
+
+    def test_that_sends_more_while_it_is_served_keeps_the_process_no_busier(self, service):
+        (worker,) = children_of(service.process.pid)
+
+        def cost_of(early: bytes) -> float:
+            before = seconds_of_processor(worker)
+            connections = [connect(service.port, SLOW) for _ in range(4)]
+            time.sleep(0.05)
+            for connection in connections:
+                connection.sendall(early)
+            for connection in connections:
+                assert connection.recv(12) == b"HTTP/1.1 401"
+                connection.close()
+            return seconds_of_processor(worker) - before
+
+        cost_of(b"")
+        # A poller that is told of it again and again takes as much as the hashes do, or more.
+        assert cost_of(NEXT) < cost_of(b"") * 1.5 + 0.1
+
+    def test_that_says_no_more_while_it_is_served_is_answered(self, service):
+        connection = connect(service.port, SLOW)
+        connection.shutdown(socket.SHUT_WR)
+
+        assert statuses(all_of(connection)) == [b"401"]
+
+    def test_that_leaves_while_it_is_served_leaves_nothing_behind(self, service):
+        (worker,) = children_of(service.process.pid)
+
+        def leave() -> None:
+            for _ in range(40):
+                connect(service.port, SLOW).close()
+            assert service.get("/settings")[0] == 200
+
+        leave()
+        before = descriptors_of(worker)
+        leave()
+
+        # Connections to Postgres may have been added; those of the clients may not.
+        wait_until(lambda: descriptors_of(worker) <= before + 9)
+        assert "Traceback" not in service.text()
+
+
+class TestThreads:
+    @pytest.fixture
+    def threads(self):
+        threads = Threads(3)
+        yield threads
+        threads.shutdown()
+
+    def test_as_many_run_as_there_may_be_and_the_rest_waits_in_order(self, threads):
+        going, begun, order = threading.Event(), SimpleQueue[int](), []
+
+        def work(number: int) -> Callable[[], None]:
+            def run() -> None:
+                begun.put(number)
+                going.wait(10)
+                order.append(number)
+
+            return run
+
+        for number in range(3):
+            threads.run(work(number), number + 1)
+        assert {begun.get(timeout=5) for _ in range(3)} == {0, 1, 2}
+        for number in range(3, 50):
+            threads.run(work(number), number + 1)
+        assert begun.empty()
+        going.set()
+
+        assert [begun.get(timeout=5) for _ in range(47)] == list(range(3, 50))
+        wait_until(lambda: len(order) == 50)
+
+    def test_none_is_started_that_is_not_needed(self, threads):
+        done = SimpleQueue[int]()
+
+        for _ in range(20):
+            threads.run(lambda: done.put(threading.get_ident()), 1)
+
+        assert len({done.get(timeout=5) for _ in range(20)}) == 1
+
+    def test_what_fails_takes_no_thread_along(self, threads):
+        done = SimpleQueue[bool]()
+
+        for _ in range(5):
+            threads.run(lambda: 1 / 0, 1)
+        threads.run(lambda: done.put(True), 1)
+
+        assert done.get(timeout=5)
+
+    def test_they_end_when_all_is_done(self):
+        done, threads = [], Threads(2)
+        for number in range(10):
+            threads.run(lambda: done.append(1), number + 1)
+        threads.shutdown()
+
+        wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("request-")])
+        assert len(done) == 10
