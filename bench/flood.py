@@ -1,6 +1,7 @@
 """What others notice while 64 clients flood POST /token with wrong passwords: limits as they are shipped, and raised."""
 
 import http.client
+import itertools
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -31,9 +32,10 @@ def measure() -> Iterator[Figure]:
 
 def wait_until_calm(service: BenchService) -> None:
     """Wait until nobody waits for a hash any more: what was sent before a flood ended is still in the queue."""
-    while True:
+    for number in itertools.count(1):
         began = time.monotonic()
-        status, _ = service.post("/token?grant_type=password", {"email": "user500@bench.example", "password": PASSWORD})
+        # From many addresses, whose limits are not those of anybody who is measured.
+        status, _ = service.post("/token?grant_type=password", {"email": "user500@bench.example", "password": PASSWORD}, source=f"127.0.9.{number}")
         if status in (200, 429) and time.monotonic() - began < _CALM:
             return
         time.sleep(0.5)

@@ -44,9 +44,9 @@ class BenchService(Service):
         connection.close()
         return row and row[0]
 
-    def post(self, path: str, body: dict[str, Any], **headers: str) -> tuple[int, dict[str, Any]]:
-        """Send one request, and return the status and what was answered."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+    def post(self, path: str, body: dict[str, Any], *, source: str = "127.0.0.1", **headers: str) -> tuple[int, dict[str, Any]]:
+        """Send one request from an address of this machine, and return the status and what was answered."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(source, 0))
         try:
             connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **headers})
             response = connection.getresponse()
