@@ -6,13 +6,10 @@ collected first, which takes no thread.
 """
 
 import contextlib
-import json
-import re
 import select
 import selectors
 import socket
 import time
-import uuid
 from collections import deque
 from functools import partial
 from typing import Any
@@ -22,7 +19,7 @@ from gunicorn import util
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from auth import scheduling
+from auth import raw_http, scheduling
 from auth.shares import Share
 from auth.threads import Threads
 
@@ -43,20 +40,8 @@ _FAREWELL = 2
 # Seconds for which a process that ends answers further requests of connections that it has, as gunicorn does.
 _LINGER = 2
 
-# A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
-_COLLECTED = 65_536
 # Bytes of unfinished requests that are held at most: ten thousand clients must not be able to have a machine's memory.
 MOST_HELD = 32 * 1024 * 1024
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,5})[ \t]*\r\n", re.IGNORECASE)
-_EXPECTS = re.compile(rb"\r\nexpect:", re.IGNORECASE)
-
-_STATUSES = {
-    400: ("Bad Request", "validation_failed", "The request is not valid HTTP"),
-    414: ("URI Too Long", "request_entity_too_large", "The path and query are too long"),
-    431: ("Request Header Fields Too Large", "request_entity_too_large", "The headers are too large"),
-    500: ("Internal Server Error", "unexpected_failure", "Something went wrong on our side"),
-    503: ("Service Unavailable", "service_unavailable", "Too many requests at once; try again shortly"),
-}
 
 
 class Connection(TConn):
@@ -150,13 +135,13 @@ class Worker(ThreadWorker):
     def _is_collected(self, conn: Connection) -> bool:
         """Read what there is; return whether a thread can go on with it without waiting, or must (an end, an error, a long body)."""
         try:
-            received = conn.sock.recv(_COLLECTED)
+            received = conn.sock.recv(raw_http.COLLECTED)
         except BlockingIOError:
             return False
         except OSError:
             received = b""
         data = self._forget_collected(conn) + received
-        if received and not _is_whole(data):
+        if received and not raw_http.is_whole(data):
             if self._held + len(data) <= MOST_HELD:
                 self._collected[conn] = data
                 self._held += len(data)
@@ -211,7 +196,7 @@ class Worker(ThreadWorker):
     def _turn_away(self, conn: Connection) -> None:
         self._turned_away += 1
         data = conn.parser.unreader.take_buffered()  # type: ignore[union-attr]
-        stays = _may_stay(data)
+        stays = raw_http.may_stay(data)
         self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays else "Connection: close")
         self.refused(conn.sock)
         self._finish(conn, stays)
@@ -270,7 +255,7 @@ class Worker(ThreadWorker):
 
     def _drain(self, conn: Connection, client: socket.socket) -> None:
         try:
-            ends = not client.recv(_COLLECTED)
+            ends = not client.recv(raw_http.COLLECTED)
         except OSError:
             ends = True
         if ends:
@@ -317,41 +302,9 @@ class Worker(ThreadWorker):
 
     def _answer(self, client: socket.socket, status: int, *headers: str) -> str:
         """Answer with the error envelope, if the client takes it at once; return the request's id."""
-        reason, error_code, msg = _STATUSES[status]
-        request_id = str(uuid.uuid4())
-        body = json.dumps({"code": status, "msg": msg, "error_code": error_code})
-        head = [
-            f"HTTP/1.1 {status} {reason}",
-            *headers,
-            "Content-Type: application/json",
-            f"Content-Length: {len(body)}",
-            "Cache-Control: no-store",
-            "X-Content-Type-Options: nosniff",
-            "Referrer-Policy: no-referrer",
-            "Access-Control-Allow-Origin: *",
-            f"X-Request-Id: {request_id}",
-        ]
+        answer, request_id = raw_http.error_answer(status, *headers)
         try:
-            util.write_nonblock(client, "\r\n".join([*head, "", body]).encode())
+            util.write_nonblock(client, answer)
         except OSError as error:
             log.debug("error_not_sent", reason=str(error))
         return request_id
-
-
-def _is_whole(data: bytes) -> bool:
-    """Whether this is a request as far as a thread should wait for it: all of it, or more than is collected."""
-    end = data.find(b"\r\n\r\n")
-    if end < 0:
-        return len(data) >= _COLLECTED
-    head = data[: end + 2]
-    length = _LENGTH.search(head)
-    return length is None or _EXPECTS.search(head) is not None or len(data) >= min(end + 4 + int(length[1]), _COLLECTED)
-
-
-def _may_stay(data: bytes) -> bool:
-    """Whether this is one HTTP/1.1 request and nothing else, so that the next one on its connection can be told from it."""
-    end = data.find(b"\r\n\r\n")
-    head = data[: end + 2].lower()
-    length = _LENGTH.search(head)
-    odd = (b"\r\ntransfer-encoding:", b"\r\nexpect:", b"\r\nconnection: close", b" http/1.0\r\n")
-    return end > 0 and not any(sign in head for sign in odd) and len(data) == end + 4 + (int(length[1]) if length else 0)

@@ -1,0 +1,56 @@
+"""HTTP as bytes: requests that no thread has read yet, and answers to what does not become one."""
+
+import json
+import re
+import uuid
+
+# A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
+COLLECTED = 65_536
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,5})[ \t]*\r\n", re.IGNORECASE)
+_EXPECTS = re.compile(rb"\r\nexpect:", re.IGNORECASE)
+
+_STATUSES = {
+    400: ("Bad Request", "validation_failed", "The request is not valid HTTP"),
+    414: ("URI Too Long", "request_entity_too_large", "The path and query are too long"),
+    431: ("Request Header Fields Too Large", "request_entity_too_large", "The headers are too large"),
+    500: ("Internal Server Error", "unexpected_failure", "Something went wrong on our side"),
+    503: ("Service Unavailable", "service_unavailable", "Too many requests at once; try again shortly"),
+}
+
+
+def error_answer(status: int, *headers: str) -> tuple[bytes, str]:
+    """Return an answer with the error envelope, and the id that it gives the request."""
+    reason, error_code, msg = _STATUSES[status]
+    request_id = str(uuid.uuid4())
+    body = json.dumps({"code": status, "msg": msg, "error_code": error_code})
+    head = [
+        f"HTTP/1.1 {status} {reason}",
+        *headers,
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        "Referrer-Policy: no-referrer",
+        "Access-Control-Allow-Origin: *",
+        f"X-Request-Id: {request_id}",
+    ]
+    return "\r\n".join([*head, "", body]).encode(), request_id
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether this is a request as far as a thread should wait for it: all of it, or more than is collected."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return len(data) >= COLLECTED
+    head = data[: end + 2]
+    length = _LENGTH.search(head)
+    return length is None or _EXPECTS.search(head) is not None or len(data) >= min(end + 4 + int(length[1]), COLLECTED)
+
+
+def may_stay(data: bytes) -> bool:
+    """Whether this is one HTTP/1.1 request and nothing else, so that the next one on its connection can be told from it."""
+    end = data.find(b"\r\n\r\n")
+    head = data[: end + 2].lower()
+    length = _LENGTH.search(head)
+    odd = (b"\r\ntransfer-encoding:", b"\r\nexpect:", b"\r\nconnection: close", b" http/1.0\r\n")
+    return end > 0 and not any(sign in head for sign in odd) and len(data) == end + 4 + (int(length[1]) if length else 0)
