@@ -104,13 +104,18 @@ class Worker(ThreadWorker):
         self._collect(conn)
 
     def _watch(self, conn: Connection) -> None:
+        # Where an answer fails in the middle, its thread closes the connection; its number may be given to this one before the poller is told.
+        with contextlib.suppress(KeyError):
+            self.poller.unregister(conn.sock.fileno())
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_readable, conn))
         conn.is_watched = True
 
     def _unwatch(self, conn: Connection) -> None:
         if conn.is_watched:
-            self.poller.unregister(conn.sock)
             conn.is_watched = False
+            # Closed like that, it has no number any more.
+            with contextlib.suppress(KeyError, ValueError):
+                self.poller.unregister(conn.sock)
 
     def _on_readable(self, conn: Connection, _client: socket.socket) -> None:
         """Collect what has come of a request; once it is whole, have it served."""
@@ -248,7 +253,7 @@ class Worker(ThreadWorker):
             conn.sock.setblocking(False)
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
         # It has gone already.
-        except (OSError, ValueError, KeyError):
+        except OSError:
             conn.close()
             return
         self._leaving[conn] = time.monotonic() + _FAREWELL

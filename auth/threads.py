@@ -40,6 +40,7 @@ class Threads:
         while (work := self._work.get()) is not None:
             try:
                 work()
+            # Whatever it is: the thread is needed for other work.
             except Exception as error:
                 where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
                 log.error("thread_failed", error=type(error).__name__, where=where)

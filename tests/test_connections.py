@@ -1,19 +1,22 @@
 """What a client does while its request is served, and the threads that serve: nothing of it disturbs others or is lost."""
 
 import os
-import re
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
 
 from auth.threads import Threads
-from tests.processes import Service, children_of, wait_until
-from tests.wire import HOST, connect
+from tests.processes import Service, children_of, free_port, wait_until
+from tests.wire import HOST, connect, read
 
 # Served as long as a hash takes.
 LOG_IN = b'{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
@@ -29,13 +32,9 @@ def service(serve):
         yield service
 
 
-def all_of(connection: socket.socket) -> bytes:
-    with connection, connection.makefile("rb") as answers:
-        return answers.read()
-
-
-def statuses(answers: bytes) -> list[bytes]:
-    return re.findall(rb"HTTP/1\.1 (\d+) ", answers)
+def statuses(connection: socket.socket) -> list[int]:
+    with connection:
+        return [reply.status for reply in read(connection)]
 
 
 def seconds_of_processor(pid: int) -> float:
@@ -52,13 +51,13 @@ class TestAClient:
     def test_may_send_its_next_requests_while_one_is_served(self, service: Service, parts):
         connection = connect(service.port, SLOW)
         for part in parts:
-            time.sleep(0.05)
+            time.sleep(0.05)  # so that it comes by itself, while the first one is served
             connection.sendall(part)
 
-        assert statuses(all_of(connection)) == [b"401"] + [b"200"] * b"".join(parts).count(b"GET ")
+        assert statuses(connection) == [401] + [200] * b"".join(parts).count(b"GET ")
 
     def test_may_send_them_all_at_once(self, service):
-        assert statuses(all_of(connect(service.port, NEXT + SLOW + NEXT + LAST))) == [b"200", b"401", b"200", b"200"]
+        assert statuses(connect(service.port, NEXT + SLOW + NEXT + LAST)) == [200, 401, 200, 200]
 
     def test_that_sends_more_while_it_is_served_keeps_the_process_no_busier(self, service):
         (worker,) = children_of(service.process.pid)
@@ -66,7 +65,7 @@ class TestAClient:
         def cost_of(early: bytes) -> float:
             before = seconds_of_processor(worker)
             connections = [connect(service.port, SLOW) for _ in range(4)]
-            time.sleep(0.05)
+            time.sleep(0.05)  # until they are served
             for connection in connections:
                 connection.sendall(early)
             for connection in connections:
@@ -82,7 +81,7 @@ class TestAClient:
         connection = connect(service.port, SLOW)
         connection.shutdown(socket.SHUT_WR)
 
-        assert statuses(all_of(connection)) == [b"401"]
+        assert statuses(connection) == [401]
 
     def test_that_leaves_while_it_is_served_leaves_nothing_behind(self, service):
         (worker,) = children_of(service.process.pid)
@@ -99,6 +98,39 @@ class TestAClient:
         # Connections to Postgres may have been added; those of the clients may not.
         wait_until(lambda: descriptors_of(worker) <= before + 9)
         assert "Traceback" not in service.text()
+
+
+class FailingService(Service):
+    """One process of the service's worker, with an application that fails in the middle of its answers."""
+
+    def __init__(self, state_dir: Path) -> None:
+        port = free_port()
+        how = ["--config", os.devnull, "--bind", f"127.0.0.1:{port}", "--worker-class", "auth.gunicorn_worker.Worker", "--threads", "8"]
+        super().__init__(state_dir, command=[sys.executable, "-m", "gunicorn", *how, "tests.failing_app:app"], PORT=str(port))
+
+    def _is_healthy(self) -> bool:
+        try:
+            return self.get("/")[0] == 200
+        except (OSError, HTTPException):
+            return False
+
+
+def test_connections_that_threads_have_closed_are_no_others(new_state_dir):
+    with FailingService(new_state_dir) as service:
+        workers = children_of(service.process.pid)
+
+        def fail_often(_: int) -> None:
+            for _ in range(100):
+                with suppress(ConnectionError), connect(service.port, b"GET /fails HTTP/1.1\r\n" + HOST + b"\r\n") as connection:
+                    while connection.recv(1000):
+                        pass
+
+        with ThreadPoolExecutor(8) as clients:
+            list(clients.map(fail_often, range(8)))
+
+        assert service.get("/")[0] == 200
+        assert children_of(service.process.pid) == workers
+        assert "already registered" not in service.text()
 
 
 class TestThreads:
