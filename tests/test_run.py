@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from tests.processes import Service, UnfinishedRequest, free_port, processes_of, python_for, wait_until
+from tests.processes import Service, UnfinishedRequest, free_port, processes_of, python_for, sockets_of, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
@@ -187,7 +187,7 @@ def test_it_serves_whoever_had_connected_when_it_was_told_to_stop(state_dir):
 
 def listens(pid: int, port: int) -> bool:
     """Whether a process has a socket that listens on a port."""
-    sockets = {os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    sockets = sockets_of(pid)
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return any(f"socket:[{line[9]}]" in sockets for line in lines if line[1].endswith(f":{port:04X}") and line[3] == "0A")
 

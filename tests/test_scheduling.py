@@ -5,7 +5,7 @@ import signal
 import socket
 import sys
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -15,7 +15,7 @@ import pytest
 from auth import scheduling
 from auth.scheduling import CORES
 from auth.shares import Share, Shares
-from tests.processes import Service, children_of, wait_until
+from tests.processes import Service, children_of, sockets_of, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and Linux alone schedules threads one by one")
 NICENESS = 13
@@ -31,14 +31,6 @@ def cores_of(pid: int) -> tuple[int, ...]:
 
 def threads_of(pid: int) -> list[int]:
     return [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
-
-
-def connections_of(pid: int) -> int:
-    found = 0
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # closed meanwhile
-            found += os.readlink(descriptor).startswith("socket:")
-    return found
 
 
 def has_another_in_place_of(service: Service, pid: int, number: int) -> bool:
@@ -94,10 +86,10 @@ def test_connections_are_spread_over_the_processes(serve):
 
         def fewest_of_60() -> int:
             """Make sixty connections; return how many of them the process has that has the fewest."""
-            before = [connections_of(pid) for pid in workers]
+            before = [len(sockets_of(pid)) for pid in workers]
 
             def taken() -> list[int]:
-                return [connections_of(pid) - had for pid, had in zip(workers, before, strict=True)]
+                return [len(sockets_of(pid)) - had for pid, had in zip(workers, before, strict=True)]
 
             with ExitStack() as stack:
                 for _ in range(60):
