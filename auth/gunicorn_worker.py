@@ -57,7 +57,6 @@ class Worker(ThreadWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._threads = Threads(self.cfg.threads)
         self._begun: dict[Connection, float] = {}
         self._collected: dict[Connection, bytes] = {}
         self._held = 0
@@ -81,6 +80,7 @@ class Worker(ThreadWorker):
 
     def run(self) -> None:
         """Serve until told to end."""
+        self._threads = Threads(self.cfg.threads)
         try:
             super().run()
         finally:
@@ -188,7 +188,7 @@ class Worker(ThreadWorker):
             self._turn_away(conn)
             return
         self._begun[conn] = time.monotonic()
-        self._threads.run(partial(self._serve, conn), len(self._begun))
+        self._threads.run(partial(self._serve, conn))
 
     def _serve(self, conn: Connection) -> None:
         stays = False

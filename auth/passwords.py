@@ -16,6 +16,7 @@ import bcrypt
 
 from auth.scheduling import give_way
 from auth.settings import Settings
+from auth.turns import Turns
 
 T = TypeVar("T")
 
@@ -24,6 +25,9 @@ MAX_BYTES = 1024
 _BCRYPT_BYTES = 72
 # In each worker two threads hash: connections are never spread evenly, and one worker alone must be able to keep two cores busy.
 _THREADS = 2
+# So many requests for each of them are at work, so that there is always one to hash: what they ask the database before and after takes
+# time as well. All others wait in line, and take none.
+_AT_WORK = 3 * _THREADS
 # At most so many passwords are hashed or wait; fewer, where that would take more seconds than a client waits, on the one core that a
 # worker can count on. They stay below the request threads by two, so that a flood of log-ins leaves some for everything else.
 _PLACES = 61
@@ -52,22 +56,24 @@ class Passwords:
         # What stands in where there is no password to check, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
         affordable = int(_PATIENCE / (time.thread_time() - began))
-        self._slots = threading.BoundedSemaphore(max(_THREADS, min(_PLACES, settings.threads - 2, affordable)))
-
-    def check_room(self) -> None:
-        """Raise `TooManyWaiting` where there is no place in the queue at this moment."""
-        with self.slot():
-            pass
+        self._places = threading.BoundedSemaphore(max(_THREADS, min(_PLACES, settings.threads - 2, affordable)))
+        self._turns = Turns(_AT_WORK)
 
     @contextmanager
     def slot(self) -> Iterator["Slot"]:
-        """Take a place in the queue of those who hash. Raises `TooManyWaiting` when there is none."""
-        if not self._slots.acquire(blocking=False):
+        """Take a place in the queue of those who hash, and wait for its turn. Raises `TooManyWaiting`: at once when there is no place."""
+        if not self._places.acquire(blocking=False):
             raise TooManyWaiting
+        patience_ends = time.monotonic() + LONGEST_WAIT
         try:
-            yield Slot(self._threads, self._cost, self._dummy_hash)
+            if not self._turns.take(LONGEST_WAIT):
+                raise TooManyWaiting
+            try:
+                yield Slot(self._threads, self._cost, self._dummy_hash, patience_ends)
+            finally:
+                self._turns.give_back()
         finally:
-            self._slots.release()
+            self._places.release()
 
     def hash(self, password: str) -> str:
         """Return a new hash. Raises `TooManyWaiting`."""
@@ -76,12 +82,13 @@ class Passwords:
 
 
 class Slot:
-    """A place in the queue: what it hashes is hashed in its turn."""
+    """A place in the queue whose turn has come."""
 
-    def __init__(self, threads: ThreadPoolExecutor, cost: int, dummy_hash: str) -> None:
+    def __init__(self, threads: ThreadPoolExecutor, cost: int, dummy_hash: str, patience_ends: float) -> None:
         self._threads = threads
         self._cost = cost
         self._dummy_hash = dummy_hash
+        self._patience_ends = patience_ends
 
     def hash(self, password: str) -> str:
         """Return a new hash."""
@@ -100,7 +107,7 @@ class Slot:
     def _in_turn(self, work: Callable[[], T]) -> T:
         turn = self._threads.submit(work)
         try:
-            return turn.result(LONGEST_WAIT)
+            return turn.result(max(0.0, self._patience_ends - time.monotonic()))
         except TimeoutError:
             if turn.cancel():
                 raise TooManyWaiting from None

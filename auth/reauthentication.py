@@ -7,7 +7,7 @@ from flask import g
 from auth import guard
 from auth.context import latchkey
 from auth.errors import ApiError
-from auth.password_attempts import password_attempt
+from auth.password_attempts import begin_attempt
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
@@ -28,7 +28,8 @@ def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
 
 
 def _check_current_password(password: str, known: Any) -> None:
-    with password_attempt(known.email, None if known.email else known.phone) as attempt:
+    with latchkey.passwords.slot() as slot:
+        attempt = begin_attempt(slot, known.email, None if known.email else known.phone)
         if not attempt.check(password):
             raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
     latchkey.db.one(

@@ -105,7 +105,7 @@ def accepts_forms(view: View) -> View:
 def read_body(schema: Schema) -> dict[str, Any]:
     """Return the body as the schema has checked it. Raises `ApiError` 400."""
     if request.mimetype == FORM:
-        _whole_body()
+        whole_body()
         return _checked(schema, _single_values(schema, request.form))
     return _checked(schema, json_body())
 
@@ -114,7 +114,7 @@ def json_body() -> dict[str, Any]:
     """Return the JSON body unchecked: what decides which limit counts is read before the view. Raises `ApiError` 400."""
     if "json_body" not in g:
         try:
-            g.json_body = json_bodies.decode(_whole_body())
+            g.json_body = json_bodies.decode(whole_body())
         except json_bodies.InvalidJson as error:
             raise ApiError(400, "bad_json", "The body could not be read", str(error)) from None
     return g.json_body
@@ -136,7 +136,7 @@ def client() -> dict[str, str | None]:
     return {"ip": g.ip, "network": g.network, "user_agent": g.user_agent}
 
 
-def _whole_body() -> bytes:
+def whole_body() -> bytes:
     """Return the body. Raises `ApiError` 413: one that does not say its length is cut off by Werkzeug, a byte after what is allowed."""
     body = request.get_data()
     if len(body) > MAX_BODY:

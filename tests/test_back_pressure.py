@@ -2,16 +2,16 @@
 
 import json
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from http.client import HTTPConnection
 
 import pytest
 
 from auth.context import EXTENSION
 from auth.gunicorn_worker import QUEUE
-from auth.passwords import TooManyWaiting
 from tests.answers import assert_error
 from tests.cast import PASSWORD
+from tests.crowd import crowd
 from tests.processes import Service, UnfinishedRequest
 
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
@@ -74,6 +74,15 @@ def test_a_service_ends_while_one_rests(serve):
     assert time.monotonic() - began < 5
 
 
+def test_who_sends_slowly_keeps_nobody_from_signing_up(service):
+    with ExitStack() as stack, connect(service) as connection:
+        for _ in range(16):
+            stack.enter_context(UnfinishedRequest(service, "/login-admin"))
+        began = time.monotonic()
+        assert status(connection, "POST", "/signup", json.dumps({"email": "dave@example.com", "password": PASSWORD})) == 201
+        assert time.monotonic() - began < 5
+
+
 class TestMoreThanCanBeServed:
     """One worker of four threads."""
 
@@ -120,10 +129,7 @@ class TestMoreThanCanBeServed:
 def test_what_finds_no_place_to_hash_is_turned_away_before_anything_is_counted(path, body, make_app):
     app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_THREADS="4")
     parts = app.extensions[EXTENSION]
-    with ExitStack() as crowd:
-        with suppress(TooManyWaiting):
-            while True:
-                crowd.enter_context(parts.passwords.slot())
+    with crowd(parts.passwords):
         before = parts.db.statements_run
         response = app.test_client().post(path, json=body)
         assert_error(response, 503, "service_unavailable")

@@ -1,13 +1,11 @@
 """Failed passwords: counted by address and network, and by address alone where its user has never signed in from."""
 
-from contextlib import ExitStack, suppress
-
 import pytest
 
 from auth.context import EXTENSION
-from auth.passwords import TooManyWaiting
 from tests.answers import A_SENTENCE, assert_error
 from tests.cast import PASSWORD, Session, register, session_of, sign_in
+from tests.crowd import crowd
 from tests.hosts import ELSEWHERE, HOME, OFFICE, at
 
 WRONG = "Wrong-Horse-1"
@@ -318,10 +316,7 @@ class TestTheHashingQueue:
     def test_what_is_turned_away_there_is_no_failure(self, limited, alice, database):
         client = limited()
         passwords = client.application.extensions[EXTENSION].passwords
-        with ExitStack() as taken:
-            with suppress(TooManyWaiting):
-                while True:
-                    taken.enter_context(passwords.slot())
+        with crowd(passwords):
             for _ in range(12):
                 assert_error(log_in(client, alice.email, WRONG), 503, "service_unavailable")
         assert database.count("failure_counts") == 0

@@ -7,8 +7,9 @@ from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
-from auth.password_attempts import with_room
+from auth.password_attempts import in_turn
 from auth.password_policy import check_strength
+from auth.passwords import Slot
 from auth.token_response import tokens
 from auth.wire import checked_redirect, client, read_body
 
@@ -16,9 +17,9 @@ blueprint = Blueprint("signup", __name__)
 
 
 @blueprint.post("/signup")
-@with_room
+@in_turn
 @limited("signup")
-def signup() -> Response:
+def signup(slot: Slot) -> Response:
     """Register a user. Where addresses must be confirmed, a taken one is answered like a free one."""
     body = read_body(schemas.Signup())
     settings = latchkey.settings
@@ -38,7 +39,7 @@ def signup() -> Response:
         **outgoing.quota(address),
         email=email,
         phone=phone,
-        password_hash=latchkey.passwords.hash(body["password"]),
+        password_hash=slot.hash(body["password"]),
         user_metadata=body["data"],
         autoconfirm=settings.autoconfirm,
         hidden=hidden,

@@ -13,7 +13,8 @@ from auth import audit, limits, one_time, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
-from auth.password_attempts import password_attempt, with_room
+from auth.password_attempts import begin_attempt, in_turn
+from auth.passwords import Slot
 from auth.refresh_tokens import InvalidRefreshToken
 from auth.token_response import token_response
 from auth.views.oauth import sign_in_with_id_token
@@ -53,20 +54,20 @@ def token() -> ResponseReturnValue:
 
 
 @blueprint.post("/login-admin")
-@with_room
+@in_turn
 @limited("login")
-def login_admin() -> Response:
+def login_admin(slot: Slot) -> Response:
     """Sign in an administrator; anybody else gets no session."""
-    row = _sign_in(admin_only=True)
+    row = _sign_in(slot, admin_only=True)
     user = json.loads(row.user_object)
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
     return token_response(row, "password", admin_details=details)
 
 
-@with_room
+@in_turn
 @limited("login")
-def _by_password() -> Response:
-    return token_response(_sign_in(), "password")
+def _by_password(slot: Slot) -> Response:
+    return token_response(_sign_in(slot), "password")
 
 
 @limited("login")
@@ -74,29 +75,29 @@ def _by_id_token() -> Response:
     return token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())), "oauth")
 
 
-def _sign_in(admin_only: bool = False) -> Any:
+def _sign_in(slot: Slot, admin_only: bool = False) -> Any:
     """Make a session for an address and its password, and return its row."""
     body = read_body(_PASSWORD_GRANT)
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_enabled(email, phone)
     invalid = ApiError(401, "invalid_credentials", "Invalid login credentials")
 
-    with password_attempt(email, phone) as attempt:
-        # The same for an unknown address, a wrong password, and a user without one: a statement, and a hash.
-        if not attempt.check(body["password"]) or attempt.password_hash is None:
-            raise invalid
-        row = latchkey.db.one(
-            "sign_in",
-            user_id=attempt.user_id,
-            checked_password_hash=attempt.password_hash,
-            new_password_hash=attempt.slot.renewed_hash(body["password"], attempt.password_hash),
-            email=email,
-            phone=phone,
-            is_stranger=attempt.is_stranger,
-            admin_only=admin_only,
-            method="password",
-            **client(),
-        )
+    attempt = begin_attempt(slot, email, phone)
+    # The same for an unknown address, a wrong password, and a user without one: a statement, and a hash.
+    if not attempt.check(body["password"]) or attempt.password_hash is None:
+        raise invalid
+    row = latchkey.db.one(
+        "sign_in",
+        user_id=attempt.user_id,
+        checked_password_hash=attempt.password_hash,
+        new_password_hash=slot.renewed_hash(body["password"], attempt.password_hash),
+        email=email,
+        phone=phone,
+        is_stranger=attempt.is_stranger,
+        admin_only=admin_only,
+        method="password",
+        **client(),
+    )
     if row is None or row.state == "invalid_credentials":
         raise invalid
     if row.state != "live":

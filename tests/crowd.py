@@ -1,0 +1,32 @@
+"""Others who want their passwords hashed at the same time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from auth.passwords import Passwords, TooManyWaiting
+
+
+@contextmanager
+def crowd(passwords: Passwords) -> Iterator[None]:
+    """Fill the queue of those who hash: some of them are at work for as long as the context lasts, and the others wait for their turn."""
+    is_full, over = Event(), Event()
+
+    def wait_in_line() -> None:
+        try:
+            with passwords.slot():
+                over.wait()
+        except TooManyWaiting:
+            is_full.set()
+
+    threads = []
+    while not is_full.is_set():
+        threads.append(Thread(target=wait_in_line))
+        threads[-1].start()
+        is_full.wait(0.002)
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
