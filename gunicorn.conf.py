@@ -65,8 +65,7 @@ def on_starting(server) -> None:
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     _allow_connections()
     server.embedded_postgres = None
-    # When it is told to load its settings again (HUP), new processes start beside those that end.
-    server.shares = Shares(workers * 4)
+    server.shares = Shares(workers)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
     try:

@@ -9,6 +9,8 @@ from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 _NOBODY = -1
+# Each time that gunicorn is told to load its settings again (HUP), new processes start beside those that end.
+_GENERATIONS = 4
 
 
 class Share:
@@ -34,10 +36,10 @@ class Share:
 
 
 class Shares:
-    """The counts of all processes. Made by their parent, before it forks."""
+    """The counts of so many processes, and of those that start beside them while they end. Made by their parent, before it forks."""
 
-    def __init__(self, places: int) -> None:
-        self._counts = RawArray("i", [_NOBODY] * places)
+    def __init__(self, processes: int) -> None:
+        self._counts = RawArray("i", [_NOBODY] * processes * _GENERATIONS)
 
     def take(self, others: Collection[Share]) -> Share:
         """Return the share of a new process beside those of others, who may include some that are about to end."""

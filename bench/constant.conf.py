@@ -17,6 +17,6 @@ if os.environ.get("CONSTANT_WORKER") == "own":
 
     def on_starting(server) -> None:
         """Give the processes something to share."""
-        server.shares = Shares(_service["workers"] * 4)
+        server.shares = Shares(_service["workers"])
 else:
     worker_class = "gthread"

@@ -176,9 +176,16 @@ class TestShares:
         assert successor.place == killed.place
         assert not other.is_large()
 
-    def test_alone_or_without_a_place_nobody_is_waited_for(self):
-        shares = Shares(1)
-        first = shares.take([])
-        for alone in (Share(), first, shares.take([first])):
+    def test_alone_nobody_is_waited_for(self):
+        for alone in (Share(), Shares(1).take([])):
             alone.tell(1000)
             assert not alone.is_large()
+
+    def test_who_finds_no_place_waits_for_nobody(self):
+        shares, crowd = Shares(1), []
+        for _ in range(5):
+            crowd.append(shares.take(crowd))
+        crowd[0].tell(0)
+        crowd[3].tell(1000)
+        crowd[4].tell(1000)
+        assert [crowd[3].is_large(), crowd[4].is_large()] == [True, False]
