@@ -130,7 +130,7 @@ def limited(name: str, *, key: Callable[[], str] = _network, unless: Callable[[]
     """
 
     def amount() -> str:
-        _windows()
+        _promise_to_tell()
         g.is_limited = True  # Asking Flask-Limiter for each request that is not would cost more than many a view.
         return str(getattr(latchkey.settings, f"rate_limit_{name}"))
 
@@ -160,7 +160,8 @@ def refusal(msg: str, seconds: float) -> ApiError:
 
 def note(window: Window) -> None:
     """Have the response tell of a count that Flask-Limiter does not know."""
-    _windows().append(window)
+    _promise_to_tell()
+    g.windows.append(window)
 
 
 def requests_and_window(item: RateLimitItem) -> dict[str, int]:
@@ -168,12 +169,11 @@ def requests_and_window(item: RateLimitItem) -> dict[str, int]:
     return {"requests": item.amount, "window": item.get_expiry()}
 
 
-def _windows() -> list[Window]:
-    """Return the counts that this request was part of, of which its response will tell."""
+def _promise_to_tell() -> None:
+    """See to it that the response tells of the counts that this request is part of."""
     if "windows" not in g:
         g.windows = []
         after_this_request(_add_headers)
-    return g.windows
 
 
 def _refuse(_error: RateLimitExceeded) -> Response:
@@ -183,7 +183,7 @@ def _refuse(_error: RateLimitExceeded) -> Response:
 
 
 def _add_headers(response: Response) -> Response:
-    windows, now = _windows(), time.time()
+    windows, now = g.windows, time.time()
     try:
         for limit in limiter.current_limits if "is_limited" in g else []:
             # Whose access token turned out not to count any more has not used up what is its user's.

@@ -27,23 +27,15 @@ DELETE FROM request_counts;
 WITH known AS (
   SELECT id, password_hash FROM users WHERE email = :email OR phone = :phone
 ), tried AS (
-  INSERT INTO failure_counts AS counter (key, count, expires_at)
-  SELECT 'login ' || coalesce(:email, :phone) || ' ' || :network, 1, now() + make_interval(secs => :failures_seconds)
-   WHERE :limited
-  ON CONFLICT (key) DO UPDATE
-     SET count = CASE WHEN counter.expires_at <= now() THEN 1 ELSE counter.count + 1 END,
-         expires_at = CASE WHEN counter.expires_at <= now() THEN excluded.expires_at ELSE counter.expires_at END
-  RETURNING counter.count, counter.count > :failures AS refused, extract(epoch FROM counter.expires_at - now())::float AS seconds_left
+  SELECT count, count > :failures AS refused, seconds_left
+    FROM count_up(CASE WHEN :limited THEN 'login ' || coalesce(:email, :phone) || ' ' || :network END, :failures_seconds)
 ), strange AS (
-  INSERT INTO failure_counts AS counter (key, count, expires_at)
-  SELECT 'account ' || coalesce(:email, :phone), 1, now() + make_interval(secs => :account_failures_seconds)
+  SELECT counted.count > :account_failures AS refused, counted.seconds_left
     FROM tried
-   WHERE NOT tried.refused
-     AND NOT EXISTS (SELECT FROM known_networks JOIN known ON known.id = known_networks.user_id WHERE known_networks.network = :network)
-  ON CONFLICT (key) DO UPDATE
-     SET count = CASE WHEN counter.expires_at <= now() THEN 1 ELSE counter.count + 1 END,
-         expires_at = CASE WHEN counter.expires_at <= now() THEN excluded.expires_at ELSE counter.expires_at END
-  RETURNING counter.count > :account_failures AS refused, extract(epoch FROM counter.expires_at - now())::float AS seconds_left
+   CROSS JOIN count_up(CASE WHEN NOT tried.refused
+                             AND NOT EXISTS (SELECT FROM known_networks JOIN known ON known.id = known_networks.user_id
+                                              WHERE known_networks.network = :network)
+                            THEN 'account ' || coalesce(:email, :phone) END, :account_failures_seconds) AS counted
 )
 SELECT known.id AS user_id,
        known.password_hash,
