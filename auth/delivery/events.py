@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import psycopg2
@@ -36,14 +37,22 @@ def as_message(waiting: Any) -> Message:
 class EventSender(Sender):
     """Posts events, and keeps account of the webhooks that fail."""
 
-    claims = "claim_event"
     threads = 4
+    are_slow_known = True
 
     def __init__(self, db: Database, sealer: Sealer, private_networks: bool, *, timeout: float = http.TIMEOUT) -> None:
         self._db = db
         self._sealer = sealer
         self._private_networks = private_networks
         self._timeout = timeout
+
+    def claim(self, db: Database, _channel: str, /, **how: Any) -> Any:
+        """Take the next event."""
+        return db.one("claim_event", **how)
+
+    def compose(self, waiting: Any, _render: Callable[[Any], Message], /) -> Message:
+        """Return what an event says, which is for machines."""
+        return as_message(waiting)
 
     def send(self, recipient: str, message: Message) -> str:
         """Post an event to the webhook of an id, and return what it answered. Raises `psycopg2.Error` too."""

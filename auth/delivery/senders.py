@@ -2,8 +2,11 @@
 
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
 
 from auth.delivery.messages import Message
+from sql import Database
 
 _LONGEST_REASON = 300
 
@@ -24,10 +27,18 @@ class TryLater(Exception):
 class Sender:
     """One way to send messages. It may be called from several threads at once."""
 
-    # The statement that takes the next message which this one is to send.
-    claims = "claim_message"
     # How many threads send by it, and as many again to its slow targets.
     threads = 2
+    # Whether the database knows which of its targets are slow.
+    are_slow_known = False
+
+    def claim(self, db: Database, channel: str, /, **how: Any) -> Any:
+        """Take the next message of a channel that this one is to send; return its row, or None. Raises `psycopg2.Error`."""
+        return db.one("claim_message", channel=channel, **how)
+
+    def compose(self, waiting: Any, render: Callable[[Any], Message], /) -> Message:
+        """Return what a row of the outbox says; `render` makes a message for people of it."""
+        return render(waiting)
 
     def send(self, recipient: str, message: Message) -> str | None:
         """Send a message, and return what the server said, shortly. Raises `Refused` or `TryLater`."""

@@ -21,7 +21,7 @@ import structlog
 
 from auth import janitor, webhooks
 from auth.delivery import channels, dev_inbox, events
-from auth.delivery.messages import CannotRender, Templates
+from auth.delivery.messages import CannotRender, Message, Templates
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.delivery.signals import Signal, SlowTargets, Trouble
 from auth.keys import CannotOpen, Sealer
@@ -125,8 +125,7 @@ class Deliverer:
         trouble, slow_targets = self._trouble[lane.channel], self._slow[lane.channel].names()
         was_busy = False
         try:
-            # Which webhooks fail, the database knows.
-            if slow_targets or not lane.is_slow or lane.channel == events.CHANNEL:
+            if slow_targets or not lane.is_slow or self._senders[lane.channel].are_slow_known:
                 was_busy = self._deliver_one(lane.channel, slow_targets, is_slow=lane.is_slow, signal=lane.signal)
                 self._database_trouble.end()
             if not was_busy:
@@ -142,8 +141,7 @@ class Deliverer:
 
     def _deliver_one(self, channel: str, slow_targets: list[str], *, is_slow: bool, signal: Signal | None = None) -> bool:
         """Take one message and send it; return whether there was one. Raises `psycopg2.Error`."""
-        whose = {"slow_targets": slow_targets, "from_slow": is_slow} | ({} if channel == events.CHANNEL else {"channel": channel})
-        waiting = self._db.one(self._senders[channel].claims, lease=LEASE, **whose)
+        waiting = self._senders[channel].claim(self._db, channel, lease=LEASE, slow_targets=slow_targets, from_slow=is_slow)
         if waiting is None:
             return False
         if waiting.outcome is not None:
@@ -161,7 +159,8 @@ class Deliverer:
         """Send a message, and note what became of it. Raises `psycopg2.Error`."""
         trouble = self._trouble[waiting.channel]
         try:
-            response = self._send(waiting)
+            sender = self._senders[waiting.channel]
+            response = sender.send(waiting.recipient, sender.compose(waiting, self._render))
         except Refused as refusal:
             self._finish(waiting, "failed", str(refusal))
             trouble.end()
@@ -180,9 +179,8 @@ class Deliverer:
             self._finish(waiting, "sent", None, response)
             trouble.end()
 
-    def _send(self, waiting: Any) -> str | None:
-        if waiting.channel == events.CHANNEL:
-            return self._senders[waiting.channel].send(waiting.recipient, events.as_message(waiting))
+    def _render(self, waiting: Any) -> Message:
+        """Return what a row of the outbox says to people. Raises `Refused`, `CannotOpen` and `CannotRender`."""
         countries = self._settings.sms_countries
         secrets = open_json(self._sealer, waiting.secret, waiting.id) if waiting.secret else {}
         if waiting.channel == "sms" and countries and not waiting.recipient.startswith(countries):
@@ -190,7 +188,7 @@ class Deliverer:
         message = self._templates.render(waiting, secrets)
         if self._settings.dev_inbox:
             dev_inbox.keep(self._db, self._sealer, message)
-        return self._senders[waiting.channel].send(waiting.recipient, message)
+        return message
 
     def _finish(self, waiting: Any, outcome: str, reason: str | None, response: str | None = None) -> None:
         self._note("finish_message", id=waiting.id, outcome=outcome, reason=reason, response=response)
