@@ -8,7 +8,6 @@ import atexit
 import errno
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -17,7 +16,7 @@ import time
 import psycopg2
 
 import sql
-from auth import scheduling
+from auth import open_files, scheduling
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
@@ -34,7 +33,7 @@ workers = _loaded.workers
 threads = _loaded.threads
 worker_class = "auth.gunicorn_worker.Worker"
 # In each process. A connection that is idle costs a few kilobytes; beyond these, new ones wait for others to close.
-worker_connections = 10_000
+worker_connections = open_files.allow(10_000)
 # Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is they who
 # close one: a request that crosses with our closing would be lost.
 keepalive = 75
@@ -63,7 +62,6 @@ def on_starting(server) -> None:
     # gunicorn's own handlers come later. Exit by exception, so that a Postgres which has just been started is stopped.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
-    _allow_connections()
     server.embedded_postgres = None
     server.shares = Shares(workers)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
@@ -160,14 +158,6 @@ def _start_embedded_postgres(server) -> str:
         _say(f"Opened {directory} for passing through (o+x): Postgres doesn't run as root, and must reach its files.")
     os.environ["DATABASE_URL"] = database_url  # for the workers
     return database_url
-
-
-def _allow_connections() -> None:
-    """Raise the number of open files, of which each connection is one, as far as the system lets us and it is of use."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = worker_connections + 1000
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 def _refuse_taken_address() -> None:

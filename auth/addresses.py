@@ -10,6 +10,8 @@ from email_validator import EmailNotValidError, validate_email
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 _PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
+# What has no shape of its own and is no format character, which are refused in any case (Unicode, Default_Ignorable_Code_Point).
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
 
@@ -21,8 +23,10 @@ def canonical_email(address: str) -> str:
     """Return an email address in lower case, its domain in ASCII. Raises `InvalidAddress`.
 
     Two spellings that look alike and are told apart only by compatibility characters (NFKC) are refused: one user could
-    register as another.
+    register as another. So are characters that are not seen at all.
     """
+    if _UNSEEN.search(address):
+        raise InvalidAddress("must be an email address without invisible characters")
     if unicodedata.normalize("NFKC", address) != address:
         raise InvalidAddress("must be an email address without compatibility characters")
     try:

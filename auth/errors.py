@@ -29,6 +29,7 @@ _STATUS_CODES = {
     404: ("not_found", "There is nothing at this path"),
     405: ("method_not_allowed", "This path does not answer this method"),
     413: ("request_entity_too_large", "The body is larger than 1 MiB"),
+    500: ("unexpected_failure", "Something went wrong on our side"),
 }
 
 

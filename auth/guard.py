@@ -22,7 +22,7 @@ View = Callable[..., ResponseReturnValue]
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
 # As Werkzeug spells them; beside X-Forwarded-….
-_FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via"}
+_FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via", "Cf-Connecting-Ip", "True-Client-Ip"}
 
 # What `caller_state` answers beside `live`: status and msg. No row at all: the user is deleted.
 _REFUSALS = {

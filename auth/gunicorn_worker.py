@@ -6,20 +6,21 @@ collected first, which takes no thread.
 """
 
 import contextlib
+import math
 import select
 import selectors
 import socket
 import time
-from collections import deque
 from functools import partial
 from typing import Any
 
 import structlog
 from gunicorn import util
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
-from gunicorn.workers.gthread import TConn, ThreadWorker
+from gunicorn.workers.gthread import ThreadWorker
 
 from auth import raw_http, scheduling
+from auth.connections import Connection, Resting, Unfinished
 from auth.shares import Share
 from auth.threads import Threads
 
@@ -27,10 +28,6 @@ log = structlog.get_logger()
 
 # Seconds that a request may take to arrive (for the first one of a connection, from when that was made), and then to be answered.
 REQUEST_DEADLINE = 10
-# Seconds for which a client that was asked to come back later is not listened to: one that asks again at once, and many do,
-# would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
-REST = 1
-_BETWEEN = 0.02
 # Seconds for which a process that has more connections than others leaves them the next one: enough for one that sleeps to wake up.
 _DEFERENCE = 0.0002
 # How many requests wait for a thread; what comes beyond them would be answered too late to be of use.
@@ -40,17 +37,6 @@ _FAREWELL = 2
 # Seconds for which a process that ends answers further requests of connections that it has, as gunicorn does.
 _LINGER = 2
 
-# Bytes of unfinished requests that are held at most: ten thousand clients must not be able to have a machine's memory.
-MOST_HELD = 32 * 1024 * 1024
-
-
-class Connection(TConn):
-    """A connection. The poller watches it all the time, but while it sends what is not asked for."""
-
-    is_watched = False
-    # Those that wait as it does: for their next request (`keepalived_conns`), or for the rest of one (`pending_conns`); None: it is served.
-    queue: deque[TConn] | None = None
-
 
 class Worker(ThreadWorker):
     """A worker whose threads are given to requests that have begun, and for so long only."""
@@ -58,10 +44,9 @@ class Worker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._begun: dict[Connection, float] = {}
-        self._collected: dict[Connection, bytes] = {}
-        self._held = 0
+        self._unfinished = Unfinished()
         self._refused: set[socket.socket] = set()
-        self._resting: deque[tuple[float, Connection]] = deque()
+        self._resting = Resting()
         # In the order in which they were told to.
         self._leaving: dict[Connection, float] = {}
         self._looked_at = 0.0
@@ -88,6 +73,10 @@ class Worker(ThreadWorker):
 
     def accept(self, listener: socket.socket) -> None:
         """Take a connection, and wait for its first request with the poller: gunicorn would let a thread wait."""
+        self._accept(listener)
+
+    def _accept(self, listener: socket.socket) -> bool:
+        """Take a connection, if there is one to be had; return whether there was."""
         self.share.tell(self.nr_conns)
         if self.alive and self.share.is_large():
             # It may still be there then: others may be busy, or stuck.
@@ -95,13 +84,14 @@ class Worker(ThreadWorker):
         try:
             client, address = listener.accept()
         except OSError as error:
-            # The client has gone again, another worker was faster, or descriptors are short: then later.
+            # The client has gone again, another worker was faster, or the system is short of something: then later.
             log.debug("accept_failed", reason=str(error))
-            return
+            return False
         conn = Connection(self.cfg, client, address, listener.getsockname())
         self.nr_conns += 1
         self._watch(conn)
         self._collect(conn)
+        return True
 
     def _watch(self, conn: Connection) -> None:
         # Where an answer fails in the middle, its thread closes the connection; its number may be given to this one before the poller is told.
@@ -123,6 +113,9 @@ class Worker(ThreadWorker):
         if queue is None:
             # It sends more, or ends, while it is served. That is looked at later; the poller would tell of it again and again.
             self._unwatch(conn)
+            if conn.rests and conn.has_ended():
+                conn.rests = False
+                self._leave(conn)
         elif self._is_collected(conn):
             queue.remove(conn)
             conn.queue = None
@@ -145,23 +138,16 @@ class Worker(ThreadWorker):
             return False
         except OSError:
             received = b""
-        data = self._forget_collected(conn) + received
-        if received and not raw_http.is_whole(data):
-            if self._held + len(data) <= MOST_HELD:
-                self._collected[conn] = data
-                self._held += len(data)
-                return False
-            # A thread will find that it ends here.
-            with contextlib.suppress(OSError):
-                conn.sock.shutdown(socket.SHUT_RD)
+        return self._is_enough(conn, received)
+
+    def _is_enough(self, conn: Connection, received: bytes) -> bool:
+        """Keep what has been received, nothing at an end, until there is enough of the request; then hand it to the parser."""
+        data = self._unfinished.add(conn, received)
+        if data is None:
+            return False
         conn.init()
         conn.parser.unreader.unread(data)  # type: ignore[union-attr]
         return True
-
-    def _forget_collected(self, conn: Connection) -> bytes:
-        data = self._collected.pop(conn, b"")
-        self._held -= len(data)
-        return data
 
     def set_accept_enabled(self, enabled: bool | None) -> None:
         """Begin or cease to take connections. At the end, for good: take those that wait already, and have later ones refused at once.
@@ -175,8 +161,8 @@ class Worker(ThreadWorker):
             # Nobody uses them any more; and this may be called once again.
             listeners, self.sockets = self.sockets, []
             for listener in listeners:
-                while select.select([listener], [], [], 0)[0]:
-                    self.accept(listener)
+                while select.select([listener], [], [], 0)[0] and self._accept(listener):
+                    pass
                 listener.close()
 
     def _enqueue(self, conn: Connection) -> None:
@@ -193,7 +179,9 @@ class Worker(ThreadWorker):
     def _serve(self, conn: Connection) -> None:
         stays = False
         try:
-            stays = bool(super().handle(conn))
+            # Once it is cut off, nobody would hear of what it has done.
+            if time.monotonic() - self._begun[conn] <= REQUEST_DEADLINE:
+                stays = bool(super().handle(conn))
         finally:
             self._begun.pop(conn, None)
             self.method_queue.defer(self._finish, conn, stays)
@@ -218,17 +206,11 @@ class Worker(ThreadWorker):
         if not stays:
             self._leave(conn)
         elif was_refused and self.alive:
-            # One after the other: what was refused together must not come back together.
-            earliest = self._resting[-1][0] + _BETWEEN if self._resting else 0.0
-            self._resting.append((max(time.monotonic() + REST, earliest), conn))
+            self._resting.add(conn)
         else:
             self._await_next(conn)
 
     def _await_next(self, conn: Connection) -> None:
-        if conn.parser.unreader.buf.getvalue():  # type: ignore[union-attr]
-            # It came with this one's body.
-            self._enqueue(conn)
-            return
         try:
             conn.sock.setblocking(False)
             if not conn.is_watched:
@@ -236,6 +218,13 @@ class Worker(ThreadWorker):
         except OSError as error:
             log.debug("connection_lost", reason=str(error))
             self._leave(conn)
+            return
+        # Of the next request, which came with the body of this one.
+        if begun := conn.parser.unreader.take_buffered():  # type: ignore[union-attr]
+            if self._is_enough(conn, begun):
+                self._enqueue(conn)
+            else:
+                self._collect(conn)
             return
         conn.timeout = time.monotonic() + (self.cfg.keepalive if self.alive else _LINGER)
         self.keepalived_conns.append(conn)
@@ -276,8 +265,8 @@ class Worker(ThreadWorker):
         now = time.monotonic()
         if self.alive:
             self.share.tell(self.nr_conns)
-        while self._resting and (self._resting[0][0] <= now or not self.alive):
-            self._await_next(self._resting.popleft()[1])
+        for conn in self._resting.take_rested(now if self.alive else math.inf):
+            self._await_next(conn)
         if now - self._looked_at < 1:
             return
         self._looked_at = now
@@ -287,8 +276,7 @@ class Worker(ThreadWorker):
             self._turned_away = 0
         for conn in [conn for conn, until in self._leaving.items() if until < now]:
             self._close(conn)
-        for conn in [conn for conn in self._collected if conn.sock.fileno() < 0]:
-            self._forget_collected(conn)
+        self._unfinished.forget_closed()
         for conn, began_at in list(self._begun.items()):
             if now - began_at > REQUEST_DEADLINE:
                 try:

@@ -191,8 +191,8 @@ def _add_headers(response: Response) -> Response:
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
             windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
-    # Redis has gone since it counted; the answer is there all the same.
-    except StorageError as error:
+    # What counts has gone since; the answer is there all the same.
+    except (StorageError, psycopg2.Error) as error:
         log.warning("rate_limit_storage_failed", reason=str(error))
     if windows:
         tightest = min(windows, key=lambda window: window.remaining)

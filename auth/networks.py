@@ -12,10 +12,15 @@ IPv6 = ipaddress.IPv6Address
 # What only a machine itself may ask, since the answer is its credentials (the metadata services of clouds), and link-local addresses.
 _FORBIDDEN = [
     ipaddress.ip_network(network)
-    for network in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")
+    for network in (
+        *("169.254.0.0/16", "fe80::/10", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),
+        *("fd00:ec2::/32", "fd20:ce::254/128", "fd00:42::42/128", "fd00:c1::a9fe:a9fe/128", "fd00:a9fe:a9fe::1/128"),
+    )
 ]
-# Prefixes of IPv6 that carry an IPv4 address in their last 32 bits: IPv4-compatible, and NAT64 (RFC 6052, RFC 8215).
-_CARRIERS = [ipaddress.IPv6Network(network) for network in ("::/96", "64:ff9b::/96", "64:ff9b:1::/48")]
+# Prefixes of IPv6 that carry an IPv4 address in their last 32 bits: IPv4-compatible and -translated (RFC 2765), and NAT64 (RFC 6052, RFC 8215).
+_CARRIERS = [ipaddress.IPv6Network(network) for network in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")]
+# All that has been given out for the Internet (RFC 4291, section 2.4; IANA). Python calls what is reserved public.
+_INTERNET = ipaddress.IPv6Network("2000::/3")
 
 
 def parse(address: str) -> IPv4 | IPv6 | None:
@@ -61,7 +66,17 @@ def reach(address: str) -> str:
     forms = list(_forms(ipaddress.ip_address(address.partition("%")[0])))
     if any(form in network for form in forms for network in _FORBIDDEN):
         return "forbidden"
-    return "public" if all(form.is_global and not form.is_multicast for form in forms) else "private"
+    return "public" if all(map(_is_public, forms)) else "private"
+
+
+def _is_public(address: IPv4 | IPv6) -> bool:
+    # What carries another address is as public as that, which is asked too.
+    is_given_out = isinstance(address, IPv4) or address in _INTERNET or _is_carrier(address)
+    return is_given_out and address.is_global and not address.is_multicast
+
+
+def _is_carrier(address: IPv6) -> bool:
+    return any(address in carrier for carrier in _CARRIERS)
 
 
 def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
@@ -73,7 +88,7 @@ def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
         if address.sixtofour:
             yield address.sixtofour
         yield from address.teredo or ()
-        if any(address in carrier for carrier in _CARRIERS):
+        if _is_carrier(address):
             yield IPv4(int(address) & 0xFFFFFFFF)
 
 

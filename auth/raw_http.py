@@ -6,7 +6,8 @@ import uuid
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 COLLECTED = 65_536
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,5})[ \t]*\r\n", re.IGNORECASE)
+# So many digits are a number that no body has; and Python refuses to read very long ones.
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
 _EXPECTS = re.compile(rb"\r\nexpect:", re.IGNORECASE)
 
 _STATUSES = {
@@ -43,14 +44,23 @@ def is_whole(data: bytes) -> bool:
     if end < 0:
         return len(data) >= COLLECTED
     head = data[: end + 2]
-    length = _LENGTH.search(head)
-    return length is None or _EXPECTS.search(head) is not None or len(data) >= min(end + 4 + int(length[1]), COLLECTED)
+    length = _body_length(head)
+    return length is None or _EXPECTS.search(head) is not None or len(data) >= min(end + 4 + length, COLLECTED)
 
 
 def may_stay(data: bytes) -> bool:
     """Whether this is one HTTP/1.1 request and nothing else, so that the next one on its connection can be told from it."""
     end = data.find(b"\r\n\r\n")
     head = data[: end + 2].lower()
-    length = _LENGTH.search(head)
-    odd = (b"\r\ntransfer-encoding:", b"\r\nexpect:", b"\r\nconnection: close", b" http/1.0\r\n")
-    return end > 0 and not any(sign in head for sign in odd) and len(data) == end + 4 + (int(length[1]) if length else 0)
+    length = _body_length(head)
+    # The answer to HEAD has no body; ours, to what is turned away, has.
+    odd = (b"transfer-encoding", b"expect", b"\r\nconnection: close", b" http/1.0\r\n")
+    return end > 0 and not head.startswith(b"head ") and not any(sign in head for sign in odd) and length is not None and len(data) == end + 4 + length
+
+
+def _body_length(head: bytes) -> int | None:
+    """Return how long the body is that a head announces, or None where that can't be told for sure."""
+    lengths = _LENGTH.findall(head)
+    if len(lengths) > 1 or head.lower().count(b"content-length") != len(lengths):
+        return None
+    return int(lengths[0]) if lengths else 0

@@ -14,7 +14,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Printable ASCII; a fragment is ours to add.
 _CHARACTERS = re.compile(r"[!-~]+")
 _FORBIDDEN = re.compile(r"[\\#\"<>^`{|}]")
-_DOT_SEGMENT = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
+# With what some servers take off a segment before they look at it (path parameters).
+_DOT_SEGMENT = re.compile(r"(?:\.|%2e){1,2}(?:;.*)?", re.IGNORECASE)
 _ENCODED_SEPARATOR = re.compile(r"%(?:2f|5c|25|[01][0-9a-f]|7f)", re.IGNORECASE)
 
 

@@ -37,7 +37,8 @@ def give_way() -> None:
     """Have this thread run wherever there is time left that others don't want."""
     _run_on(CORES)
     if _SCHEDULES_THREADS:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def _run_on(cores: Iterable[int]) -> None:

@@ -20,10 +20,17 @@ class Threads:
     """
 
     def __init__(self, number: int) -> None:
-        self._number = number
+        self._threads: list[threading.Thread] = []
         self._work: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
-        for each in range(number):
-            threading.Thread(target=self._go_on, name=f"request-{each}").start()
+        try:
+            for each in range(number):
+                thread = threading.Thread(target=self._go_on, name=f"request-{each}")
+                thread.start()
+                self._threads.append(thread)
+        except RuntimeError:
+            # The system refuses more of them. Those that there are would keep the process from its end.
+            self.shutdown()
+            raise
 
     def run(self, work: Callable[[], Any]) -> None:
         """Have a thread do this, as soon as one is free."""
@@ -31,15 +38,15 @@ class Threads:
 
     def shutdown(self) -> None:
         """Let the threads end when they have done what there is. Python waits for them before it ends, so nobody needs to."""
-        for _ in range(self._number):
+        for _ in self._threads:
             self._work.put(None)
 
     def _go_on(self) -> None:
         while (work := self._work.get()) is not None:
             try:
                 work()
-            # Whatever it is: the thread is needed for other work.
-            except Exception as error:
+            # Whatever it is, and be it SystemExit: the thread is needed for other work.
+            except BaseException as error:
                 where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
                 log.error("thread_failed", error=type(error).__name__, where=where)
             # What it held is not to be held until there is other work.

@@ -4,7 +4,7 @@ import functools
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -12,6 +12,7 @@ import structlog
 from flask import Flask, Response, current_app, g, request
 from flask_cors import cross_origin
 from marshmallow import Schema, ValidationError
+from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 from werkzeug.middleware.proxy_fix import ProxyFix
 
@@ -29,6 +30,8 @@ PREFIX = "/auth/v1"
 FORM = "application/x-www-form-urlencoded"
 MAX_BODY = 1024 * 1024
 _MAX_USER_AGENT = 512
+# What marshmallow says, in words that go after a field's name.
+_SENTENCES = {"Missing data for required field.": "is required", "Invalid input type.": "must be an object"}
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
 _HEADERS = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 _CORS_ALLOWED = ["authorization", "apikey", "content-type", "x-client-info", "x-supabase-api-version", "x-request-id"]
@@ -164,13 +167,19 @@ def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return schema.load(values)
     except ValidationError as error:
-        details = "; ".join(f"{name}: {_first(problem)}" for name, problem in sorted(error.normalized_messages().items()))
+        details = "; ".join(f"{name}: {problem}" for name, problem in _problems(error.normalized_messages()))
         raise ApiError(400, "validation_failed", "The request is not valid", details) from None
 
 
-def _first(problem: Any) -> str:
-    text = str(problem[0] if isinstance(problem, list) else problem)
-    return "is required" if text == "Missing data for required field." else text
+def _problems(messages: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the fields that are wrong, those of an object after a dot, each with the first thing that is wrong with it."""
+    for name, problem in sorted(messages.items()):
+        # What is wrong with an object as a whole, marshmallow says under a name of its own.
+        path = inside.rstrip(".") if name == SCHEMA else inside + name
+        if isinstance(problem, Mapping):
+            yield from _problems(problem, f"{path}.")
+        else:
+            yield path, _SENTENCES.get(problem[0], problem[0])
 
 
 def _begin() -> None:

@@ -57,6 +57,11 @@ def children_of(pid: int) -> list[int]:
         return []  # gone
 
 
+def descriptors_of(pid: int) -> int:
+    """Return how many files a process has open. Linux only."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
 def is_running(pid: int) -> bool:
     """Whether a process is there, and not only waiting to be reaped. Linux only."""
     try:
@@ -184,7 +189,8 @@ class UnfinishedRequest:
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(self.BODY)}\r\nExpect: 100-continue\r\n\r\n"
         self._socket.sendall(head.encode() + self.BODY[:5])
         # gunicorn says so when a thread has taken the request on.
-        assert self._socket.recv(100).startswith(b"HTTP/1.1 100 ")
+        answer = self._socket.recv(100)
+        assert answer.startswith(b"HTTP/1.1 100 "), answer
 
     def finish(self) -> bytes:
         """Send the rest; return the status line."""

@@ -2,18 +2,21 @@
 
 import json
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
 
 import pytest
 
 from auth.context import EXTENSION
 from auth.gunicorn_worker import QUEUE
+from tests import wire
 from tests.answers import assert_error
 from tests.cast import PASSWORD
 from tests.crowd import crowd
-from tests.processes import Service, UnfinishedRequest
+from tests.processes import Service, UnfinishedRequest, children_of, descriptors_of, wait_until
+from tests.wire import HOST
 
+POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
 LIMIT = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "1 per 5 minutes", "AUTH_WORKERS": "1"}
 
@@ -66,6 +69,25 @@ def test_a_proxy_is_heard_at_once(serve):
         assert seconds_until_answered(connection) < 0.9
 
 
+def test_whoever_leaves_meanwhile_leaves_nothing_behind(service):
+    (worker,) = children_of(service.process.pid)
+    before = descriptors_of(worker)
+    for _ in range(150):
+        with connect(service) as connection:
+            be_refused(connection)
+    # Long before the last of them would be heard again.
+    wait_until(lambda: descriptors_of(worker) <= before + 9, 2)
+
+
+def test_in_a_crowd_too_it_is_heard_again_after_seconds(service):
+    with ExitStack() as stack:
+        for _ in range(400):
+            be_refused(stack.enter_context(connect(service)))
+        with connect(service) as connection:
+            be_refused(connection)
+            assert seconds_until_answered(connection) < 7
+
+
 def test_a_service_ends_while_one_rests(serve):
     with serve(**LIMIT) as (service, _):
         with connect(service) as connection:
@@ -76,7 +98,7 @@ def test_a_service_ends_while_one_rests(serve):
 
 def test_who_sends_slowly_keeps_nobody_from_signing_up(service):
     with ExitStack() as stack, connect(service) as connection:
-        for _ in range(16):
+        for _ in range(7):
             stack.enter_context(UnfinishedRequest(service, "/login-admin"))
         began = time.monotonic()
         assert status(connection, "POST", "/signup", json.dumps({"email": "dave@example.com", "password": PASSWORD})) == 201
@@ -109,6 +131,30 @@ class TestMoreThanCanBeServed:
                 request.finish()
             assert [connection.getresponse().status for connection in waiting] == [200] * QUEUE
             assert status(beyond, "GET", "/settings") == 200
+
+    @pytest.mark.parametrize("length", [b"100000", b"000100000", b"0000000000000000000100000"])
+    def test_a_body_is_never_taken_for_a_request(self, busy, length):
+        service, _, _ = busy
+        body = (b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n").ljust(100_000, b" ")
+        with wire.connect(service.port, POST + b"Content-Length: " + length + b"\r\n\r\n") as beyond:
+            time.sleep(0.2)  # so that the head comes by itself
+            with suppress(ConnectionError):
+                beyond.sendall(body)
+            assert {(reply.status, reply.headers["Connection"]) for reply in wire.read(beyond)} <= {(503, "close")}
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            b"HEAD /health HTTP/1.1\r\n" + HOST,
+            POST + b"Content-Length: 0\r\nContent-Length: 0\r\n",
+            POST + b"Content-Length: +0\r\n",
+            POST + b"Content-Length : 0\r\n",
+        ],
+    )
+    def test_what_can_not_be_told_from_its_next_request_is_closed(self, busy, head):
+        service, _, _ = busy
+        with wire.connect(service.port, head + b"\r\n") as beyond:
+            assert [(reply.status, reply.headers["Connection"]) for reply in wire.read(beyond)] == [(503, "close")]
 
     def test_a_connection_whose_next_request_can_not_be_told_apart_is_closed(self, busy):
         service, _, _ = busy

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 import pytest
 
 from auth.threads import Threads
-from tests.processes import Service, children_of, free_port, wait_until
+from tests.processes import Service, children_of, descriptors_of, free_port, wait_until
 from tests.wire import HOST, connect, read
 
 # Served as long as a hash takes.
@@ -37,13 +37,14 @@ def statuses(connection: socket.socket) -> list[int]:
         return [reply.status for reply in read(connection)]
 
 
+def everything(connection: socket.socket) -> bytes:
+    with connection, connection.makefile("rb") as answers:
+        return answers.read()
+
+
 def seconds_of_processor(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def descriptors_of(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 class TestAClient:
@@ -58,6 +59,18 @@ class TestAClient:
 
     def test_may_send_them_all_at_once(self, service):
         assert statuses(connect(service.port, NEXT + SLOW + NEXT + LAST)) == [200, 401, 200, 200]
+
+    def test_that_has_begun_its_next_request_holds_no_thread(self, service):
+        begun, rest = NEXT[:5], NEXT[5:-2] + b"Connection: close\r\n\r\n"
+        connections = [connect(service.port, NEXT + begun) for _ in range(16)]
+        for connection in connections:
+            assert connection.recv(12) == b"HTTP/1.1 200"
+        began = time.monotonic()
+        assert service.get("/settings")[0] == 200
+        assert time.monotonic() - began < 5
+        for connection in connections:
+            connection.sendall(rest)
+            assert b"HTTP/1.1 200" in everything(connection)
 
     def test_that_sends_more_while_it_is_served_keeps_the_process_no_busier(self, service):
         (worker,) = children_of(service.process.pid)
@@ -152,37 +165,37 @@ class TestThreads:
             return run
 
         for number in range(3):
-            threads.run(work(number), number + 1)
+            threads.run(work(number))
         assert {begun.get(timeout=5) for _ in range(3)} == {0, 1, 2}
         for number in range(3, 50):
-            threads.run(work(number), number + 1)
+            threads.run(work(number))
         assert begun.empty()
         going.set()
 
         assert [begun.get(timeout=5) for _ in range(47)] == list(range(3, 50))
         wait_until(lambda: len(order) == 50)
 
-    def test_none_is_started_that_is_not_needed(self, threads):
-        done = SimpleQueue[int]()
-
-        for _ in range(20):
-            threads.run(lambda: done.put(threading.get_ident()), 1)
-
-        assert len({done.get(timeout=5) for _ in range(20)}) == 1
+    def test_they_are_there_before_the_first_work(self):
+        before = set(threading.enumerate())
+        threads = Threads(3)
+        try:
+            assert len(set(threading.enumerate()) - before) == 3
+        finally:
+            threads.shutdown()
 
     def test_what_fails_takes_no_thread_along(self, threads):
         done = SimpleQueue[bool]()
 
-        for _ in range(5):
-            threads.run(lambda: 1 / 0, 1)
-        threads.run(lambda: done.put(True), 1)
+        for fail in (lambda: 1 / 0, sys.exit) * 4:
+            threads.run(fail)
+        threads.run(lambda: done.put(True))
 
         assert done.get(timeout=5)
 
     def test_they_end_when_all_is_done(self):
         done, threads = [], Threads(2)
-        for number in range(10):
-            threads.run(lambda: done.append(1), number + 1)
+        for _ in range(10):
+            threads.run(lambda: done.append(1))
         threads.shutdown()
 
         wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("request-")])

@@ -129,6 +129,8 @@ HOSTILE = [
     "https://app.example.com/%2e%2e/x",
     "https://app.example.com/.%2E/x",
     "https://app.example.com/a/%2e",
+    "https://app.example.com/..;/x",
+    "https://app.example.com/%2e.;a=b/x",
     "https://app.example.com/%252e%252e/x",
     "https://app.example.com/%2f%2fevil.example",
     "https://app.example.com/%2F..%2Fx",

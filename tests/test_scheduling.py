@@ -121,6 +121,16 @@ def test_a_core_that_is_not_there_any_more_is_no_reason_to_fail(monkeypatch):
     assert cores_of(0) == before
 
 
+def test_a_sandbox_that_forbids_it_is_no_reason_to_fail(monkeypatch):
+    def forbid(*_: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", forbid)
+    monkeypatch.setattr(os, "sched_setaffinity", forbid)
+    scheduling.give_way()
+    scheduling.keep_to(0)
+
+
 def test_elsewhere_nothing_is_said(monkeypatch):
     monkeypatch.setattr(scheduling, "_SCHEDULES_THREADS", False)
     before = cores_of(0), os.getpriority(os.PRIO_PROCESS, 0)
@@ -182,7 +192,8 @@ class TestShares:
             assert not alone.is_large()
 
     def test_who_finds_no_place_waits_for_nobody(self):
-        shares, crowd = Shares(1), []
+        shares = Shares(1)
+        crowd: list[Share] = []
         for _ in range(5):
             crowd.append(shares.take(crowd))
         crowd[0].tell(0)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from auth.gunicorn_worker import MOST_HELD
+from auth.connections import MOST_HELD
 from tests.processes import Service, wait_until
 from tests.wire import HOST, connect
 

@@ -1,0 +1,90 @@
+"""Connections while no thread serves them: one that sends a request little by little, and one that is to rest."""
+
+import contextlib
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from gunicorn.workers.gthread import TConn
+
+from auth import raw_http
+
+# Seconds for which a client that was asked to come back later is not listened to: one that asks again at once, and many do,
+# would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
+_REST = 1
+# What was refused together must not come back together; but nobody waits for a whole crowd.
+_BETWEEN = 0.02
+_LONGEST_REST = 5
+# Bytes of unfinished requests that are held at most: ten thousand clients must not be able to have a machine's memory.
+MOST_HELD = 32 * 1024 * 1024
+
+
+class Connection(TConn):
+    """A connection. The poller watches it all the time, but while it sends what is not asked for."""
+
+    is_watched = False
+    rests = False
+    # Those that wait as it does: for their next request (`keepalived_conns`), or for the rest of one (`pending_conns`); None: it is served.
+    queue: deque[TConn] | None = None
+
+    def has_ended(self) -> bool:
+        """Whether the client has closed it, and has sent nothing before that is still to be read."""
+        try:
+            return not self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+class Unfinished:
+    """What has come of requests that are not whole."""
+
+    def __init__(self) -> None:
+        self._data: dict[Connection, bytes] = {}
+        self._held = 0
+
+    def add(self, conn: Connection, received: bytes) -> bytes | None:
+        """Return all that has come of a request once a thread can go on with it without waiting, or must: at an end, where nothing is received."""
+        data = self._forget(conn) + received
+        if received and not raw_http.is_whole(data):
+            if self._held + len(data) <= MOST_HELD:
+                self._data[conn] = data
+                self._held += len(data)
+                return None
+            # A thread will find that it ends here.
+            with contextlib.suppress(OSError):
+                conn.sock.shutdown(socket.SHUT_RD)
+        return data
+
+    def forget_closed(self) -> None:
+        """Forget what has come over connections that are closed by now."""
+        for conn in [conn for conn in self._data if conn.sock.fileno() < 0]:
+            self._forget(conn)
+
+    def _forget(self, conn: Connection) -> bytes:
+        data = self._data.pop(conn, b"")
+        self._held -= len(data)
+        return data
+
+
+class Resting:
+    """Connections that are not listened to for a while, in the order in which they will be again: one after the other."""
+
+    def __init__(self) -> None:
+        self._until: deque[tuple[float, Connection]] = deque()
+
+    def add(self, conn: Connection) -> None:
+        """Let a connection rest."""
+        now, last = time.monotonic(), self._until[-1][0] if self._until else 0.0
+        self._until.append((min(max(now + _REST, last + _BETWEEN), now + _LONGEST_REST), conn))
+        conn.rests = True
+
+    def take_rested(self, now: float) -> Iterator[Connection]:
+        """Yield those that have rested until now, but for those that have left since (`rests`)."""
+        while self._until and self._until[0][0] <= now:
+            conn = self._until.popleft()[1]
+            if conn.rests:
+                conn.rests = False
+                yield conn
