@@ -203,7 +203,8 @@ class Worker(ThreadWorker):
         """Wait for the connection's next request: at once, or after a rest. Or end it."""
         was_refused = conn.sock in self._refused
         self._refused.discard(conn.sock)
-        if not stays:
+        # Who is not watched any more has sent something while it was served, or has gone.
+        if not stays or (was_refused and not conn.is_watched and conn.has_ended()):
             self._leave(conn)
         elif was_refused and self.alive:
             self._resting.add(conn)
