@@ -174,7 +174,7 @@ class Worker(ThreadWorker):
             self._turn_away(conn)
             return
         self._begun[conn] = time.monotonic()
-        self._threads.run(partial(self._serve, conn))
+        self._threads.run(partial(self._serve, conn), len(self._begun))
 
     def _serve(self, conn: Connection) -> None:
         stays = False

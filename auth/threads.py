@@ -14,31 +14,26 @@ log = structlog.get_logger()
 
 
 class Threads:
-    """So many threads, all started at once: when a crowd has come, nobody has the time to wait for threads to start.
+    """At most so many threads, started when they are needed: those that go on with the next work at once have what they need at hand.
 
     What `concurrent.futures` makes for each piece of work, so that others may wait for it or call it off, takes longer than many a request.
     """
 
-    def __init__(self, number: int) -> None:
-        self._threads: list[threading.Thread] = []
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._started = 0
         self._work: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
-        try:
-            for each in range(number):
-                thread = threading.Thread(target=self._go_on, name=f"request-{each}")
-                thread.start()
-                self._threads.append(thread)
-        except RuntimeError:
-            # The system refuses more of them. Those that there are would keep the process from its end.
-            self.shutdown()
-            raise
 
-    def run(self, work: Callable[[], Any]) -> None:
-        """Have a thread do this, as soon as one is free."""
+    def run(self, work: Callable[[], Any], unfinished: int) -> None:
+        """Have a thread do this; `unfinished` is how much work there is now, this included. To be called by one thread alone."""
+        if self._started < min(unfinished, self._limit):
+            self._started += 1
+            threading.Thread(target=self._go_on, name=f"request-{self._started}").start()
         self._work.put(work)
 
     def shutdown(self) -> None:
         """Let the threads end when they have done what there is. Python waits for them before it ends, so nobody needs to."""
-        for _ in self._threads:
+        for _ in range(self._started):
             self._work.put(None)
 
     def _go_on(self) -> None:

@@ -165,37 +165,37 @@ class TestThreads:
             return run
 
         for number in range(3):
-            threads.run(work(number))
+            threads.run(work(number), number + 1)
         assert {begun.get(timeout=5) for _ in range(3)} == {0, 1, 2}
         for number in range(3, 50):
-            threads.run(work(number))
+            threads.run(work(number), number + 1)
         assert begun.empty()
         going.set()
 
         assert [begun.get(timeout=5) for _ in range(47)] == list(range(3, 50))
         wait_until(lambda: len(order) == 50)
 
-    def test_they_are_there_before_the_first_work(self):
-        before = set(threading.enumerate())
-        threads = Threads(3)
-        try:
-            assert len(set(threading.enumerate()) - before) == 3
-        finally:
-            threads.shutdown()
+    def test_none_is_started_that_is_not_needed(self, threads):
+        done = SimpleQueue[int]()
+
+        for _ in range(20):
+            threads.run(lambda: done.put(threading.get_ident()), 1)
+
+        assert len({done.get(timeout=5) for _ in range(20)}) == 1
 
     def test_what_fails_takes_no_thread_along(self, threads):
         done = SimpleQueue[bool]()
 
         for fail in (lambda: 1 / 0, sys.exit) * 4:
-            threads.run(fail)
-        threads.run(lambda: done.put(True))
+            threads.run(fail, 1)
+        threads.run(lambda: done.put(True), 1)
 
         assert done.get(timeout=5)
 
     def test_they_end_when_all_is_done(self):
         done, threads = [], Threads(2)
-        for _ in range(10):
-            threads.run(lambda: done.append(1))
+        for number in range(10):
+            threads.run(lambda: done.append(1), number + 1)
         threads.shutdown()
 
         wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("request-")])
