@@ -4,7 +4,6 @@ import base64
 import hashlib
 import os
 import re
-import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -57,23 +56,19 @@ class Passwords:
         # What stands in where there is no password to check, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
         affordable = int(_PATIENCE / (time.thread_time() - began))
-        self._places = threading.BoundedSemaphore(max(_THREADS, min(_PLACES, settings.threads - 2, affordable)))
-        self._turns = Turns(_AT_WORK)
+        places = max(_THREADS, min(_PLACES, settings.threads - 2, affordable))
+        at_work = min(_AT_WORK, places)
+        self._turns = Turns(at_work, places - at_work)
 
     @contextmanager
     def slot(self) -> Iterator["Slot"]:
         """Take a place in the queue of those who hash, and wait for its turn. Raises `TooManyWaiting`: at once when there is no place."""
-        if not self._places.acquire(blocking=False):
+        if not self._turns.take(LONGEST_WAIT):
             raise TooManyWaiting
         try:
-            if not self._turns.take(LONGEST_WAIT):
-                raise TooManyWaiting
-            try:
-                yield Slot(self._threads, self._cost, self._dummy_hash)
-            finally:
-                self._turns.give_back()
+            yield Slot(self._threads, self._cost, self._dummy_hash)
         finally:
-            self._places.release()
+            self._turns.give_back()
 
     def hash(self, password: str) -> str:
         """Return a new hash. Raises `TooManyWaiting`."""

@@ -1,4 +1,4 @@
-"""Turns: so many may be at work at once, and all others come after them in the order in which they came."""
+"""Turns: so many may be at work at once, so many more may wait, and each comes in the order in which it came."""
 
 import threading
 from collections import deque
@@ -10,8 +10,9 @@ class Turns:
     Those of Python give it to whoever asks at the right moment, so that somebody who waits may be overtaken again and again.
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, line: int) -> None:
         self._free = number
+        self._line = line
         self._waiting: deque[threading.Lock] = deque()
         self._lock = threading.Lock()
 
@@ -21,15 +22,17 @@ class Turns:
         return len(self._waiting)
 
     def take(self, seconds: float) -> bool:
-        """Wait for a turn, so long at most; return whether it has come. Who has got one must `give_back`."""
+        """Wait for a turn, so long at most, and not at all where the line is full; return whether it has come. Who has got one must `give_back`."""
         with self._lock:
             if self._free:
                 self._free -= 1
                 return True
+            if len(self._waiting) >= self._line:
+                return False
             mine = threading.Lock()
             mine.acquire()
             self._waiting.append(mine)
-        if mine.acquire(timeout=max(0.0, seconds)):
+        if mine.acquire(timeout=seconds):
             return True
         with self._lock:
             # It may have come after the wait was over.

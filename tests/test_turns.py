@@ -10,6 +10,7 @@ from tests.processes import wait_until
 from tests.server import at_once
 
 LONG = 30
+MANY = 30
 
 
 @contextmanager
@@ -29,14 +30,14 @@ def in_line(turns: Turns, act: Callable[[], None], seconds: float = LONG):
 
 
 def test_there_are_so_many_and_no_more():
-    turns = Turns(2)
+    turns = Turns(2, MANY)
     assert [turns.take(0.01) for _ in range(3)] == [True, True, False]
     turns.give_back()
     assert [turns.take(0.01) for _ in range(2)] == [True, False]
 
 
 def test_who_waits_longest_is_next_and_a_newcomer_comes_last():
-    turns, order = Turns(1), []
+    turns, order = Turns(1, MANY), []
     assert turns.take(0)
     with in_line(turns, lambda: order.append("first")), in_line(turns, lambda: order.append("second")):
         turns.give_back()
@@ -44,10 +45,19 @@ def test_who_waits_longest_is_next_and_a_newcomer_comes_last():
         assert order == ["first", "second"]
 
 
-def test_who_gives_up_is_passed_over():
-    turns, order = Turns(1), []
+def test_who_finds_the_line_full_does_not_wait():
+    turns, order = Turns(1, 1), []
     assert turns.take(0)
-    with in_line(turns, lambda: order.append("impatient"), seconds=0.05), in_line(turns, lambda: order.append("patient")):
+    with in_line(turns, lambda: order.append("first")):
+        assert not turns.take(LONG)
+        turns.give_back()
+    assert order == ["first"]
+
+
+def test_who_gives_up_is_passed_over():
+    turns, order = Turns(1, MANY), []
+    assert turns.take(0)
+    with in_line(turns, lambda: order.append("impatient"), seconds=2), in_line(turns, lambda: order.append("patient")):
         wait_until(lambda: turns.waiting == 1)
         turns.give_back()
     assert order == ["patient"]
@@ -55,7 +65,7 @@ def test_who_gives_up_is_passed_over():
 
 
 def test_none_is_lost_when_they_come_as_patience_ends():
-    turns, at_work, most = Turns(3), [], []
+    turns, at_work, most = Turns(3, MANY), [], []
 
     def act(number: int) -> None:
         for step in range(100):
