@@ -6,9 +6,8 @@ import uuid
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 COLLECTED = 65_536
-# So many digits are a number that no body has; and Python refuses to read very long ones.
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
-_EXPECTS = re.compile(rb"\r\nexpect:", re.IGNORECASE)
+# Of heads in lower case. No body is as long as a longer number says; and Python refuses to read very long ones.
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)")
 
 _STATUSES = {
     400: ("Bad Request", "validation_failed", "The request is not valid HTTP"),
@@ -43,9 +42,9 @@ def is_whole(data: bytes) -> bool:
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return len(data) >= COLLECTED
-    head = data[: end + 2]
+    head = data[: end + 2].lower()
     length = _body_length(head)
-    return length is None or _EXPECTS.search(head) is not None or len(data) >= min(end + 4 + length, COLLECTED)
+    return length is None or b"\r\nexpect:" in head or len(data) >= min(end + 4 + length, COLLECTED)
 
 
 def may_stay(data: bytes) -> bool:
@@ -59,8 +58,8 @@ def may_stay(data: bytes) -> bool:
 
 
 def _body_length(head: bytes) -> int | None:
-    """Return how long the body is that a head announces, or None where that can't be told for sure."""
+    """Return how long the body is that a head in lower case announces, or None where that can't be told for sure."""
     lengths = _LENGTH.findall(head)
-    if len(lengths) > 1 or head.lower().count(b"content-length") != len(lengths):
+    if len(lengths) > 1 or head.count(b"content-length") != len(lengths):
         return None
     return int(lengths[0]) if lengths else 0
