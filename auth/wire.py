@@ -171,15 +171,15 @@ def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
         raise ApiError(400, "validation_failed", "The request is not valid", details) from None
 
 
-def _problems(messages: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, str]]:
+def _problems(messages: Mapping[Any, Any], *inside: str) -> Iterator[tuple[str, str]]:
     """Yield the fields that are wrong, those of an object after a dot, each with the first thing that is wrong with it."""
     for name, problem in sorted(messages.items()):
-        # What is wrong with an object as a whole, marshmallow says under a name of its own.
-        path = inside.rstrip(".") if name == SCHEMA else inside + name
+        # What is wrong with an object as a whole, marshmallow says under a name of its own; items of a list have numbers.
+        path = inside if name == SCHEMA else (*inside, str(name))
         if isinstance(problem, Mapping):
-            yield from _problems(problem, f"{path}.")
+            yield from _problems(problem, *path)
         else:
-            yield path, _SENTENCES.get(problem[0], problem[0])
+            yield ".".join(path), _SENTENCES.get(problem[0], problem[0])
 
 
 def _begin() -> None:
