@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 
 class Threads:
-    """At most so many threads, started when they are needed: those that go on with the next work at once have what they need at hand.
+    """At most so many threads, started when they are needed: all of them from the beginning take more memory, and each is cold when it is used.
 
     What `concurrent.futures` makes for each piece of work, so that others may wait for it or call it off, takes longer than many a request.
     """

@@ -1,6 +1,5 @@
 """What others notice of crowds: slow clients, idle connections, more log-ins than can be hashed; before gunicorn alone, and before nginx."""
 
-import resource
 import shutil
 import socket
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from auth import open_files
 from bench import load
 from bench.figures import ROUNDS, Figure, alone
 from bench.flood import wait_until_calm
@@ -32,8 +32,7 @@ _HEAD = b"GET /settings HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 
 def measure() -> Iterator[Figure]:
     """Yield the figures."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20_000) if hard != resource.RLIM_INFINITY else 20_000, hard))
+    open_files.allow(20_000)
     with new_state_dir() as state_dir, BenchService(state_dir, **RAISED) as service:
         people = People(service, 1000)
         people.insert()
