@@ -51,6 +51,8 @@ forwarded_allow_ips = ""
 reuse_port = False
 # Its place is the same for all services of a user.
 control_socket_disable = True
+# Answers are sent by the socket's own means (auth/client_sockets.py).
+sendfile = False
 # To standard error, what needs attention: the application logs the requests, and below it says when it starts and ends.
 errorlog = "-"
 # Its debug lines quote requests, with the tokens in them.

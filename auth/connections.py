@@ -1,11 +1,14 @@
-"""Connections while no thread serves them: one that sends a request little by little, and one that is to rest."""
+"""Connections while no thread serves them: one that sends a request little by little, one that is to rest, and one that ends."""
 
 import contextlib
+import selectors
 import socket
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 
+from gunicorn.http.unreader import Unreader
 from gunicorn.workers.gthread import TConn
 
 from auth import raw_http
@@ -16,6 +19,8 @@ _REST = 1
 # What was refused together must not come back together; but nobody waits for a whole crowd.
 _BETWEEN = 0.02
 _LONGEST_REST = 5
+# Seconds in which a client may read the last answer, before its connection is closed.
+_FAREWELL = 2
 # Bytes of unfinished requests that are held at most: ten thousand clients must not be able to have a machine's memory.
 MOST_HELD = 32 * 1024 * 1024
 
@@ -27,6 +32,11 @@ class Connection(TConn):
     rests = False
     # Those that wait as it does: for their next request (`keepalived_conns`), or for the rest of one (`pending_conns`); None: it is served.
     queue: deque[TConn] | None = None
+
+    @property
+    def unreader(self) -> Unreader:
+        """What has come and is not parsed yet."""
+        return self.parser.unreader  # type: ignore[union-attr]  # none but HTTP/1's has been made
 
     def has_ended(self) -> bool:
         """Whether the client has closed it, and has sent nothing before that is still to be read."""
@@ -88,3 +98,44 @@ class Resting:
             if conn.rests:
                 conn.rests = False
                 yield conn
+
+
+class Leaving:
+    """Connections that end: told so, and closed when the client has read that, or has had the time to (RFC 9112, section 9.6).
+
+    gunicorn waits for the client here, and meanwhile for no other.
+    """
+
+    def __init__(self, poller: selectors.BaseSelector) -> None:
+        self._poller = poller
+        # In the order in which they were told.
+        self._until: dict[Connection, float] = {}
+
+    def add(self, conn: Connection) -> None:
+        """End a connection, which nobody watches."""
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+            self._poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
+        # It has gone already.
+        except OSError:
+            conn.close()
+            return
+        self._until[conn] = time.monotonic() + _FAREWELL
+
+    def close_overdue(self, now: float) -> None:
+        """Close those whose clients have had their time."""
+        for conn in [conn for conn, until in self._until.items() if until < now]:
+            self._close(conn)
+
+    def _drain(self, conn: Connection, client: socket.socket) -> None:
+        try:
+            ends = not client.recv(raw_http.COLLECTED, socket.MSG_DONTWAIT)
+        except OSError:
+            ends = True
+        if ends:
+            self._close(conn)
+
+    def _close(self, conn: Connection) -> None:
+        del self._until[conn]
+        self._poller.unregister(conn.sock)
+        conn.close()

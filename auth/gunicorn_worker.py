@@ -11,16 +11,17 @@ import select
 import selectors
 import socket
 import time
+from collections import deque
 from functools import partial
 from typing import Any
 
 import structlog
-from gunicorn import util
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 from gunicorn.workers.gthread import ThreadWorker
 
 from auth import raw_http, scheduling
-from auth.connections import Connection, Resting, Unfinished
+from auth.client_sockets import ClientSocket
+from auth.connections import Connection, Leaving, Resting, Unfinished
 from auth.shares import Share
 from auth.threads import Threads
 
@@ -32,8 +33,6 @@ REQUEST_DEADLINE = 10
 _DEFERENCE = 0.0002
 # How many requests wait for a thread; what comes beyond them would be answered too late to be of use.
 QUEUE = 64
-# Seconds in which a client may read the last answer, before its connection is closed.
-_FAREWELL = 2
 # Seconds for which a process that ends answers further requests of connections that it has, as gunicorn does.
 _LINGER = 2
 
@@ -44,11 +43,11 @@ class Worker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._begun: dict[Connection, float] = {}
+        # With whether it stays open.
+        self._served: deque[tuple[Connection, bool]] = deque()
         self._unfinished = Unfinished()
         self._refused: set[socket.socket] = set()
         self._resting = Resting()
-        # In the order in which they were told to.
-        self._leaving: dict[Connection, float] = {}
         self._looked_at = 0.0
         self._turned_away = 0
         # Behind a proxy a connection is that of many clients: one of them must not make the others wait.
@@ -66,6 +65,7 @@ class Worker(ThreadWorker):
     def run(self) -> None:
         """Serve until told to end."""
         self._threads = Threads(self.cfg.threads)
+        self._leaving = Leaving(self.poller)
         try:
             super().run()
         finally:
@@ -87,7 +87,7 @@ class Worker(ThreadWorker):
             # The client has gone again, another worker was faster, or the system is short of something: then later.
             log.debug("accept_failed", reason=str(error))
             return False
-        conn = Connection(self.cfg, client, address, listener.getsockname())
+        conn = Connection(self.cfg, ClientSocket(client), address, listener.getsockname())
         self.nr_conns += 1
         self._watch(conn)
         self._collect(conn)
@@ -109,6 +109,8 @@ class Worker(ThreadWorker):
 
     def _on_readable(self, conn: Connection, _client: socket.socket) -> None:
         """Collect what has come of a request; once it is whole, have it served."""
+        if conn.queue is None:
+            self._take_back()
         queue = conn.queue
         if queue is None:
             # It sends more, or ends, while it is served. That is looked at later; the poller would tell of it again and again.
@@ -133,7 +135,7 @@ class Worker(ThreadWorker):
     def _is_collected(self, conn: Connection) -> bool:
         """Read what there is; return whether a thread can go on with it without waiting, or must (an end, an error, a long body)."""
         try:
-            received = conn.sock.recv(raw_http.COLLECTED)
+            received = conn.sock.recv(raw_http.COLLECTED, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         except OSError:
@@ -146,7 +148,7 @@ class Worker(ThreadWorker):
         if data is None:
             return False
         conn.init()
-        conn.parser.unreader.unread(data)  # type: ignore[union-attr]
+        conn.unreader.unread(data)
         return True
 
     def set_accept_enabled(self, enabled: bool | None) -> None:
@@ -184,11 +186,32 @@ class Worker(ThreadWorker):
                 stays = bool(super().handle(conn))
         finally:
             self._begun.pop(conn, None)
-            self.method_queue.defer(self._finish, conn, stays)
+            self._give_back(conn, stays)
+
+    def handle_request(self, req: Any, conn: Any) -> bool:
+        """Have the application answer, and send the answer; return whether the connection stays."""
+        stays = super().handle_request(req, conn)
+        conn.sock.flush()
+        return stays
+
+    def _give_back(self, conn: Connection, stays: bool) -> None:
+        """Leave a connection to the main thread; the thread of a request calls this, as the last thing.
+
+        The main thread looks for such connections each time before it waits. It is woken only where there is something to do that nothing
+        else wakes it for: most connections next have a request to read.
+        """
+        self._served.append((conn, stays))
+        # The main thread ceases to watch a connection before it looks for it here, so one of the two sees what the other has done.
+        if not stays or not conn.is_watched or conn.unreader.buf.getvalue() or conn.sock in self._refused:
+            self.method_queue.defer(self._take_back)
+
+    def _take_back(self) -> None:
+        while self._served:
+            self._finish(*self._served.popleft())
 
     def _turn_away(self, conn: Connection) -> None:
         self._turned_away += 1
-        data = conn.parser.unreader.take_buffered()  # type: ignore[union-attr]
+        data = conn.unreader.take_buffered()
         stays = raw_http.may_stay(data)
         self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays else "Connection: close")
         self.refused(conn.sock)
@@ -213,7 +236,6 @@ class Worker(ThreadWorker):
 
     def _await_next(self, conn: Connection) -> None:
         try:
-            conn.sock.setblocking(False)
             if not conn.is_watched:
                 self._watch(conn)
         except OSError as error:
@@ -221,7 +243,7 @@ class Worker(ThreadWorker):
             self._leave(conn)
             return
         # Of the next request, which came with the body of this one.
-        if begun := conn.parser.unreader.take_buffered():  # type: ignore[union-attr]
+        if begun := conn.unreader.take_buffered():
             if self._is_enough(conn, begun):
                 self._enqueue(conn)
             else:
@@ -232,40 +254,16 @@ class Worker(ThreadWorker):
         conn.queue = self.keepalived_conns
 
     def _leave(self, conn: Connection) -> None:
-        """End a connection (RFC 9112, section 9.6): say so, and close it when the client has read that, or has had the time to.
-
-        gunicorn waits for the client here, and meanwhile for no other.
-        """
         self.nr_conns -= 1
-        try:
-            self._unwatch(conn)
-            conn.sock.shutdown(socket.SHUT_WR)
-            conn.sock.setblocking(False)
-            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
-        # It has gone already.
-        except OSError:
-            conn.close()
-            return
-        self._leaving[conn] = time.monotonic() + _FAREWELL
-
-    def _drain(self, conn: Connection, client: socket.socket) -> None:
-        try:
-            ends = not client.recv(raw_http.COLLECTED)
-        except OSError:
-            ends = True
-        if ends:
-            self._close(conn)
-
-    def _close(self, conn: Connection) -> None:
-        del self._leaving[conn]
-        self.poller.unregister(conn.sock)
-        conn.close()
+        self._unwatch(conn)
+        self._leaving.add(conn)
 
     def murder_pending(self) -> None:
         """End connections that stay silent, and requests that take too long; gunicorn calls this at least every second."""
         now = time.monotonic()
         if self.alive:
             self.share.tell(self.nr_conns)
+        self._take_back()
         for conn in self._resting.take_rested(now if self.alive else math.inf):
             self._await_next(conn)
         if now - self._looked_at < 1:
@@ -275,8 +273,7 @@ class Worker(ThreadWorker):
         if self._turned_away:
             log.warning("turned_away", requests=self._turned_away)
             self._turned_away = 0
-        for conn in [conn for conn, until in self._leaving.items() if until < now]:
-            self._close(conn)
+        self._leaving.close_overdue(now)
         self._unfinished.forget_closed()
         for conn, began_at in list(self._begun.items()):
             if now - began_at > REQUEST_DEADLINE:
@@ -298,7 +295,7 @@ class Worker(ThreadWorker):
         """Answer with the error envelope, if the client takes it at once; return the request's id."""
         answer, request_id = raw_http.error_answer(status, *headers)
         try:
-            util.write_nonblock(client, answer)
+            client.send(answer, socket.MSG_DONTWAIT)
         except OSError as error:
             log.debug("error_not_sent", reason=str(error))
         return request_id

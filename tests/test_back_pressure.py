@@ -56,6 +56,13 @@ def test_it_is_heard_again_after_a_second(service):
         assert seconds_until_answered(connection) < 0.9
 
 
+def test_its_second_begins_when_it_is_refused(service):
+    with connect(service) as connection:
+        be_refused(connection)
+        time.sleep(1.3)
+        assert seconds_until_answered(connection) < 0.9
+
+
 def test_others_are_served_meanwhile(service):
     with connect(service) as connection, connect(service) as other:
         be_refused(connection)

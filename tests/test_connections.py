@@ -55,6 +55,12 @@ class TestAClient:
     def test_may_send_them_all_at_once(self, service):
         assert statuses(connect(service.port, NEXT + SLOW + NEXT + LAST)) == [200, 401, 200, 200]
 
+    def test_that_sent_them_all_at_once_is_not_kept_waiting_between_them(self, service):
+        began = time.monotonic()
+        assert statuses(connect(service.port, NEXT * 8 + LAST)) == [200] * 9
+        # The process would look at them again within a second, whatever happens.
+        assert time.monotonic() - began < 3
+
     def test_that_has_begun_its_next_request_holds_no_thread(self, service):
         begun, rest = NEXT[:5], NEXT[5:-2] + b"Connection: close\r\n\r\n"
         connections = [connect(service.port, NEXT + begun) for _ in range(16)]
