@@ -23,6 +23,16 @@ BEGIN
 EXCEPTION WHEN duplicate_object THEN NULL;
 END $$;
 
+-- Why a session has ended. Not a constraint of the table: Postgres would read the text of that anew for each refresh.
+DO $$
+BEGIN
+  CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHECK (
+    VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed', 'email_changed', 'banned',
+              'address_proved', 'email_restored', 'authorization_code_reused', 'too_many_sessions')
+  );
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+
 -- Who can sign in. Addresses are in their canonical form (auth/addresses.py), which makes these constraints mean what they say.
 -- `email_proved` differs from `email_confirmed_at` in what was confirmed without proof, by AUTH_AUTOCONFIRM; so does `phone_proved`.
 CREATE TABLE IF NOT EXISTS users (
@@ -88,13 +98,19 @@ CREATE TABLE IF NOT EXISTS sessions (
   refreshes     integer NOT NULL DEFAULT 0,
   counted_until timestamptz NOT NULL DEFAULT now(),
   ended_at      timestamptz,
-  end_reason    text,
-  CONSTRAINT sessions_end_reason_check CHECK (
-    (ended_at IS NULL) = (end_reason IS NULL)
-    AND end_reason IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed', 'email_changed', 'banned',
-                       'address_proved', 'email_restored', 'authorization_code_reused', 'too_many_sessions')
-  )
+  end_reason    session_end_reason,
+  CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
+-- In databases that were made before, the table has the reasons in a constraint.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'sessions'::regclass AND conname = 'sessions_end_reason_check') THEN
+    ALTER TABLE sessions
+      DROP CONSTRAINT sessions_end_reason_check,
+      ALTER COLUMN end_reason TYPE session_end_reason,
+      ADD CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL));
+  END IF;
+END $$;
 -- Of all sessions, not only of those that live: to delete a user is to find the ended ones too.
 DROP INDEX IF EXISTS sessions_live;
 CREATE INDEX IF NOT EXISTS sessions_user_id ON sessions (user_id, created_at);

@@ -51,8 +51,8 @@ class TestSessions:
         only_what_follows(database)
         assert story(tell(alice.id))[-1] == Like("a sentence", r"session ended: [\w ]+[^_]*")
 
-    def test_the_words_are_for_the_reasons_of_the_table(self, database):
-        definition = database.value("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'sessions_end_reason_check'")
+    def test_the_words_are_for_the_reasons_of_the_schema(self, database):
+        definition = database.value("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'")
         assert [reason for reason in ENDS if f"'{reason}'" not in definition] == []
         assert definition.count("::text,") + 1 == len(ENDS)
 
