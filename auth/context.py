@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from flask import current_app
-from werkzeug.local import LocalProxy
 
 from auth.access_tokens import AccessTokens
 from auth.delivery.worker import Deliverer
@@ -37,5 +36,12 @@ class Latchkey:
     providers: Mapping[str, Provider]
 
 
-# Asked several times in each request, so through one proxy and not two: `current_app` is one itself, which mypy does not know.
-latchkey = cast(Latchkey, LocalProxy(lambda: current_app._get_current_object().extensions[EXTENSION]))  # type: ignore[attr-defined]
+class _Current:
+    """The parts of the application that serves the request."""
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked several times in each request: `current_app` is a proxy, which mypy does not know, and a LocalProxy would be a second.
+        return getattr(current_app._get_current_object().extensions[EXTENSION], name)  # type: ignore[attr-defined]
+
+
+latchkey = cast(Latchkey, _Current())

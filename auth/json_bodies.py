@@ -21,7 +21,7 @@ def decode(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
     try:
-        value = json.loads(body.decode("utf-8"), object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite)
+        value = _JSON.decode(body.decode("utf-8"))
     except UnicodeDecodeError:
         raise InvalidJson("the body must be in UTF-8") from None
     except RecursionError:
@@ -53,6 +53,10 @@ def _finite(text: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise InvalidJson("the body must not hold a number out of range")
     return number
+
+
+# Made once: json.loads with hooks makes one for each body.
+_JSON = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _check(value: Any) -> None:

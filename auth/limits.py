@@ -160,8 +160,7 @@ def refusal(msg: str, seconds: float) -> ApiError:
 
 def note(window: Window) -> None:
     """Have the response tell of a count that Flask-Limiter does not know."""
-    _promise_to_tell()
-    g.windows.append(window)
+    _promise_to_tell().append(window)
 
 
 def requests_and_window(item: RateLimitItem) -> dict[str, int]:
@@ -169,11 +168,13 @@ def requests_and_window(item: RateLimitItem) -> dict[str, int]:
     return {"requests": item.amount, "window": item.get_expiry()}
 
 
-def _promise_to_tell() -> None:
-    """See to it that the response tells of the counts that this request is part of."""
-    if "windows" not in g:
-        g.windows = []
+def _promise_to_tell() -> list[Window]:
+    """See to it that the response tells of the counts that this request is part of; return those that Flask-Limiter does not know."""
+    parts = g._get_current_object()
+    if "windows" not in parts:
+        parts.windows = []
         after_this_request(_add_headers)
+    return parts.windows
 
 
 def _refuse(_error: RateLimitExceeded) -> Response:

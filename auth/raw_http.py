@@ -2,7 +2,8 @@
 
 import json
 import re
-import uuid
+
+from auth import uuids
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 COLLECTED = 65_536
@@ -21,7 +22,7 @@ _STATUSES = {
 def error_answer(status: int, *headers: str) -> tuple[bytes, str]:
     """Return an answer with the error envelope, and the id that it gives the request."""
     reason, error_code, msg = _STATUSES[status]
-    request_id = str(uuid.uuid4())
+    request_id = uuids.new()
     body = json.dumps({"code": status, "msg": msg, "error_code": error_code})
     head = [
         f"HTTP/1.1 {status} {reason}",

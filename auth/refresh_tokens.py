@@ -9,11 +9,10 @@ import base64
 import hmac
 import re
 import struct
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auth import keys
+from auth import keys, uuids
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{56}")
 _MAC_LENGTH = 18
@@ -41,7 +40,7 @@ class RefreshTokens:
 
     def make(self, session_id: str, counter: int) -> str:
         """Return the token for this counter of a session: always the same one."""
-        body = uuid.UUID(session_id).bytes + struct.pack(">Q", counter)
+        body = uuids.as_bytes(session_id) + struct.pack(">Q", counter)
         return base64.urlsafe_b64encode(body + self._mac(self._keys[0], body)).decode()
 
     def read(self, token: str) -> RefreshToken:
@@ -56,7 +55,7 @@ class RefreshTokens:
         (counter,) = struct.unpack(">Q", body[16:])
         if counter >= _COUNTER_LIMIT:
             raise InvalidRefreshToken
-        return RefreshToken(str(uuid.UUID(bytes=body[:16])), counter)
+        return RefreshToken(uuids.spelled(body[:16].hex()), counter)
 
     @staticmethod
     def _mac(key: bytes, body: bytes) -> bytes:

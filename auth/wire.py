@@ -1,7 +1,6 @@
 """What all requests and responses have in common: ids, headers, CORS, prefixes, and how bodies and queries are read."""
 
 import functools
-import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from auth import json_bodies, networks
+from auth import json_bodies, networks, uuids
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.logs import RequestLog
@@ -115,12 +114,13 @@ def read_body(schema: Schema) -> dict[str, Any]:
 
 def json_body() -> dict[str, Any]:
     """Return the JSON body unchecked: what decides which limit counts is read before the view. Raises `ApiError` 400."""
-    if "json_body" not in g:
+    parts = g._get_current_object()
+    if "json_body" not in parts:
         try:
-            g.json_body = json_bodies.decode(whole_body())
+            parts.json_body = json_bodies.decode(whole_body())
         except json_bodies.InvalidJson as error:
             raise ApiError(400, "bad_json", "The body could not be read", str(error)) from None
-    return g.json_body
+    return parts.json_body
 
 
 def read_query(schema: Schema) -> dict[str, Any]:
@@ -187,24 +187,24 @@ def _begin() -> None:
     environ, parts = request.environ, g._get_current_object()
     parts.began_at = time.perf_counter()
     sent = environ.get("HTTP_X_REQUEST_ID", "")
-    parts.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else _new_request_id()
+    parts.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else uuids.new()
     parts.user_agent = environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None
     parts.ip, parts.network, is_far = networks.locate(environ.get("REMOTE_ADDR", ""))
     if not is_far and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_of_proxy()
-    if environ["REQUEST_METHOD"] not in ("GET", "HEAD", "OPTIONS") and (request.content_length or "HTTP_TRANSFER_ENCODING" in environ):
-        # Compared here: Werkzeug's own limit bites only when a body is read.
-        if (request.content_length or 0) > MAX_BODY:
-            raise _too_large()
+    if environ["REQUEST_METHOD"] not in ("GET", "HEAD", "OPTIONS"):
+        _refuse_body(request.content_length or 0, "HTTP_TRANSFER_ENCODING" in environ)
+
+
+def _refuse_body(length: int, is_chunked: bool) -> None:
+    """Raise `ApiError` for a body that is too large, or of a type that the view does not take."""
+    # Compared here: Werkzeug's own limit bites only when a body is read.
+    if length > MAX_BODY:
+        raise _too_large()
+    if (length or is_chunked) and request.mimetype != "application/json":
         view = current_app.view_functions.get(request.endpoint or "")
-        if request.mimetype != "application/json" and not (request.mimetype == FORM and getattr(view, "accepts_forms", False)):
+        if request.mimetype != FORM or not getattr(view, "accepts_forms", False):
             raise ApiError(415, "unsupported_media_type", "The body must be JSON", "Content-Type: must be application/json")
-
-
-def _new_request_id() -> str:
-    """Return a UUID of version 4 (RFC 9562). It need not be hard to guess: the system's random numbers would be a system call."""
-    digits = f"{random.getrandbits(128):032x}"
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 @functools.cache

@@ -31,8 +31,10 @@ _SCHEMA_LOCK = 7_239_004_116
 _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n((?:--.*\n)+)", re.MULTILINE)
 # What a parameter is not: part of a string, a comment or a cast.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
+# Made once: json.dumps with an argument makes one for each value.
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
-psycopg2.extensions.register_adapter(dict, lambda value: Json(value, dumps=lambda data: json.dumps(data, ensure_ascii=False)))
+psycopg2.extensions.register_adapter(dict, lambda value: Json(value, dumps=_JSON.encode))
 
 
 class InvalidStatement(Exception):

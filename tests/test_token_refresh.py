@@ -80,6 +80,11 @@ def test_it_ignores_credentials_in_headers(client, alice):
     assert response.status_code == 200
 
 
+@pytest.mark.parametrize("query", ["grant_type=refresh%5Ftoken", "%67rant_type=refresh_token", "grant_type=refresh_token&", "lang=en&grant_type=refresh_token"])
+def test_the_query_may_be_spelled_in_any_way(client, alice, query):
+    assert client.post(f"/token?{query}", json={"refresh_token": alice.sign_in().refresh_token}).status_code == 200
+
+
 class TestTheSameTokenAgain:
     """Two tabs, or a response that was lost: within AUTH_REFRESH_REUSE_INTERVAL (60 s) the token is answered by its successor."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth import audit, limits, one_time, outgoing, schemas
@@ -47,7 +47,7 @@ _REFRESH_REFUSALS = {
 @blueprint.post("/token")
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
-    grant = GRANTS.get(read_query(_QUERY)["grant_type"])
+    grant = _GRANTS_AS_SENT.get(request.query_string) or GRANTS.get(read_query(_QUERY)["grant_type"])
     if grant is None:
         raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password, refresh_token, pkce or id_token")
     return grant()
@@ -153,3 +153,5 @@ GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
     "pkce": _exchange_code,
     "id_token": _by_id_token,
 }
+# Nearly every query is one of these; to take it apart would be a twentieth of a refresh.
+_GRANTS_AS_SENT = {f"grant_type={name}".encode(): grant for name, grant in GRANTS.items()}
