@@ -42,13 +42,15 @@ def in_turn(view: View) -> View:
         # Nobody is to wait for a client that sends slowly.
         whole_body()
         with latchkey.passwords.slot() as slot:
+            slot.await_turn()
             return view(*args, slot=slot, **kwargs)
 
     return waited
 
 
 def begin_attempt(slot: Slot, email: str | None, phone: str | None) -> Attempt:
-    """Count a try of a password for an address, and return it. Raises `ApiError` 429 after too many failures."""
+    """Count a try of a password for an address, when its turn has come, and return it. Raises `ApiError` 429 after too many failures."""
+    slot.await_turn()
     settings = latchkey.settings
     failures, account_failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
     row = latchkey.db.one(

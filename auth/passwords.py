@@ -62,13 +62,12 @@ class Passwords:
 
     @contextmanager
     def slot(self) -> Iterator["Slot"]:
-        """Take a place in the queue of those who hash, and wait for its turn. Raises `TooManyWaiting`: at once when there is no place."""
-        if not self._turns.take(LONGEST_WAIT):
-            raise TooManyWaiting
+        """Lend what a request hashes with, all in one turn, which ends with this."""
+        slot = Slot(self._threads, self._turns, self._cost, self._dummy_hash)
         try:
-            yield Slot(self._threads, self._cost, self._dummy_hash)
+            yield slot
         finally:
-            self._turns.give_back()
+            slot.end_turn()
 
     def hash(self, password: str) -> str:
         """Return a new hash. Raises `TooManyWaiting`."""
@@ -77,12 +76,26 @@ class Passwords:
 
 
 class Slot:
-    """A place in the queue whose turn has come."""
+    """What a request hashes with, in one turn, which it waits for when it first hashes, or before. All methods may raise `TooManyWaiting`."""
 
-    def __init__(self, threads: ThreadPoolExecutor, cost: int, dummy_hash: str) -> None:
+    def __init__(self, threads: ThreadPoolExecutor, turns: Turns, cost: int, dummy_hash: str) -> None:
         self._threads = threads
+        self._turns = turns
         self._cost = cost
         self._dummy_hash = dummy_hash
+        self._has_turn = False
+
+    def await_turn(self) -> None:
+        """Take a place in the queue of those who hash, and wait for its turn, unless it has come. Where there is no place, `TooManyWaiting` at once."""
+        if not self._has_turn and not self._turns.take(LONGEST_WAIT):
+            raise TooManyWaiting
+        self._has_turn = True
+
+    def end_turn(self) -> None:
+        """Let others hash."""
+        if self._has_turn:
+            self._has_turn = False
+            self._turns.give_back()
 
     def hash(self, password: str) -> str:
         """Return a new hash."""
@@ -99,6 +112,7 @@ class Slot:
         return None if cost and int(cost[1]) == self._cost else self.hash(password)
 
     def _in_turn(self, work: Callable[[], T]) -> T:
+        self.await_turn()
         # Behind as many as are at work, and no more: it is not long.
         return self._threads.submit(work).result()
 

@@ -8,6 +8,7 @@ from auth import guard
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.password_attempts import begin_attempt
+from auth.passwords import Slot
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
@@ -15,11 +16,17 @@ def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
 
     Raises `ApiError` where it was not. A younger session needs neither, and what it is given is not looked at.
     """
+    with latchkey.passwords.slot() as slot:
+        return reauthenticate_in(slot, known, body)
+
+
+def reauthenticate_in(slot: Slot, known: Any, body: dict[str, Any]) -> bool:
+    """As `reauthenticate`, in the turn of a request that hashes something else as well."""
     age = latchkey.settings.reauthentication_age
     if age is None or known.session_age < age:
         return False
     if "current_password" in body:
-        _check_current_password(body["current_password"], known)
+        _check_current_password(body["current_password"], known, slot)
     elif "nonce" in body:
         _spend_nonce(body["nonce"], known)
     else:
@@ -27,11 +34,10 @@ def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
     return True
 
 
-def _check_current_password(password: str, known: Any) -> None:
-    with latchkey.passwords.slot() as slot:
-        attempt = begin_attempt(slot, known.email, None if known.email else known.phone)
-        if not attempt.check(password):
-            raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
+def _check_current_password(password: str, known: Any, slot: Slot) -> None:
+    attempt = begin_attempt(slot, known.email, None if known.email else known.phone)
+    if not attempt.check(password):
+        raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
     latchkey.db.one(
         "finish_password_attempt",
         email=known.email,

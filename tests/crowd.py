@@ -14,7 +14,8 @@ def crowd(passwords: Passwords) -> Iterator[None]:
 
     def wait_in_line() -> None:
         try:
-            with passwords.slot():
+            with passwords.slot() as slot:
+                slot.await_turn()
                 over.wait()
         except TooManyWaiting:
             is_full.set()

@@ -4,6 +4,7 @@ import pytest
 
 from tests.answers import A_SENTENCE, ANYTHING, assert_error, assert_ok
 from tests.cast import PASSWORD
+from tests.crowd import crowd
 from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in, later, type_in
 
 NEW = "Another-Horse-1"
@@ -115,6 +116,12 @@ class TestTheNonce:
         assert session.put("/user", json={"email": "new@example.com", "nonce": nonce}).status_code == 200
         assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
         assert alice.try_to_sign_in().status_code == 200
+
+    def test_whoever_is_turned_away_has_not_spent_it(self, session, nonce, parts, alice):
+        with crowd(parts.passwords):
+            assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), 503, "service_unavailable")
+        assert alice.try_to_sign_in().status_code == 200
+        assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
 
     def test_it_lives_an_hour(self, session, nonce, alice, database):
         later(database, secs=3600)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from auth.turns import Turns
 from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
 from tests.cast import PASSWORD, sign_in
 from tests.server import at_once, until_served
@@ -297,6 +298,20 @@ class TestReauthentication:
         session = alice.sign_in()
         older(database, 86_400)
         assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
+
+    def test_the_current_password_and_the_new_one_are_hashed_in_one_turn(self, alice, database, monkeypatch):
+        session = alice.sign_in()
+        older(database, 86_400)
+        turns, take = 0, Turns.take
+
+        def counting(*arguments):
+            nonlocal turns
+            turns += 1
+            return take(*arguments)
+
+        monkeypatch.setattr(Turns, "take", counting)
+        assert session.put("/user", json={"password": NEW, "current_password": PASSWORD}).status_code == 200
+        assert turns == 1
 
     @each_change
     def test_a_wrong_password_is_none(self, alice, database, change):

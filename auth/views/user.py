@@ -10,7 +10,8 @@ from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_policy import check_strength
-from auth.reauthentication import reauthenticate, reauthentication_needed
+from auth.passwords import Slot
+from auth.reauthentication import reauthenticate, reauthenticate_in, reauthentication_needed
 from auth.wire import checked_redirect, json_body, read_body
 
 blueprint = Blueprint("user", __name__)
@@ -51,10 +52,14 @@ def update_user() -> Response:
         if password is not None:
             check_strength(latchkey.settings, password, [known.email, known.phone], status=422)
         if password is not None or email or phone:
-            # Before the new password is compared with the old one, which would let an old session try passwords.
-            reauthenticated = reauthenticate(known, body)
-        if password is not None:
-            checked_hash, password_hash = known.password_hash, _new_hash(password, known.password_hash)
+            with latchkey.passwords.slot() as slot:
+                if password is not None:
+                    # Who is turned away has not spent the code that was sent.
+                    slot.await_turn()
+                # Before the new password is compared with the old one, which would let an old session try passwords.
+                reauthenticated = reauthenticate_in(slot, known, body)
+                if password is not None:
+                    checked_hash, password_hash = known.password_hash, _new_hash(slot, password, known.password_hash)
     redirect_to = checked_redirect(body)
     row = guard.admit(
         latchkey.db.one(
@@ -98,11 +103,10 @@ def delete_user() -> Response:
     return jsonify(message="User deleted", timestamp=row.moment)
 
 
-def _new_hash(password: str, password_hash: str | None) -> str:
-    with latchkey.passwords.slot() as slot:
-        if password_hash is not None and slot.check(password, password_hash):
-            raise ApiError(422, "same_password", "The new password is the same as the old one", "password: must differ from the current one")
-        return slot.hash(password)
+def _new_hash(slot: Slot, password: str, password_hash: str | None) -> str:
+    if password_hash is not None and slot.check(password, password_hash):
+        raise ApiError(422, "same_password", "The new password is the same as the old one", "password: must differ from the current one")
+    return slot.hash(password)
 
 
 def _what_proves(address: str, prefix: str) -> dict[str, Any]:
