@@ -66,8 +66,12 @@ def refused(reason: str) -> None:
 
 
 def _record_refusal(response: Response) -> Response:
-    reason, action = g.refused_because, _action()
-    if reason not in _REASONS and not (action == "admin_refused" and reason == "bad_jwt"):
+    reason = g.refused_because
+    if reason not in _REASONS and reason != "bad_jwt":
+        return response
+    action = _action()
+    # Access tokens expire all the time; only administrators' are worth a line.
+    if reason == "bad_jwt" and action != "admin_refused":
         return response
     # A forged refresh token is nobody's, and never reaches the database.
     if action is None or (action == "refresh_refused" and "subject" not in g):

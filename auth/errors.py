@@ -14,9 +14,11 @@ from werkzeug.exceptions import HTTPException
 
 from auth import audit
 from auth.application import JsonResponse
+from auth.logs import Tally
 from auth.passwords import TooManyWaiting
 
 log = structlog.get_logger()
+_queue_full = Tally("hashing_queue_full")
 
 # Constraints speak for themselves; this is what they say: status, error_code, msg.
 _CONSTRAINTS = {
@@ -117,7 +119,7 @@ def _broken_body(_error: ParseException) -> Response:
 
 
 def _too_many_waiting(_error: TooManyWaiting) -> Response:
-    log.warning("hashing_queue_full")
+    _queue_full.count()
     return envelope(unavailable("Too many sign-ins at once; try again shortly"))
 
 

@@ -6,9 +6,11 @@ from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
 
 import pytest
+from structlog.testing import capture_logs
 
 from auth.context import EXTENSION
 from auth.gunicorn_worker import QUEUE
+from auth.logs import Tally
 from tests import wire
 from tests.answers import assert_error
 from tests.cast import PASSWORD
@@ -191,3 +193,25 @@ def test_what_finds_no_place_to_hash_is_turned_away_before_anything_is_counted(p
         assert response.headers["Retry-After"] == "2"
         assert parts.db.statements_run == before
     assert app.test_client().post(path, json=body).status_code != 503
+
+
+def test_that_nobody_finds_a_place_is_a_line_a_second_however_many_they_are(make_app):
+    app = make_app(AUTH_THREADS="4")
+    with crowd(app.extensions[EXTENSION].passwords), capture_logs() as logs:
+        began = time.monotonic()
+        for _ in range(40):
+            assert app.test_client().post("/token?grant_type=password", json={"email": "alice@example.com", "password": PASSWORD}).status_code == 503
+        seconds = time.monotonic() - began
+    lines = [line for line in logs if line["event"] == "hashing_queue_full"]
+    assert len(lines) <= 1 + seconds
+    assert sum(line["times"] for line in lines) <= 40
+
+
+def test_a_tally_tells_how_often_since_it_last_told():
+    tally = Tally("it_happened")
+    with capture_logs() as logs:
+        for _ in range(6):
+            tally.count()
+        tally._logged_at -= 1
+        tally.count()
+    assert [(line["event"], line["log_level"], line["times"]) for line in logs] == [("it_happened", "warning", 1), ("it_happened", "warning", 6)]
