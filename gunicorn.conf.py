@@ -107,7 +107,13 @@ def post_fork(server, worker) -> None:
 
 
 def post_worker_init(worker) -> None:
-    """Let the master decide when a worker ends; when there is no master any more, end soon."""
+    """Tell the worker what the application knows, and let the master decide when it ends; when there is no master any more, soon."""
+    # Not above: the master would keep the application as it was, and hand it to workers that are to begin anew with another.
+    from auth.context import EXTENSION
+    from auth.password_attempts import REQUESTS_IN_TURN
+
+    worker.is_to_hash = REQUESTS_IN_TURN.match
+    worker.places_to_hash = worker.wsgi.extensions[EXTENSION].passwords.places
     # What is loaded now stays: the garbage collector need not look at it again and again while requests are served.
     gc.freeze()
     # The terminal sends these to every process at once.

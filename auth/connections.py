@@ -30,6 +30,8 @@ class Connection(TConn):
 
     is_watched = False
     rests = False
+    # Whether the request that is served, or waits for that, has a password hashed.
+    is_to_hash = False
     # Those that wait as it does: for their next request (`keepalived_conns`), or for the rest of one (`pending_conns`); None: it is served.
     queue: deque[TConn] | None = None
 

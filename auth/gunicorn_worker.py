@@ -12,6 +12,7 @@ import selectors
 import socket
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -49,7 +50,10 @@ class Worker(ThreadWorker):
         self._refused: set[socket.socket] = set()
         self._resting = Resting()
         self._looked_at = 0.0
-        self._turned_away = 0
+        self._turned_away = self._turned_away_to_hash = 0
+        # Whether a request has a password hashed, by what it begins with; and how many of these find a place.
+        self.is_to_hash: Callable[[bytes], object] = lambda _: False
+        self.places_to_hash = 0
         # Behind a proxy a connection is that of many clients: one of them must not make the others wait.
         self.faces_clients = True
         # The one that this process keeps to.
@@ -147,6 +151,8 @@ class Worker(ThreadWorker):
         data = self._unfinished.add(conn, received)
         if data is None:
             return False
+        # One that comes slowly must not have a place.
+        conn.is_to_hash = bool(self.is_to_hash(data)) and raw_http.is_complete(data)
         conn.init()
         conn.unreader.unread(data)
         return True
@@ -172,11 +178,21 @@ class Worker(ThreadWorker):
 
         Its time begins here: what waits for a thread behind slow ones must not wait for each of them.
         """
-        if len(self._begun) >= self.cfg.threads + QUEUE:
+        if self._is_full(conn):
             self._turn_away(conn)
             return
         self._begun[conn] = time.monotonic()
         self._threads.run(partial(self._serve, conn), len(self._begun))
+
+    def _is_full(self, conn: Connection) -> bool:
+        """Whether there is no place for a request.
+
+        Those that would find none to hash would be told by the application too (`TooManyWaiting`), but a crowd of them a tenth of a second later,
+        and they would have the places of others until then.
+        """
+        if conn.is_to_hash and sum(other.is_to_hash for other in list(self._begun)) >= self.places_to_hash:
+            return True
+        return len(self._begun) >= self.cfg.threads + QUEUE
 
     def _serve(self, conn: Connection) -> None:
         stays = False
@@ -211,6 +227,7 @@ class Worker(ThreadWorker):
 
     def _turn_away(self, conn: Connection) -> None:
         self._turned_away += 1
+        self._turned_away_to_hash += conn.is_to_hash
         data = conn.unreader.take_buffered()
         stays = raw_http.may_stay(data)
         self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays else "Connection: close")
@@ -271,8 +288,8 @@ class Worker(ThreadWorker):
         self._looked_at = now
         super().murder_pending()
         if self._turned_away:
-            log.warning("turned_away", requests=self._turned_away)
-            self._turned_away = 0
+            log.warning("turned_away", requests=self._turned_away, with_passwords=self._turned_away_to_hash)
+            self._turned_away = self._turned_away_to_hash = 0
         self._leaving.close_overdue(now)
         self._unfinished.forget_closed()
         for conn, began_at in list(self._begun.items()):

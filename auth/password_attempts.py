@@ -1,6 +1,7 @@
 """Trying a password: counted as failed before it is checked, so that many tries at once are no better than one after another."""
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,10 @@ from auth import audit, limits
 from auth.context import latchkey
 from auth.guard import View
 from auth.passwords import Slot
-from auth.wire import whole_body
+from auth.wire import PREFIX, whole_body
+
+# How requests begin whose views are `in_turn`: gunicorn's worker tells them by that, before they are parsed.
+REQUESTS_IN_TURN = re.compile(rf"POST (?:{PREFIX})?/(?:signup|login-admin|token\?grant_type=password)[ ?&]".encode())
 
 
 @dataclass(frozen=True)

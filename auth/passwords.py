@@ -56,9 +56,10 @@ class Passwords:
         # What stands in where there is no password to check, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
         affordable = int(_PATIENCE / (time.thread_time() - began))
-        places = max(_THREADS, min(_PLACES, settings.threads - 2, affordable))
-        at_work = min(_AT_WORK, places)
-        self._turns = Turns(at_work, places - at_work)
+        # How many requests may hash, or wait for it.
+        self.places = max(_THREADS, min(_PLACES, settings.threads - 2, affordable))
+        at_work = min(_AT_WORK, self.places)
+        self._turns = Turns(at_work, self.places - at_work)
 
     @contextmanager
     def slot(self) -> Iterator["Slot"]:

@@ -48,14 +48,29 @@ def is_whole(data: bytes) -> bool:
     return length is None or b"\r\nexpect:" in head or len(data) >= min(end + 4 + length, COLLECTED)
 
 
+def is_complete(data: bytes) -> bool:
+    """Whether all of a request is here, as far as that can be told: nobody will wait for its client."""
+    end = _end(data)
+    return end is not None and end <= len(data)
+
+
 def may_stay(data: bytes) -> bool:
     """Whether this is one HTTP/1.1 request and nothing else, so that the next one on its connection can be told from it."""
+    if _end(data) != len(data):
+        return False
+    head = data[: data.find(b"\r\n\r\n") + 2].lower()
+    # The answer to HEAD has no body; ours, to what is turned away, has.
+    return not head.startswith(b"head ") and b"\r\nconnection: close" not in head and b" http/1.0\r\n" not in head
+
+
+def _end(data: bytes) -> int | None:
+    """Return how long the request is that begins here, or None where its head does not say so, for sure."""
     end = data.find(b"\r\n\r\n")
     head = data[: end + 2].lower()
+    if end <= 0 or b"transfer-encoding" in head or b"expect" in head:
+        return None
     length = _body_length(head)
-    # The answer to HEAD has no body; ours, to what is turned away, has.
-    odd = (b"transfer-encoding", b"expect", b"\r\nconnection: close", b" http/1.0\r\n")
-    return end > 0 and not head.startswith(b"head ") and not any(sign in head for sign in odd) and length is not None and len(data) == end + 4 + length
+    return None if length is None else end + 4 + length
 
 
 def _body_length(head: bytes) -> int | None:

@@ -28,7 +28,7 @@ from tests import log_watch
 from tests.cast import Person, register
 from tests.contract import CheckedClient
 from tests.hooks import Hooks
-from tests.hosts import limited_server, limited_service, new_state_dir, redis_server, serve, small_service  # noqa: F401 (fixtures)
+from tests.hosts import limited_server, limited_service, new_state_dir, redis_server, serve, slow_service, small_service  # noqa: F401 (fixtures)
 from tests.http_target import HttpTarget
 from tests.inbox import Mailbox
 from tests.links import Outbox

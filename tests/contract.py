@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from flask import Flask
 from flask.testing import FlaskClient
 from openapi_core import Config, OpenAPI
 from openapi_core.contrib.werkzeug import WerkzeugOpenAPIRequest, WerkzeugOpenAPIResponse
@@ -38,6 +39,15 @@ class _Request(WerkzeugOpenAPIRequest):
     @property
     def body(self) -> None:
         return None
+
+
+def routes(app: Flask) -> Iterator[tuple[str, str, Any]]:
+    """Yield method, path and view of each route of ours; Flask's own serves what is in auth/static."""
+    for rule in app.url_map.iter_rules():
+        if rule.endpoint != "static":
+            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+            for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
+                yield method.lower(), path, app.view_functions[rule.endpoint]
 
 
 @functools.cache

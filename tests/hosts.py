@@ -113,6 +113,13 @@ def limited_server(limited_service: ServerClient, database, app) -> ServerClient
 
 
 @pytest.fixture(scope="session")
+def slow_service(serve) -> Iterator[Service]:
+    """gunicorn with one worker of eight threads, in which a hash takes a quarter of a second or more."""
+    with serve(AUTH_WORKERS="1", AUTH_THREADS="8", AUTH_BCRYPT_COST="12") as (service, _):
+        yield service
+
+
+@pytest.fixture(scope="session")
 def small_service(serve) -> Iterator[Service]:
     """gunicorn with one worker of four threads, which logs all that it ever logs."""
     with serve(AUTH_WORKERS="1", AUTH_THREADS="4", AUTH_LOG_LEVEL="debug") as (service, _):

@@ -1,9 +1,11 @@
 """More than can be served is turned away at once, and who is asked to come back later is not listened to for a second."""
 
 import json
+import re
 import time
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
+from uuid import UUID
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,15 +13,21 @@ from structlog.testing import capture_logs
 from auth.context import EXTENSION
 from auth.gunicorn_worker import QUEUE
 from auth.logs import Tally
+from auth.password_attempts import REQUESTS_IN_TURN
+from auth.views.token import GRANTS
+from auth.wire import PREFIX
 from tests import wire
 from tests.answers import assert_error
 from tests.cast import PASSWORD
+from tests.contract import routes
 from tests.crowd import crowd
 from tests.processes import Service, UnfinishedRequest, children_of, descriptors_of, wait_until
 from tests.wire import HOST
 
 POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
+# What the application says to who finds no place to hash.
+IN_VAIN = "Too many sign-ins at once; try again shortly"
 LIMIT = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "1 per 5 minutes", "AUTH_WORKERS": "1"}
 
 
@@ -193,6 +201,78 @@ def test_what_finds_no_place_to_hash_is_turned_away_before_anything_is_counted(p
         assert response.headers["Retry-After"] == "2"
         assert parts.db.statements_run == before
     assert app.test_client().post(path, json=body).status_code != 503
+
+
+def test_the_worker_knows_what_will_wait_for_a_place_to_hash(make_app):
+    app = make_app(AUTH_THREADS="4")
+    client = app.test_client()
+    waiting = []
+    with crowd(app.extensions[EXTENSION].passwords):
+        for method, path, _ in routes(app):
+            for query in [f"?grant_type={grant}" for grant in GRANTS] if path == "/token" else [""]:
+                for prefix in ("", PREFIX):
+                    target = prefix + re.sub(r"{\w+}", str(UUID(int=1)), path) + query
+                    response = client.open(target, method=method.upper(), json={})
+                    waits = response.status_code == 503 and response.json["msg"] == IN_VAIN
+                    assert waits == bool(REQUESTS_IN_TURN.match(f"{method.upper()} {target} HTTP/1.1\r\n".encode())), target
+                    waiting += [target] * waits
+    assert waiting == [
+        "/signup",
+        "/auth/v1/signup",
+        *(f"{prefix}/token?grant_type=password" for prefix in ("", PREFIX)),
+        "/login-admin",
+        "/auth/v1/login-admin",
+    ]
+
+
+class TestMoreThanCanBeHashed:
+    """One worker of eight threads: six may hash, or wait for it."""
+
+    @pytest.fixture
+    def service(self, slow_service):
+        return slow_service
+
+    @pytest.fixture
+    def taken(self, service):
+        """Connections of those who have all places."""
+        with ExitStack() as stack:
+            connections = [stack.enter_context(connect(service)) for _ in range(6)]
+            for connection in connections:
+                connection.request("POST", "/token?grant_type=password", LOG_IN, {"Content-Type": "application/json"})
+            yield connections
+            assert [connection.getresponse().status for connection in connections] == [401] * 6
+
+    @pytest.mark.parametrize("path", ["/token?grant_type=password", "/auth/v1/login-admin", "/signup?redirect_to=https://example.com"])
+    def test_is_turned_away_before_a_thread_is_given_to_it(self, service, taken, path):
+        logged = len(service.log())
+        with connect(service) as beyond:
+            began = time.monotonic()
+            beyond.request("POST", path, LOG_IN, {"Content-Type": "application/json", "Origin": "https://app.example.com"})
+            response = beyond.getresponse()
+            assert time.monotonic() - began < 0.9
+            assert (response.status, response.headers["Retry-After"], response.headers["Access-Control-Allow-Origin"]) == (503, "2", "*")
+            # The worker's words: the application has others.
+            assert json.loads(response.read()) == {"code": 503, "msg": "Too many requests at once; try again shortly", "error_code": "service_unavailable"}
+        wait_until(lambda: '"requests": 1, "with_passwords": 1' in service.log()[logged:])
+
+    def test_keeps_nobody_from_anything_else(self, service, taken):
+        began = time.monotonic()
+        assert service.get("/settings")[0] == 200
+        assert time.monotonic() - began < 0.9
+
+    def test_finds_a_place_when_others_have_gone(self, service):
+        with connect(service) as connection:
+            wait_until(lambda: status(connection, "POST", "/token?grant_type=password", LOG_IN) == 401)
+
+    @pytest.mark.parametrize(
+        ("announced", "sent"), [(b"Expect: 100-continue\r\nContent-Length: 60", 50), (b"Transfer-Encoding: chunked", 50), (b"Content-Length: 70000", 66_000)]
+    )
+    def test_is_not_because_of_those_who_send_slowly(self, service, announced, sent):
+        with ExitStack() as stack, connect(service) as connection:
+            for _ in range(7):
+                stack.enter_context(wire.connect(service.port, POST + announced + b"\r\n\r\n" + b" " * sent))
+            time.sleep(0.3)  # so that threads have taken on what needs one
+            assert status(connection, "POST", "/login-admin", LOG_IN) == 401
 
 
 def test_that_nobody_finds_a_place_is_a_line_a_second_however_many_they_are(make_app):

@@ -25,11 +25,9 @@ NEXT = b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n"
 LAST = NEXT[:-2] + b"Connection: close\r\n\r\n"
 
 
-@pytest.fixture(scope="module")
-def service(serve):
-    """One process, in which a hash takes a quarter of a second or more."""
-    with serve(AUTH_WORKERS="1", AUTH_THREADS="8", AUTH_BCRYPT_COST="12") as (service, _):
-        yield service
+@pytest.fixture
+def service(slow_service):
+    return slow_service
 
 
 def statuses(connection: socket.socket) -> list[int]:

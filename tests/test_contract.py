@@ -10,7 +10,7 @@ from openapi_schema_validator import OAS30Validator, oas30_format_checker
 from openapi_spec_validator import validate
 
 from auth import __version__
-from tests.contract import OPENAPI
+from tests.contract import OPENAPI, routes
 
 CONTRACT: dict[str, Any] = yaml.safe_load(OPENAPI.read_bytes())
 # What is answered before a route is found, or where there is none.
@@ -73,15 +73,6 @@ OPERATIONS = {
     if method != "parameters"
 }
 each_operation = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
-
-
-def routes(app) -> Iterator[tuple[str, str, Any]]:
-    """Yield method, path and view of each route of ours; Flask's own serves what is in auth/static."""
-    for rule in app.url_map.iter_rules():
-        if rule.endpoint != "static":
-            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
-            for method in rule.methods - {"HEAD", "OPTIONS"}:
-                yield method.lower(), path, app.view_functions[rule.endpoint]
 
 
 def views(app) -> dict[str, Any]:
