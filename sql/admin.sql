@@ -156,24 +156,9 @@ SELECT end_sessions(account.id, NULL, 'ended_by_admin') AS ended,
  WHERE account.id = :id;
 
 -- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer, page_offset bigint, audience text)
--- A page of users, for administrators. With its parameters' values at hand the planner folds each CASE to a column or to
--- nothing, so that an index gives the order.
+-- A page of users, for administrators.
 SELECT coalesce(json_agg(user_object(account, linked.objects, linked.providers, :audience) ORDER BY page.place), '[]')::text AS users
-  FROM (SELECT listed.id, row_number() OVER () AS place
-          FROM (SELECT id
-                  FROM users
-                 WHERE is_listed(users, :email, :role, :q)
-                 ORDER BY CASE WHEN :sort = 'created_at' AND NOT :descending THEN created_at
-                               WHEN :sort = 'updated_at' AND NOT :descending THEN updated_at END,
-                          CASE WHEN :sort = 'created_at' AND :descending THEN created_at
-                               WHEN :sort = 'updated_at' AND :descending THEN updated_at END DESC,
-                          CASE WHEN :sort = 'last_sign_in_at' AND NOT :descending THEN last_sign_in_at END,
-                          CASE WHEN :sort = 'last_sign_in_at' AND :descending THEN last_sign_in_at END DESC NULLS LAST,
-                          CASE WHEN :sort = 'email' AND NOT :descending THEN email END,
-                          CASE WHEN :sort = 'email' AND :descending THEN email END DESC NULLS LAST,
-                          CASE WHEN NOT :descending THEN id END,
-                          CASE WHEN :descending THEN id END DESC
-                 LIMIT :page_size OFFSET :page_offset) AS listed) AS page
+  FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset) WITH ORDINALITY AS page (id, place)
   JOIN users AS account ON account.id = page.id
   CROSS JOIN identities_of(account.id) AS linked;
 
