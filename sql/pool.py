@@ -27,6 +27,10 @@ SET jit = off; SET timezone = 'UTC'
 """
 # A connection that was at work so many seconds ago needs no look at whether it is still there.
 _FRESH = 0.01
+# After so many time-outs without an answer between them Postgres is taken for hung; a single one may be a statement that is slow.
+_HUNG_AFTER = 2
+# Seconds after which one request is let through to it again.
+PAUSE = 1.0
 
 
 def size_for(threads: int) -> int:
@@ -35,6 +39,10 @@ def size_for(threads: int) -> int:
     A thread has one only while its statement runs. More than these would add nothing but memory: 4 MB each, in Postgres.
     """
     return min(threads, 8) + 1
+
+
+class UnansweredError(psycopg2.OperationalError):
+    """Postgres has not answered in time, not even to say no."""
 
 
 class Connection(PlainConnection):
@@ -62,7 +70,7 @@ def _wait(connection: PlainConnection) -> None:
         poller.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT if state == POLL_WRITE else 0)
         left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
         if not poller.poll(left):
-            raise psycopg2.OperationalError(f"Postgres has not answered within {seconds} s")
+            raise UnansweredError(f"Postgres has not answered within {seconds} s")
 
 
 psycopg2.extensions.set_wait_callback(_wait)
@@ -83,7 +91,11 @@ def connect_patiently(url: str) -> PlainConnection:
 
 
 class Pool:
-    """A stack of at most `size` connections, made when needed after a fork."""
+    """A stack of at most `size` connections, made when needed after a fork.
+
+    It breaks the circuit to a Postgres that hangs: were each to find that out for itself, those who wait for a thread or a connection behind
+    others would wait for it two and three times over.
+    """
 
     def __init__(self, url: str, size: int) -> None:
         self._url = url
@@ -93,6 +105,9 @@ class Pool:
         self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(size):
             self._permits.put(None)
+        # Time-outs since the last answer; and when to ask again.
+        self._unanswered = 0
+        self._ask_at = 0.0
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -101,13 +116,17 @@ class Pool:
             self._permits.get(timeout=CHECKOUT_DEADLINE)
         except queue.Empty:
             raise psycopg2.OperationalError("all connections to Postgres are in use") from None
-        connection, usable = self._idle_one(), None
+        connection = usable = None
         try:
+            self._refuse_while_hung()
+            connection = self._idle_one()
             if connection is None or _is_dead(connection):
                 connection = connect(self._url)
             yield connection
             usable = connection
-        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError):
+        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError) as error:
+            if isinstance(error, UnansweredError):
+                self._note_unanswered()
             # Also one that Postgres has turned read-only or that has been left in the middle of an answer.
             if connection is not None:
                 connection.close()
@@ -117,6 +136,7 @@ class Pool:
             raise
         finally:
             if usable is not None:
+                self._unanswered = 0
                 usable.used_at = time.monotonic()
                 if usable.closed or usable.get_transaction_status() != TRANSACTION_STATUS_IDLE:
                     usable.close()
@@ -128,6 +148,20 @@ class Pool:
         """Close the connections that are not lent."""
         while (connection := self._idle_one()) is not None:
             connection.close()
+
+    def _refuse_while_hung(self) -> None:
+        if self._unanswered < _HUNG_AFTER:
+            return
+        if time.monotonic() < self._ask_at:
+            raise psycopg2.OperationalError("Postgres does not answer")
+        self._ask_at = time.monotonic() + PAUSE
+
+    def _note_unanswered(self) -> None:
+        self._unanswered += 1
+        self._ask_at = time.monotonic() + PAUSE
+        if self._unanswered >= _HUNG_AFTER:
+            # They may lead to a machine that is gone; each would cost somebody a time-out.
+            self.close()
 
     def _idle_one(self) -> Connection | None:
         try:

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response
 
 from auth.embedded_postgres import EmbeddedPostgresError
 from sql import Database, apply_schema
-from sql.pool import CHECKOUT_DEADLINE, DEADLINE, Pool, connect
+from sql.pool import CHECKOUT_DEADLINE, DEADLINE, PAUSE, Pool, UnansweredError, connect
 from tests.answers import assert_error
 from tests.cast import PASSWORD, Session, register, sign_in
 from tests.conftest import SERVICE_ROLE_KEY
@@ -121,7 +121,8 @@ def _as_it_was(postgres, server, alice, carol) -> Iterator[None]:
 
 
 def test_a_frozen_one(postgres, server, alice, carol):
-    asked = asking(server, alice, carol)
+    # Those for whom there is no thread at first must not wait for it anew.
+    asked = [*asking(server, alice, carol), *[lambda: alice.get("/user")] * 40]
     at_once(16, lambda _: alice.get("/user"))
     postgres.signal(signal.SIGSTOP)
     try:
@@ -271,6 +272,53 @@ class TestSeveralHosts:
         with pytest.raises(psycopg2.OperationalError, match="has not answered"):
             database.one("ping")
         assert DEADLINE - 0.1 < time.monotonic() - began < DEADLINE + SLACK
+
+
+class TestOneThatHangs:
+    """What leads to it is closed, and one request at a time asks whether it still does."""
+
+    @pytest.fixture
+    def database(self, postgres) -> Iterator[Database]:
+        made = Database(postgres.url, size=2)
+        yield made
+        postgres.signal(signal.SIGCONT)
+        made.close()
+
+    def ask(self, database: Database) -> tuple[str, float]:
+        began = time.monotonic()
+        try:
+            database.one("ping")
+        except psycopg2.OperationalError as error:
+            return str(error), time.monotonic() - began
+        return "", time.monotonic() - began
+
+    def test_after_two_have_waited_in_vain_the_others_do_not(self, postgres, database):
+        postgres.signal(signal.SIGSTOP)
+        assert {said for said, _ in at_once(2, lambda _: self.ask(database))} == {f"Postgres has not answered within {DEADLINE} s"}
+        said, took = self.ask(database)
+        assert said == "Postgres does not answer"
+        assert took < PAUSE / 2
+        time.sleep(PAUSE)
+        answers = sorted(at_once(2, lambda _: self.ask(database)), key=lambda answer: answer[1])
+        assert [said for said, _ in answers] == ["Postgres does not answer", f"Postgres has not answered within {DEADLINE} s"]
+        assert answers[0][1] < PAUSE / 2
+
+    def test_one_that_goes_on_is_used_again_at_once(self, postgres, database):
+        assert self.ask(database)[0] == ""
+        postgres.signal(signal.SIGSTOP)
+        at_once(2, lambda _: self.ask(database))
+        postgres.signal(signal.SIGCONT)
+        wait_until(lambda: self.ask(database)[0] == "", PAUSE + SLACK)
+        assert {said for said, _ in at_once(8, lambda _: self.ask(database))} == {""}
+
+    def test_a_single_statement_that_is_slow_is_in_nobodys_way(self, postgres, database):
+        pool = Pool(postgres.url, 2)
+        for _ in range(3):
+            with pytest.raises(UnansweredError), pool.connection() as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT pg_sleep(%s)", (DEADLINE + 1,))
+            with pool.connection() as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+        pool.close()
 
 
 class TestAConnection:
