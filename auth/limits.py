@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg2
 import structlog
-from flask import Flask, Response, after_this_request, g, has_request_context
+from flask import Flask, Response, g, has_request_context
 from flask_limiter import Limiter, RateLimitExceeded
 from limits import RateLimitItem
 from limits.errors import StorageError
@@ -130,7 +130,6 @@ def limited(name: str, *, key: Callable[[], str] = _network, unless: Callable[[]
     """
 
     def amount() -> str:
-        _promise_to_tell()
         g.is_limited = True  # Asking Flask-Limiter for each request that is not would cost more than many a view.
         return str(getattr(latchkey.settings, f"rate_limit_{name}"))
 
@@ -160,21 +159,26 @@ def refusal(msg: str, seconds: float) -> ApiError:
 
 def note(window: Window) -> None:
     """Have the response tell of a count that Flask-Limiter does not know."""
-    _promise_to_tell().append(window)
+    g.setdefault("windows", []).append(window)
+
+
+def headers(status: int) -> list[tuple[str, str]]:
+    """Return the headers by which a response tells of the tightest of the counts that its request was part of."""
+    parts = g._get_current_object()
+    windows = [*parts.get("windows", ()), *(_counted(status) if "is_limited" in parts else ())]
+    if not windows:
+        return []
+    tightest = min(windows, key=lambda window: window.remaining)
+    return [
+        ("X-RateLimit-Limit", str(tightest.amount)),
+        ("X-RateLimit-Remaining", str(tightest.remaining)),
+        ("X-RateLimit-Reset", str(max(0, math.ceil(tightest.seconds)))),
+    ]
 
 
 def requests_and_window(item: RateLimitItem) -> dict[str, int]:
     """Return a limit as /settings shows it."""
     return {"requests": item.amount, "window": item.get_expiry()}
-
-
-def _promise_to_tell() -> list[Window]:
-    """See to it that the response tells of the counts that this request is part of; return those that Flask-Limiter does not know."""
-    parts = g._get_current_object()
-    if "windows" not in parts:
-        parts.windows = []
-        after_this_request(_add_headers)
-    return parts.windows
 
 
 def _refuse(_error: RateLimitExceeded) -> Response:
@@ -183,21 +187,17 @@ def _refuse(_error: RateLimitExceeded) -> Response:
     return envelope(refusal("Too many requests; try again later", seconds))
 
 
-def _add_headers(response: Response) -> Response:
-    windows, now = g.windows, time.time()
+def _counted(status: int) -> list[Window]:
+    """Return what Flask-Limiter has counted of this request."""
+    windows, now = [], time.time()
     try:
-        for limit in limiter.current_limits if "is_limited" in g else []:
+        for limit in limiter.current_limits:
             # Whose access token turned out not to count any more has not used up what is its user's.
-            if response.status_code == 401 and g.get("caller"):
+            if status == 401 and g.get("caller"):
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
             windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
     # What counts has gone since; the answer is there all the same.
     except (StorageError, psycopg2.Error) as error:
         log.warning("rate_limit_storage_failed", reason=str(error))
-    if windows:
-        tightest = min(windows, key=lambda window: window.remaining)
-        response.headers["X-RateLimit-Limit"] = str(tightest.amount)
-        response.headers["X-RateLimit-Remaining"] = str(tightest.remaining)
-        response.headers["X-RateLimit-Reset"] = str(max(0, math.ceil(tightest.seconds)))
-    return response
+    return windows

@@ -17,6 +17,8 @@ from auth.settings import Settings
 
 # Made once: json.dumps with an argument makes one for each line.
 _JSON = json.JSONEncoder(default=str)
+# What that does with a string, without asking what it is.
+_quoted = json.encoder.encode_basestring_ascii
 
 
 class _Logger:
@@ -73,7 +75,7 @@ class Tally:
 
 
 def _scalar(value: str | float | None) -> str:
-    return "null" if value is None else _JSON.encode(value) if isinstance(value, str) else repr(value)
+    return "null" if value is None else _quoted(value) if isinstance(value, str) else repr(value)
 
 
 def _format(settings: Settings) -> str:

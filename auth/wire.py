@@ -15,7 +15,7 @@ from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from auth import json_bodies, networks, uuids
+from auth import json_bodies, limits, networks, uuids
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.logs import RequestLog
@@ -61,15 +61,16 @@ class Edge:
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
             # Flask answers while its context is still there.
-            parts = g._get_current_object()
+            parts, code = g._get_current_object(), int(status[:3])
             names = {name for name, _ in headers}
             headers += _HEADERS
             headers.append(("X-Request-Id", parts.request_id))
+            headers += limits.headers(code)
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
             if self._is_open and environ["REQUEST_METHOD"] != "OPTIONS" and "Cross-Origin-Resource-Policy" not in names:
                 headers += _CORS_FOR_ALL
-            self._log_request(parts, environ["REQUEST_METHOD"], int(status[:3]))
+            self._log_request(parts, environ["REQUEST_METHOD"], code)
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)
