@@ -1,11 +1,12 @@
 """Connections while no thread serves them: one that sends a request little by little, one that is to rest, and one that ends."""
 
 import contextlib
+import itertools
 import selectors
 import socket
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from gunicorn.http.unreader import Unreader
@@ -32,8 +33,8 @@ class Connection(TConn):
     rests = False
     # Whether the request that is served, or waits for that, has a password hashed.
     is_to_hash = False
-    # Those that wait as it does: for their next request (`keepalived_conns`), or for the rest of one (`pending_conns`); None: it is served.
-    queue: deque[TConn] | None = None
+    # Those that wait as it does: for their next request, or for the rest of one; None: it is served.
+    queue: "Line | None" = None
 
     @property
     def unreader(self) -> Unreader:
@@ -50,12 +51,43 @@ class Connection(TConn):
             return True
 
 
+class Line:
+    """Connections in the order in which their time is up, in the place of gunicorn's deques, which look for one that leaves among all others."""
+
+    def __init__(self) -> None:
+        self._conns: OrderedDict[TConn, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._conns)
+
+    def __iter__(self) -> Iterator[TConn]:
+        return iter(self._conns)
+
+    def __getitem__(self, place: int) -> TConn:
+        return next(itertools.islice(self._conns, place, None))
+
+    def append(self, conn: TConn) -> None:
+        """Add a connection, whose time is up after that of all others."""
+        self._conns[conn] = None
+
+    def popleft(self) -> TConn:
+        """Take the first one."""
+        return self._conns.popitem(last=False)[0]
+
+    def remove(self, conn: TConn) -> None:
+        """Take one out."""
+        del self._conns[conn]
+
+
 class Unfinished:
     """What has come of requests that are not whole."""
 
     def __init__(self) -> None:
         self._data: dict[Connection, bytes] = {}
         self._held = 0
+
+    def __contains__(self, conn: Connection) -> bool:
+        return conn in self._data
 
     def add(self, conn: Connection, received: bytes) -> bytes | None:
         """Return all that has come of a request once a thread can go on with it without waiting, or must: at an end, where nothing is received."""
@@ -108,8 +140,10 @@ class Leaving:
     gunicorn waits for the client here, and meanwhile for no other.
     """
 
-    def __init__(self, poller: selectors.BaseSelector) -> None:
+    def __init__(self, poller: selectors.BaseSelector, closed: Callable[[], None]) -> None:
         self._poller = poller
+        # Called for each that is closed: until then it has a descriptor, and a client that may not have read its answer.
+        self._closed = closed
         # In the order in which they were told.
         self._until: dict[Connection, float] = {}
 
@@ -120,14 +154,14 @@ class Leaving:
             self._poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
         # It has gone already.
         except OSError:
-            conn.close()
+            self._close(conn)
             return
         self._until[conn] = time.monotonic() + _FAREWELL
 
     def close_overdue(self, now: float) -> None:
         """Close those whose clients have had their time."""
         for conn in [conn for conn, until in self._until.items() if until < now]:
-            self._close(conn)
+            self._end(conn)
 
     def _drain(self, conn: Connection, client: socket.socket) -> None:
         try:
@@ -135,9 +169,13 @@ class Leaving:
         except OSError:
             ends = True
         if ends:
-            self._close(conn)
+            self._end(conn)
 
-    def _close(self, conn: Connection) -> None:
+    def _end(self, conn: Connection) -> None:
         del self._until[conn]
         self._poller.unregister(conn.sock)
+        self._close(conn)
+
+    def _close(self, conn: Connection) -> None:
         conn.close()
+        self._closed()

@@ -9,6 +9,7 @@ from auth import uuids
 COLLECTED = 65_536
 # Of heads in lower case. No body is as long as a longer number says; and Python refuses to read very long ones.
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)")
+_CLOSES = re.compile(rb"\r\nconnection:[^\r\n]*\bclose\b")
 
 _STATUSES = {
     400: ("Bad Request", "validation_failed", "The request is not valid HTTP"),
@@ -60,14 +61,15 @@ def may_stay(data: bytes) -> bool:
         return False
     head = data[: data.find(b"\r\n\r\n") + 2].lower()
     # The answer to HEAD has no body; ours, to what is turned away, has.
-    return not head.startswith(b"head ") and b"\r\nconnection: close" not in head and b" http/1.0\r\n" not in head
+    return not head.startswith(b"head ") and not _CLOSES.search(head) and b" http/1.0\r\n" not in head
 
 
 def _end(data: bytes) -> int | None:
     """Return how long the request is that begins here, or None where its head does not say so, for sure."""
     end = data.find(b"\r\n\r\n")
     head = data[: end + 2].lower()
-    if end <= 0 or b"transfer-encoding" in head or b"expect" in head:
+    # gunicorn skips an empty line at the beginning, which some clients have added to the body before.
+    if end < 0 or head.startswith(b"\r\n") or b"transfer-encoding" in head or b"expect" in head:
         return None
     length = _body_length(head)
     return None if length is None else end + 4 + length

@@ -9,8 +9,10 @@ from typing import Any
 import structlog
 
 from auth import scheduling
+from auth.logs import Tally
 
 log = structlog.get_logger()
+_not_started = Tally("thread_not_started")
 
 
 class Threads:
@@ -27,8 +29,12 @@ class Threads:
     def run(self, work: Callable[[], Any], unfinished: int) -> None:
         """Have a thread do this; `unfinished` is how much work there is now, this included. To be called by one thread alone."""
         if self._started < min(unfinished, self._limit):
-            self._started += 1
-            threading.Thread(target=self._go_on, name=f"request-{self._started}").start()
+            try:
+                threading.Thread(target=self._go_on, name=f"request-{self._started + 1}").start()
+                self._started += 1
+            # The system has none left. It is asked again for the next piece of work; until then those go on that there are.
+            except RuntimeError:
+                _not_started.count()
         self._work.put(work)
 
     def shutdown(self) -> None:

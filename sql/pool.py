@@ -27,7 +27,7 @@ SET jit = off; SET timezone = 'UTC'
 """
 # A connection that was at work so many seconds ago needs no look at whether it is still there.
 _FRESH = 0.01
-# After so many time-outs without an answer between them Postgres is taken for hung; a single one may be a statement that is slow.
+# After so many time-outs, and no answer to anybody meanwhile, Postgres is taken for hung; a single one may be a statement that is slow.
 _HUNG_AFTER = 2
 # Seconds after which one request is let through to it again.
 PAUSE = 1.0
@@ -105,8 +105,9 @@ class Pool:
         self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(size):
             self._permits.put(None)
-        # Time-outs since the last answer; and when to ask again.
+        # Time-outs since the last answer, and when that was; and when to ask again.
         self._unanswered = 0
+        self._answered_at = 0.0
         self._ask_at = 0.0
 
     @contextmanager
@@ -124,24 +125,22 @@ class Pool:
                 connection = connect(self._url)
             yield connection
             usable = connection
-        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError) as error:
+            self._note_answer()
+        except BaseException as error:
             if isinstance(error, UnansweredError):
                 self._note_unanswered()
-            # Also one that Postgres has turned read-only or that has been left in the middle of an answer.
-            if connection is not None:
-                connection.close()
-            raise
-        except BaseException:
-            usable = connection
+            elif getattr(error, "pgcode", None):
+                self._note_answer()
+            # Also one that Postgres has turned read-only or that has been left in the middle of an answer is closed.
+            if not isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | psycopg2.InternalError):
+                usable = connection
             raise
         finally:
-            if usable is not None:
-                self._unanswered = 0
+            if usable is not None and not usable.closed and usable.get_transaction_status() == TRANSACTION_STATUS_IDLE:
                 usable.used_at = time.monotonic()
-                if usable.closed or usable.get_transaction_status() != TRANSACTION_STATUS_IDLE:
-                    usable.close()
-                else:
-                    self._idle.append(usable)
+                self._idle.append(usable)
+            elif connection is not None:
+                connection.close()
             self._permits.put(None)
 
     def close(self) -> None:
@@ -156,7 +155,14 @@ class Pool:
             raise psycopg2.OperationalError("Postgres does not answer")
         self._ask_at = time.monotonic() + PAUSE
 
+    def _note_answer(self) -> None:
+        self._unanswered = 0
+        self._answered_at = time.monotonic()
+
     def _note_unanswered(self) -> None:
+        # It answers others: then it is the statement that is slow.
+        if time.monotonic() - self._answered_at < DEADLINE / 2:
+            return
         self._unanswered += 1
         self._ask_at = time.monotonic() + PAUSE
         if self._unanswered >= _HUNG_AFTER:

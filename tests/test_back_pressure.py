@@ -165,6 +165,9 @@ class TestMoreThanCanBeServed:
         "head",
         [
             b"HEAD /health HTTP/1.1\r\n" + HOST,
+            b"\r\nHEAD /health HTTP/1.1\r\n" + HOST,
+            b"GET /health HTTP/1.1\r\n" + HOST + b"Connection:close\r\n",
+            b"GET /health HTTP/1.1\r\n" + HOST + b"Connection: keep-alive, Close\r\n",
             POST + b"Content-Length: 0\r\nContent-Length: 0\r\n",
             POST + b"Content-Length: +0\r\n",
             POST + b"Content-Length : 0\r\n",

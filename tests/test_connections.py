@@ -7,13 +7,15 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from http.client import HTTPException
 from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
+from gunicorn.config import Config
 
+from auth.connections import Connection, Line
 from auth.threads import Threads
 from tests.processes import Service, children_of, descriptors_of, free_port, wait_until
 from tests.wire import HOST, connect, read
@@ -113,12 +115,13 @@ class TestAClient:
 
 
 class FailingService(Service):
-    """One process of the service's worker, with an application that fails in the middle of its answers."""
+    """One process of the service's worker, which may have so many files open, with an application that fails in the middle of its answers."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, files: int = 1000, connections: int = 500) -> None:
         port = free_port()
         how = ["--config", os.devnull, "--bind", f"127.0.0.1:{port}", "--worker-class", "auth.gunicorn_worker.Worker", "--threads", "8"]
-        super().__init__(state_dir, command=[sys.executable, "-m", "gunicorn", *how, "tests.failing_app:app"], PORT=str(port))
+        gunicorn = [sys.executable, "-m", "gunicorn", *how, "--worker-connections", str(connections), "tests.failing_app:app"]
+        super().__init__(state_dir, command=["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *gunicorn], PORT=str(port))
 
     def _is_healthy(self) -> bool:
         try:
@@ -143,6 +146,50 @@ def test_connections_that_threads_have_closed_are_no_others(new_state_dir):
         assert service.get("/")[0] == 200
         assert children_of(service.process.pid) == workers
         assert "already registered" not in service.text()
+
+
+def test_connections_that_end_have_files_open_too(new_state_dir):
+    with FailingService(new_state_dir, files=160, connections=100) as service, ExitStack() as stack:
+        (worker,) = children_of(service.process.pid)
+        # Clients that don't close what has ended. Beyond a hundred they wait until others have had their time.
+        for _ in range(300):
+            stack.enter_context(connect(service.port, b"GET / HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"))
+        time.sleep(0.3)  # so that they have been taken
+        assert descriptors_of(worker) <= 140
+        before = seconds_of_processor(worker)
+        time.sleep(1)
+        assert seconds_of_processor(worker) - before < 0.5
+        wait_until(lambda: service.get("/")[0] == 200, 20)
+
+
+def test_those_who_only_close_keep_nobody_waiting(small_service):
+    logged = len(small_service.text())
+    silent = [connect(small_service.port) for _ in range(200)] + [connect(small_service.port, NEXT) for _ in range(200)]
+    for connection in silent[200:]:
+        assert connection.recv(12) == b"HTTP/1.1 200"
+    for connection in silent:
+        connection.close()
+
+    assert [small_service.get("/settings")[0] for _ in range(20)] == [200] * 20
+    time.sleep(1.1)  # what is turned away is told of once a second
+    assert small_service.get("/settings")[0] == 200
+    assert "turned_away" not in small_service.text()[logged:]
+
+
+class TestALine:
+    def test_is_in_the_order_in_which_they_came(self):
+        line, address = Line(), ("127.0.0.1", 8000)
+        with socket.socket() as client:
+            conns = [Connection(Config(), client, address, address) for _ in range(4)]
+        for conn in conns:
+            line.append(conn)
+
+        assert (line[0], len(line), list(line)) == (conns[0], 4, conns)
+        line.remove(conns[1])
+        assert [line.popleft(), line.popleft(), line.popleft()] == [conns[0], conns[2], conns[3]]
+        assert not line
+        with pytest.raises(KeyError):
+            line.remove(conns[1])
 
 
 class TestThreads:
@@ -190,6 +237,22 @@ class TestThreads:
         threads.run(lambda: done.put(True), 1)
 
         assert done.get(timeout=5)
+
+    def test_where_none_can_be_started_those_go_on_that_there_are(self, threads, monkeypatch):
+        going, done = threading.Event(), SimpleQueue[int]()
+        threads.run(lambda: going.wait(10), 1)
+
+        def fail(_: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", fail)
+            threads.run(lambda: done.put(1), 2)
+        assert done.empty()
+        # There are some again: the next one does what waits.
+        threads.run(lambda: done.put(2), 3)
+        assert [done.get(timeout=5), done.get(timeout=5)] == [1, 2]
+        going.set()
 
     def test_they_end_when_all_is_done(self):
         done, threads = [], Threads(2)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import psycopg2
 import pytest
+from psycopg2.errors import LockNotAvailable
 from werkzeug.wrappers import Response
 
 from auth.embedded_postgres import EmbeddedPostgresError
@@ -310,6 +311,39 @@ class TestOneThatHangs:
         postgres.signal(signal.SIGCONT)
         wait_until(lambda: self.ask(database)[0] == "", PAUSE + SLACK)
         assert {said for said, _ in at_once(8, lambda _: self.ask(database))} == {""}
+
+    def test_two_slow_statements_at_once_while_others_are_answered_are_in_nobodys_way(self, postgres):
+        pool, refused = Pool(postgres.url, 4), []
+
+        def ask(statement: str) -> str:
+            try:
+                with pool.connection() as connection, connection.cursor() as cursor:
+                    cursor.execute(statement)
+            except psycopg2.OperationalError as error:
+                return type(error).__name__
+            return ""
+
+        def ask_again_and_again(_: int) -> None:
+            ends_at = time.monotonic() + DEADLINE + 1
+            while time.monotonic() < ends_at:
+                refused.append(ask("SELECT 1"))
+                time.sleep(0.05)
+
+        acts = [lambda _: ask(f"SELECT pg_sleep({DEADLINE + 1})")] * 2 + [ask_again_and_again]
+        assert at_once(3, lambda number: acts[number](number))[:2] == ["UnansweredError"] * 2
+        assert set(refused) == {""}
+        pool.close()
+
+    def test_an_error_is_an_answer(self, postgres):
+        pool, holder = Pool(postgres.url, 2), psycopg2.connect(postgres.url)
+        holder.cursor().execute("LOCK TABLE users")
+        for _ in range(3):
+            with pytest.raises(UnansweredError), pool.connection() as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT pg_sleep(%s)", (DEADLINE + 1,))
+            with pytest.raises(LockNotAvailable), pool.connection() as connection, connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '10ms'; LOCK TABLE users")
+        pool.close()
+        holder.close()
 
     def test_a_single_statement_that_is_slow_is_in_nobodys_way(self, postgres, database):
         pool = Pool(postgres.url, 2)

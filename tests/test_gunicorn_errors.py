@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 
 import pytest
 
@@ -208,6 +209,14 @@ class TestTheBody:
         assert reply.json["error_code"] in ("bad_json", "validation_failed")
         assert others == []
         assert "unexpected_failure" not in small_service.text()[logged:]
+
+    @pytest.mark.parametrize("chunks", [b"zz\r\n", b"0\r\nAuthorization: x\r\n\r\n", b"1;a b\r\nx\r\n0\r\n\r\n"])
+    def test_a_bad_chunk_that_comes_after_the_answer_is_not_answered_again(self, port, chunks):
+        # A proxy would take the second answer for that to somebody else's request.
+        with connect(port, b"GET /settings HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n") as connection:
+            assert connection.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200"
+            connection.sendall(chunks)
+            assert [reply.status for reply in read(connection)] == [200]
 
     @pytest.mark.parametrize(
         "sent",
