@@ -92,6 +92,8 @@ class Worker(ConnectionWorker):
     def handle_request(self, req: Any, conn: Any) -> bool:
         """Have the application answer, and send the answer; return whether the connection stays."""
         stays = super().handle_request(req, conn)
+        # Its place is free before its client hears of it, who may ask again at once.
+        conn.is_to_hash = False
         conn.sock.flush()
         return stays
 

@@ -164,11 +164,10 @@ def test_connections_that_end_have_files_open_too(new_state_dir):
 
 def test_those_who_only_close_keep_nobody_waiting(small_service):
     logged = len(small_service.text())
-    silent = [connect(small_service.port) for _ in range(200)] + [connect(small_service.port, NEXT) for _ in range(200)]
-    for connection in silent[200:]:
-        assert connection.recv(12) == b"HTTP/1.1 200"
-    for connection in silent:
-        connection.close()
+    with ExitStack() as stack:
+        for sent in [b"", NEXT] * 200:
+            connection = stack.enter_context(connect(small_service.port, sent))
+            assert not sent or connection.recv(12) == b"HTTP/1.1 200"
 
     assert [small_service.get("/settings")[0] for _ in range(20)] == [200] * 20
     time.sleep(1.1)  # what is turned away is told of once a second
