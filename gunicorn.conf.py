@@ -99,11 +99,6 @@ def pre_fork(server, worker) -> None:
         worker.core = scheduling.least_used(other.core for other in others)
 
 
-def child_exit(_server, worker) -> None:
-    """Count the connections of a process no longer that has ended, however it has."""
-    worker.share.leave()
-
-
 def post_fork(server, worker) -> None:
     """Leave what is the master's alone, and tell the worker what it can't know."""
     worker.faces_clients = not _loaded.trusted_proxies

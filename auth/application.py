@@ -12,11 +12,13 @@ from werkzeug.utils import cached_property
 
 
 class BoundedRequest(Request):
-    """A request whose body is read in one piece. Where it ends is known to gunicorn, so that nothing need stand guard over that once more."""
+    """A request whose body is read in one piece, where the server knows where it ends, as gunicorn does. Werkzeug would read it bit by bit."""
 
     @cached_property
     def stream(self) -> IO[bytes]:
         """The body, as far as `MAX_CONTENT_LENGTH`. Raises `ClientDisconnected` 400."""
+        if "wsgi.input_terminated" not in self.environ:
+            return super().stream
         try:
             return io.BytesIO(self.environ["wsgi.input"].read(self.max_content_length))
         except OSError:

@@ -28,7 +28,7 @@ log = structlog.get_logger()
 REQUEST_DEADLINE = 10
 # Seconds for which a process that has more connections than others leaves them the next one: enough for one that sleeps to wake up.
 _DEFERENCE = 0.0002
-# Seconds for which a process that ends waits for a request, or for the rest of one, of connections that it has; as gunicorn does.
+# Seconds for which a process that ends waits for a request, or for the rest of one, of connections that it has.
 _LINGER = 2
 
 
@@ -161,7 +161,8 @@ class ConnectionWorker(ThreadWorker):
             conn.queue = None
 
     def set_accept_enabled(self, enabled: bool | None) -> None:
-        """Begin or cease to take connections. At the end, for good: take those that wait already, and have later ones refused at once.
+        """Begin or cease to take connections. At the end, for good: take those that wait already, have later ones refused at once, and wait for
+        none much longer that has not sent its request.
 
         gunicorn would leave its sockets open for as long as running requests take. Whoever connects meanwhile would be kept waiting,
         and cut off; whoever is refused tries another instance.
@@ -175,7 +176,7 @@ class ConnectionWorker(ThreadWorker):
                 while select.select([listener], [], [], 0)[0] and self._accept(listener):
                     pass
                 listener.close()
-            # gunicorn says so to those alone that wait for their next request. Who sends nothing would have the process killed in the end.
+            # gunicorn bounds the wait of those alone that are between two requests. Any other would have the process killed in the end.
             for conn in self._collecting:
                 conn.timeout = min(conn.timeout or math.inf, time.monotonic() + _LINGER)
 

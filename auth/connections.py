@@ -26,31 +26,6 @@ _FAREWELL = 2
 MOST_HELD = 32 * 1024 * 1024
 
 
-class Connection(TConn):
-    """A connection. The poller watches it all the time, but while it sends what is not asked for."""
-
-    is_watched = False
-    rests = False
-    # Whether the request that is served, or waits for that, has a password hashed.
-    is_to_hash = False
-    # Those that wait as it does: for their next request, or for the rest of one; None: it is served.
-    queue: "Line | None" = None
-
-    @property
-    def unreader(self) -> Unreader:
-        """What has come and is not parsed yet."""
-        return self.parser.unreader  # type: ignore[union-attr]  # none but HTTP/1's has been made
-
-    def has_ended(self) -> bool:
-        """Whether the client has closed it, and has sent nothing before that is still to be read."""
-        try:
-            return not self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-
-
 class Line:
     """Connections in the order in which their time is up, in the place of gunicorn's deques, which look for one that leaves among all others."""
 
@@ -77,6 +52,31 @@ class Line:
     def remove(self, conn: TConn) -> None:
         """Take one out."""
         del self._conns[conn]
+
+
+class Connection(TConn):
+    """A connection. The poller watches it all the time, but while it sends what is not asked for."""
+
+    is_watched = False
+    rests = False
+    # Whether the request that is served, or waits for that, has a password hashed.
+    is_to_hash = False
+    # Those that wait as it does: for their next request, or for the rest of one; None: it is served.
+    queue: Line | None = None
+
+    @property
+    def unreader(self) -> Unreader:
+        """What has come and is not parsed yet."""
+        return self.parser.unreader  # type: ignore[union-attr]  # none but HTTP/1's has been made
+
+    def has_ended(self) -> bool:
+        """Whether the client has closed it, and has sent nothing before that is still to be read."""
+        try:
+            return not self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
 
 class Unfinished:

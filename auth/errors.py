@@ -14,8 +14,8 @@ from werkzeug.exceptions import HTTPException
 
 from auth import audit
 from auth.application import JsonResponse
-from auth.logs import Tally
 from auth.passwords import TooManyWaiting
+from auth.tally import Tally
 
 log = structlog.get_logger()
 _queue_full = Tally("hashing_queue_full")

@@ -75,7 +75,7 @@ class Worker(ConnectionWorker):
         Those that would find none to hash would be told by the application too (`TooManyWaiting`), but a crowd of them a tenth of a second later,
         and they would have the places of others until then.
         """
-        if conn.is_to_hash and sum(other.is_to_hash for other in list(self._begun)) >= self.places_to_hash:
+        if conn.is_to_hash and sum(other.is_to_hash for other in self._begun.copy()) >= self.places_to_hash:
             return True
         return len(self._begun) >= self.cfg.threads + QUEUE
 

@@ -3,11 +3,8 @@
 import contextlib
 import json
 import logging
-import math
 import os
 import sys
-import threading
-import time
 from datetime import UTC, datetime
 
 import structlog
@@ -52,26 +49,6 @@ class RequestLog:
         elif self._is_wanted:
             event |= {"event": "request", "level": "info", "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z")}
             self._logger.msg("{" + ", ".join([f'"{name}": {_scalar(value)}' for name, value in event.items()]) + "}")
-
-
-class Tally:
-    """What a flood would have logged again and again: it is logged once a second at most, with how many times it has happened since the last line."""
-
-    def __init__(self, event: str) -> None:
-        self._event = event
-        self._times = 0
-        self._logged_at = -math.inf
-        self._lock = threading.Lock()
-
-    def count(self) -> None:
-        """Take note that it has happened."""
-        now = time.monotonic()
-        with self._lock:
-            self._times += 1
-            if now - self._logged_at < 1:
-                return
-            times, self._times, self._logged_at = self._times, 0, now
-        structlog.get_logger().warning(self._event, times=times)
 
 
 def _scalar(value: str | float | None) -> str:

@@ -43,11 +43,8 @@ class Shares:
 
     def take(self, others: Collection[Share]) -> Share:
         """Return the share of a new process beside those of others, who may include some that are about to end."""
-        taken = {other.place for other in others}
-        place = next((place for place in range(len(self._counts)) if place not in taken), None)
-        if place is None:
-            return Share()
-        share = Share(self._counts, place)
-        # Who had the place before may have been killed.
-        share.leave()
-        return share
+        free = [place for place in range(len(self._counts)) if place not in {other.place for other in others}]
+        for place in free:
+            # Who had it may have been killed.
+            self._counts[place] = _NOBODY
+        return Share(self._counts, free[0]) if free else Share()

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from auth import scheduling
-from auth.logs import Tally
+from auth.tally import Tally
 
 log = structlog.get_logger()
 _not_started = Tally("thread_not_started")

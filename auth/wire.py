@@ -141,7 +141,7 @@ def client() -> dict[str, str | None]:
 
 
 def whole_body() -> bytes:
-    """Return the body. Raises `ApiError` 413: one that does not say its length is cut off by Werkzeug, a byte after what is allowed."""
+    """Return the body. Raises `ApiError` 413: one that does not say its length is read to a byte after what is allowed."""
     body = request.get_data()
     if len(body) > MAX_BODY:
         raise _too_large()
@@ -199,7 +199,7 @@ def _begin() -> None:
 
 def _refuse_body(length: int, is_chunked: bool) -> None:
     """Raise `ApiError` for a body that is too large, or of a type that the view does not take."""
-    # Compared here: Werkzeug's own limit bites only when a body is read.
+    # Compared here, so that it is not read.
     if length > MAX_BODY:
         raise _too_large()
     if (length or is_chunked) and request.mimetype != "application/json":

@@ -18,23 +18,30 @@ _LISTS = ("host", "hostaddr", "port")
 _served_last: dict[str, str] = {}
 
 
+class UnansweredError(psycopg2.OperationalError):
+    """Postgres has not answered in time, not even to say no."""
+
+
 def connect_to_any(url: str, connection_factory: type[Connection], deadline: float | None) -> Any:
-    """Open a connection to the first host that serves, within so many seconds. Raises `psycopg2.OperationalError`: what the last one said.
+    """Open a connection to the first host that serves, within so many seconds. Raises `psycopg2.OperationalError`: that one hangs, or what the last one said.
 
     The factory's connections wait as long as their attribute `deadline` says (see sql/pool.py).
     """
     hosts = sorted(_hosts(url), key=lambda host: host != _served_last.get(url))
     if len(hosts) == 1:
         return psycopg2.connect(url, connection_factory=connection_factory, application_name="latchkey")
+    hung: psycopg2.OperationalError | None = None
     ends_at = time.monotonic() + (_PATIENCE * len(hosts) if deadline is None else deadline)
     while True:
         host = hosts.pop(0)
         hurried = type(connection_factory.__name__, (connection_factory,), {"deadline": max(0.0, ends_at - time.monotonic()) / (len(hosts) + 1)})
         try:
             connection = psycopg2.connect(host, connection_factory=hurried, application_name="latchkey")
-        except psycopg2.OperationalError:
+        except psycopg2.OperationalError as error:
+            if isinstance(error, UnansweredError):
+                hung = error
             if not hosts:
-                raise
+                raise hung or error from None
         else:
             connection.deadline = deadline
             _served_last[url] = host

@@ -15,7 +15,7 @@ import psycopg2
 from psycopg2.extensions import POLL_OK, POLL_READ, POLL_WRITE, TRANSACTION_STATUS_IDLE
 from psycopg2.extensions import connection as PlainConnection
 
-from sql.hosts import connect_to_any
+from sql.hosts import UnansweredError, connect_to_any
 
 # Seconds. Postgres ends a statement itself after its own time-outs below; ours holds where Postgres is frozen or the network
 # is silent, and is a little longer than lock_timeout, so that it may still say why.
@@ -27,7 +27,7 @@ SET jit = off; SET timezone = 'UTC'
 """
 # A connection that was at work so many seconds ago needs no look at whether it is still there.
 _FRESH = 0.01
-# After so many time-outs, and no answer to anybody meanwhile, Postgres is taken for hung; a single one may be a statement that is slow.
+# With so many who have waited in vain, or still do, Postgres is taken for hung; a single one may have asked for something slow.
 _HUNG_AFTER = 2
 # Seconds after which one request is let through to it again.
 PAUSE = 1.0
@@ -39,10 +39,6 @@ def size_for(threads: int) -> int:
     A thread has one only while its statement runs. More than these would add nothing but memory: 4 MB each, in Postgres.
     """
     return min(threads, 8) + 1
-
-
-class UnansweredError(psycopg2.OperationalError):
-    """Postgres has not answered in time, not even to say no."""
 
 
 class Connection(PlainConnection):
@@ -105,7 +101,8 @@ class Pool:
         self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(size):
             self._permits.put(None)
-        # Time-outs since the last answer, and when that was; and when to ask again.
+        self._size = size
+        # Who has waited in vain since the last answer, and when that was; and when to ask again.
         self._unanswered = 0
         self._answered_at = 0.0
         self._ask_at = 0.0
@@ -160,10 +157,11 @@ class Pool:
         self._answered_at = time.monotonic()
 
     def _note_unanswered(self) -> None:
-        # It answers others: then it is the statement that is slow.
+        # It has answered others just now: then it is the statement that is slow.
         if time.monotonic() - self._answered_at < DEADLINE / 2:
             return
-        self._unanswered += 1
+        # This one, and those that wait beside it: the next request comes before they have done so for as long.
+        self._unanswered += self._size - self._permits.qsize()
         self._ask_at = time.monotonic() + PAUSE
         if self._unanswered >= _HUNG_AFTER:
             # They may lead to a machine that is gone; each would cost somebody a time-out.

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 from auth.context import EXTENSION
 from auth.gunicorn_worker import QUEUE
-from auth.logs import Tally
 from auth.password_attempts import REQUESTS_IN_TURN
+from auth.tally import Tally
 from auth.views.token import GRANTS
 from auth.wire import PREFIX
 from tests import wire

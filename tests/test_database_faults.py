@@ -6,6 +6,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -267,6 +268,10 @@ class TestSeveralHosts:
     def test_a_start_finds_the_one_that_serves(self, postgres, silent_port):
         apply_schema(self.url(postgres, silent_port))
 
+    def test_that_one_hangs_counts_though_the_other_refuses(self, silent_port):
+        with pytest.raises(UnansweredError):
+            connect(f"postgresql://postgres@127.0.0.1,127.0.0.1/postgres?port={silent_port},{free_port()}")
+
     def test_it_takes_no_longer_when_all_hang(self, silent_port):
         database = Database(f"postgresql://postgres@127.0.0.1,localhost,127.0.0.1/postgres?port={silent_port}", size=1)
         began = time.monotonic()
@@ -276,7 +281,7 @@ class TestSeveralHosts:
 
 
 class TestOneThatHangs:
-    """What leads to it is closed, and one request at a time asks whether it still does."""
+    """After a time-out everybody is told at once, and one request a second asks whether it still does."""
 
     @pytest.fixture
     def database(self, postgres) -> Iterator[Database]:
@@ -335,24 +340,36 @@ class TestOneThatHangs:
         pool.close()
 
     def test_an_error_is_an_answer(self, postgres):
-        pool, holder = Pool(postgres.url, 2), psycopg2.connect(postgres.url)
-        holder.cursor().execute("LOCK TABLE users")
-        for _ in range(3):
-            with pytest.raises(UnansweredError), pool.connection() as connection, connection.cursor() as cursor:
-                cursor.execute("SELECT pg_sleep(%s)", (DEADLINE + 1,))
-            with pytest.raises(LockNotAvailable), pool.connection() as connection, connection.cursor() as cursor:
-                cursor.execute("SET lock_timeout = '10ms'; LOCK TABLE users")
-        pool.close()
-        holder.close()
+        with closing(Pool(postgres.url, 2)) as pool, closing(psycopg2.connect(postgres.url)) as holder:
+            holder.cursor().execute("LOCK TABLE users")
+            for _ in range(3):
+                with pytest.raises(UnansweredError), pool.connection() as connection, connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_sleep(%s)", (DEADLINE + 1,))
+                with pytest.raises(LockNotAvailable), pool.connection() as connection, connection.cursor() as cursor:
+                    cursor.execute("SET lock_timeout = '10ms'; LOCK TABLE users")
 
-    def test_a_single_statement_that_is_slow_is_in_nobodys_way(self, postgres, database):
-        pool = Pool(postgres.url, 2)
-        for _ in range(3):
-            with pytest.raises(UnansweredError), pool.connection() as connection, connection.cursor() as cursor:
-                cursor.execute("SELECT pg_sleep(%s)", (DEADLINE + 1,))
-            with pool.connection() as connection, connection.cursor() as cursor:
-                cursor.execute("SELECT 1")
-        pool.close()
+    def test_a_single_statement_that_is_slow_is_in_nobodys_way(self, postgres):
+        with closing(Pool(postgres.url, 2)) as pool:
+            for _ in range(3):
+                with pytest.raises(UnansweredError), pool.connection() as connection, connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_sleep(%s)", (DEADLINE + 1,))
+                with pool.connection() as connection, connection.cursor() as cursor:
+                    cursor.execute("SELECT 1")
+
+    def test_whoever_asks_after_the_first_has_waited_in_vain_does_not_wait(self, postgres):
+        with closing(Pool(postgres.url, 9)) as pool:
+            postgres.signal(signal.SIGSTOP)
+
+            def ask_twice(number: int) -> float:
+                # One after the other, as requests come; when one has waited, its thread takes the next.
+                time.sleep(number * 0.03)
+                for _ in range(2):
+                    began = time.monotonic()
+                    with pytest.raises(psycopg2.OperationalError), pool.connection():
+                        pass
+                return time.monotonic() - began
+
+            assert max(at_once(8, ask_twice)) < PAUSE / 2
 
 
 class TestAConnection:

@@ -186,6 +186,18 @@ class TestShares:
         assert successor.place == killed.place
         assert not other.is_large()
 
+    def test_who_was_killed_is_not_waited_for_whoever_takes_its_place(self):
+        # After a reload there are more places than processes.
+        shares = Shares(2)
+        ended = shares.take([])
+        killed = shares.take([ended])
+        other = shares.take([ended, killed])
+        killed.tell(0)
+        other.tell(50)
+
+        assert shares.take([other]).place == ended.place
+        assert not other.is_large()
+
     def test_alone_nobody_is_waited_for(self):
         for alone in (Share(), Shares(1).take([])):
             alone.tell(1000)

@@ -93,7 +93,7 @@ class TestTheyDoNotHoldEachOtherUp:
             hooks.happen()
             deliverer.wake()
         wait_until(lambda: len(good.requests) == 20, 20)
-        # Until the six are known: whom the lot falls on is one of them at least each time. All that waits for them would take thirty.
+        # At worst each second makes one more of the six known. All that waits for them would take thirty.
         assert time.monotonic() - began < 7 * TIMEOUT
 
     def test_one_that_is_good_but_slow_is_not_starved_by_dead_ones(self, hooks, targets, deliver, database):

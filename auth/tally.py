@@ -1,0 +1,27 @@
+"""Log lines that a flood would have written again and again."""
+
+import math
+import threading
+import time
+
+import structlog
+
+
+class Tally:
+    """What a flood would have logged again and again: it is logged once a second at most, with how many times it has happened since the last line."""
+
+    def __init__(self, event: str) -> None:
+        self._event = event
+        self._times = 0
+        self._logged_at = -math.inf
+        self._lock = threading.Lock()
+
+    def count(self) -> None:
+        """Take note that it has happened."""
+        now = time.monotonic()
+        with self._lock:
+            self._times += 1
+            if now - self._logged_at < 1:
+                return
+            times, self._times, self._logged_at = self._times, 0, now
+        structlog.get_logger().warning(self._event, times=times)
