@@ -201,14 +201,21 @@ def test_a_locked_row_is_in_the_way_of_its_user_alone(postgres, server, alice, c
 
 
 def test_one_whose_connections_are_all_taken(postgres, server, alice, carol):
-    taken = []
-    try:
-        # Those of the service end, and before it can make new ones there are no more.
-        postgres.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
-        taken += take_all(postgres.url)
+    taken: list[Any] = []
+
+    def are_all_taken() -> bool:
+        had = len(taken)
+        taken.extend(take_all(postgres.url))
+        # Whoever has come to connect just now has an application's name when it has.
+        time.sleep(0.2)
         with taken[0].cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
-        taken += take_all(postgres.url)
+            return cursor.rowcount == 0 and len(taken) == had
+
+    try:
+        # Those of the service end, and others take their places; the service may be quicker to have one again.
+        postgres.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
+        wait_until(are_all_taken, 20)
         answers = at_once(8, lambda _: timed(lambda: alice.get("/user")))
         assert_unavailable(answers, SOON + SLACK)
     finally:
