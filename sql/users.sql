@@ -122,9 +122,9 @@ SELECT created.id IS NOT NULL AS created,
 --                   session_timebox integer, audience text)
 -- The caller itself, or why its access token no longer speaks for it; no row when the user is deleted.
 SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
-       user_object(caller, linked.objects, linked.providers, :audience)::text AS user_object
+       with_audience(kept.object, :audience) AS user_object
   FROM users AS caller
-  CROSS JOIN identities_of(caller.id) AS linked
+  JOIN user_objects AS kept ON kept.user_id = caller.id
   LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
  WHERE caller.id = :caller_id;
 
