@@ -10,7 +10,8 @@
 --   3. Rows are locked in one order, so that nothing waits in a circle: counts of messages and codes, then the user, then what
 --      belongs to it (deleting a user locks that last).
 --   4. user_objects is what user_object makes of each user; triggers write it when a statement that has changed a user or its
---      identities ends. So only statements that change neither may read it; the others call user_object.
+--      identities ends. So only statements that change neither may read it; the others call user_object. Whoever loads rows
+--      with triggers off (session_replication_role) fills it too, or these users are taken for deleted.
 
 -- Metadata travels in each access token, so its size is bounded where it is written. Domains, so that a value is refused by
 -- being given, whatever the statement then does with it: a sign-up for a known address must fail like any other.
@@ -92,6 +93,128 @@ CREATE TABLE IF NOT EXISTS user_objects (
   user_id  uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
   object   text NOT NULL
 ) WITH (fillfactor = 80);
+
+-- A timestamp as the API shows it, whatever the connection's time zone.
+CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;
+
+CREATE OR REPLACE FUNCTION identity_object(identity identities) RETURNS json
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT json_build_object(
+    'id', identity.id,
+    'identity_id', identity.id,
+    'user_id', identity.user_id,
+    'identity_data', identity.identity_data,
+    'provider', identity.provider,
+    'last_sign_in_at', iso_8601(identity.last_sign_in_at),
+    'created_at', iso_8601(identity.created_at),
+    'updated_at', iso_8601(identity.updated_at)
+  )
+$$;
+
+-- A user's identities, as objects and as the names of their providers, the oldest first.
+CREATE OR REPLACE FUNCTION identities_of(owner uuid) RETURNS TABLE (objects json, providers text[])
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(json_agg(identity_object(identity) ORDER BY identity.created_at, identity.provider), '[]'::json),
+         coalesce(array_agg(identity.provider ORDER BY identity.created_at, identity.provider), '{}')
+    FROM identities AS identity
+   WHERE identity.user_id = owner
+$$;
+
+-- The user object of the API but for its audience, which is the deployment's; the only place that knows its fields. The planner
+-- inlines it only while it holds no sub-select (24 µs; with one 54), so the identities are handed in: from identities_of, or as
+-- just written.
+CREATE OR REPLACE FUNCTION user_object(account users, identities json, providers text[]) RETURNS json
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT json_build_object(
+    'id', account.id,
+    'role', account.role,
+    'email', account.email,
+    'email_confirmed_at', iso_8601(account.email_confirmed_at),
+    'phone', account.phone,
+    'phone_confirmed_at', iso_8601(account.phone_confirmed_at),
+    'confirmed_at', iso_8601(least(account.email_confirmed_at, account.phone_confirmed_at)),
+    'confirmation_sent_at', iso_8601(account.confirmation_sent_at),
+    'invited_at', iso_8601(account.invited_at),
+    'last_sign_in_at', iso_8601(account.last_sign_in_at),
+    'app_metadata', account.app_metadata || jsonb_build_object('provider', providers[1], 'providers', providers),
+    'user_metadata', account.user_metadata,
+    'identities', identities,
+    'new_email', account.new_email,
+    'email_change_sent_at', iso_8601(account.email_change_sent_at),
+    'new_phone', account.new_phone,
+    'phone_change_sent_at', iso_8601(account.phone_change_sent_at),
+    'banned_until', iso_8601(account.banned_until),
+    'is_anonymous', false,
+    'created_at', iso_8601(account.created_at),
+    'updated_at', iso_8601(account.updated_at)
+  )
+$$;
+
+-- A user object with the audience, as its text: of what user_objects holds, or user_object makes.
+CREATE OR REPLACE FUNCTION with_audience(object text, audience text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT '{"aud": ' || to_json(audience) || ', ' || substr(object, 2)
+$$;
+
+-- The user object whole.
+CREATE OR REPLACE FUNCTION user_object(account users, identities json, providers text[], audience text) RETURNS json
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT with_audience(user_object(account, identities, providers)::text, audience)::json
+$$;
+
+-- To make the object is half of the work of the statements that are run most, and they only read it: so it is made when it changes.
+-- VOLATILE, and called with the user's row locked: it sees what all others have done who have had that lock.
+CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO user_objects (user_id, object)
+  SELECT account.id, user_object(account, linked.objects, linked.providers)::text
+    FROM users AS account
+   CROSS JOIN identities_of(account.id) AS linked
+   WHERE account.id = owner
+  ON CONFLICT (user_id) DO UPDATE SET object = excluded.object
+$$;
+
+CREATE OR REPLACE FUNCTION user_has_changed() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM write_user_object(NEW.id);
+  RETURN NULL;
+END
+$$;
+CREATE OR REPLACE TRIGGER users_object AFTER INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION user_has_changed();
+
+CREATE OR REPLACE FUNCTION identity_has_changed() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM FROM users WHERE id IN (OLD.user_id, NEW.user_id) ORDER BY id FOR NO KEY UPDATE;
+  PERFORM write_user_object(id) FROM users WHERE id IN (OLD.user_id, NEW.user_id);
+  RETURN NULL;
+END
+$$;
+CREATE OR REPLACE TRIGGER identities_object AFTER INSERT OR UPDATE OR DELETE ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
+
+-- In databases that were made before, or when this file has come to make something else of a user. It may take a minute, so it comes
+-- before anything else is locked: refreshes go on.
+INSERT INTO user_objects (user_id, object)
+SELECT account.id, made.object
+  FROM users AS account
+ CROSS JOIN identities_of(account.id) AS linked
+ CROSS JOIN LATERAL (SELECT user_object(account, linked.objects, linked.providers)::text) AS made (object)
+  LEFT JOIN user_objects AS kept ON kept.user_id = account.id
+ WHERE kept.object IS DISTINCT FROM made.object
+ON CONFLICT (user_id) DO UPDATE SET object = excluded.object;
 
 -- One row for each session, however often it is refreshed: `counter` is that of the newest refresh token, and no token is
 -- stored. `refreshes` are those of the window that ends at `counted_until`: AUTH_RATE_LIMIT_REFRESH limits them. No index may hold what a refresh changes, so that it stays a heap-only update.
@@ -324,129 +447,6 @@ CREATE OR REPLACE FUNCTION is_janitors_turn() RETURNS boolean
 AS $$
   SELECT pg_try_advisory_xact_lock(7239004117)
 $$;
-
--- A timestamp as the API shows it, whatever the connection's time zone.
-CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-$$;
-
-CREATE OR REPLACE FUNCTION identity_object(identity identities) RETURNS json
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT json_build_object(
-    'id', identity.id,
-    'identity_id', identity.id,
-    'user_id', identity.user_id,
-    'identity_data', identity.identity_data,
-    'provider', identity.provider,
-    'last_sign_in_at', iso_8601(identity.last_sign_in_at),
-    'created_at', iso_8601(identity.created_at),
-    'updated_at', iso_8601(identity.updated_at)
-  )
-$$;
-
--- A user's identities, as objects and as the names of their providers, the oldest first.
-CREATE OR REPLACE FUNCTION identities_of(owner uuid) RETURNS TABLE (objects json, providers text[])
-  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
-AS $$
-  SELECT coalesce(json_agg(identity_object(identity) ORDER BY identity.created_at, identity.provider), '[]'::json),
-         coalesce(array_agg(identity.provider ORDER BY identity.created_at, identity.provider), '{}')
-    FROM identities AS identity
-   WHERE identity.user_id = owner
-$$;
-
--- The user object of the API but for its audience, which is the deployment's; the only place that knows its fields. The planner
--- inlines it only while it holds no sub-select (24 µs; with one 54), so the identities are handed in: from identities_of, or as
--- just written.
-CREATE OR REPLACE FUNCTION user_object(account users, identities json, providers text[]) RETURNS json
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT json_build_object(
-    'id', account.id,
-    'role', account.role,
-    'email', account.email,
-    'email_confirmed_at', iso_8601(account.email_confirmed_at),
-    'phone', account.phone,
-    'phone_confirmed_at', iso_8601(account.phone_confirmed_at),
-    'confirmed_at', iso_8601(least(account.email_confirmed_at, account.phone_confirmed_at)),
-    'confirmation_sent_at', iso_8601(account.confirmation_sent_at),
-    'invited_at', iso_8601(account.invited_at),
-    'last_sign_in_at', iso_8601(account.last_sign_in_at),
-    'app_metadata', account.app_metadata || jsonb_build_object('provider', providers[1], 'providers', providers),
-    'user_metadata', account.user_metadata,
-    'identities', identities,
-    'new_email', account.new_email,
-    'email_change_sent_at', iso_8601(account.email_change_sent_at),
-    'new_phone', account.new_phone,
-    'phone_change_sent_at', iso_8601(account.phone_change_sent_at),
-    'banned_until', iso_8601(account.banned_until),
-    'is_anonymous', false,
-    'created_at', iso_8601(account.created_at),
-    'updated_at', iso_8601(account.updated_at)
-  )
-$$;
-
--- A user object with the audience, as its text: of what user_objects holds, or user_object makes.
-CREATE OR REPLACE FUNCTION with_audience(object text, audience text) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT '{"aud": ' || to_json(audience) || ', ' || substr(object, 2)
-$$;
-
--- The user object whole.
-CREATE OR REPLACE FUNCTION user_object(account users, identities json, providers text[], audience text) RETURNS json
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT with_audience(user_object(account, identities, providers)::text, audience)::json
-$$;
-
--- To make the object is half of the work of the statements that are run most, and they only read it: so it is made when it changes.
--- VOLATILE, and called with the user's row locked: it sees what all others have done who have had that lock.
-CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  INSERT INTO user_objects (user_id, object)
-  SELECT account.id, user_object(account, linked.objects, linked.providers)::text
-    FROM users AS account
-   CROSS JOIN identities_of(account.id) AS linked
-   WHERE account.id = owner
-  ON CONFLICT (user_id) DO UPDATE SET object = excluded.object
-$$;
-
-CREATE OR REPLACE FUNCTION user_has_changed() RETURNS trigger
-  LANGUAGE plpgsql
-AS $$
-BEGIN
-  PERFORM write_user_object(NEW.id);
-  RETURN NULL;
-END
-$$;
-CREATE OR REPLACE TRIGGER users_object AFTER INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION user_has_changed();
-
-CREATE OR REPLACE FUNCTION identity_has_changed() RETURNS trigger
-  LANGUAGE plpgsql
-AS $$
-DECLARE
-  owner uuid = coalesce(NEW.user_id, OLD.user_id);
-BEGIN
-  PERFORM FROM users WHERE id = owner FOR NO KEY UPDATE;
-  PERFORM write_user_object(owner);
-  RETURN NULL;
-END
-$$;
-CREATE OR REPLACE TRIGGER identities_object AFTER INSERT OR UPDATE OR DELETE ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
-
--- In databases that were made before, or when this file has come to make something else of a user.
-INSERT INTO user_objects (user_id, object)
-SELECT account.id, made.object
-  FROM users AS account
- CROSS JOIN identities_of(account.id) AS linked
- CROSS JOIN LATERAL (SELECT user_object(account, linked.objects, linked.providers)::text) AS made (object)
-  LEFT JOIN user_objects AS kept ON kept.user_id = account.id
- WHERE kept.object IS DISTINCT FROM made.object
-ON CONFLICT (user_id) DO UPDATE SET object = excluded.object;
 
 -- A webhook as administrators see it: without its secrets.
 CREATE OR REPLACE FUNCTION webhook_object(webhook webhooks) RETURNS jsonb

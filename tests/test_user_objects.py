@@ -37,6 +37,14 @@ def test_it_changes_with_its_identities(database, alice, change, providers):
     assert database.stale_objects() == []
 
 
+def test_an_identity_that_changes_hands_changes_both(database, alice, bob):
+    database.run("DELETE FROM identities WHERE user_id = %(id)s", id=bob.id)
+    database.run("UPDATE identities SET user_id = %(bob)s WHERE user_id = %(alice)s", alice=alice.id, bob=bob.id)
+
+    assert (providers_of(database, alice.id), providers_of(database, bob.id)) == ([], ["email"])
+    assert database.stale_objects() == []
+
+
 def test_it_is_there_before_its_identities(database):
     database.run("INSERT INTO users (email, made_by) VALUES ('dave@example.com', 'signup')")
 
@@ -101,6 +109,17 @@ class TestAnUpgrade:
 
         assert session.get("/user").json == before
         assert database.stale_objects() == []
+
+    def test_keeps_nobody_from_refreshing(self, database, database_url, alice, session):
+        database.run("UPDATE latchkey_schema SET digest = 'another'; UPDATE user_objects SET object = '{}'")
+        waits_for = "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE"
+        with database.locked("user_objects", alice.id, waits_for) as lock:
+            applying = lock.start(lambda: sql.apply_schema(database_url))
+            database.run("SET LOCAL lock_timeout = '2s'; UPDATE sessions SET refreshes = 0")  # it waits for nothing
+
+        applying.result()
+        assert session.refreshed().get("/user").json["email"] == "alice@example.com"
+        database.run("DELETE FROM latchkey_schema WHERE digest = 'another'")
 
     def test_writes_anew_what_is_made_otherwise_now_and_nothing_else(self, database, alice, bob, upgrade):
         database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=alice.id)
