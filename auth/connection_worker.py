@@ -64,8 +64,8 @@ class ConnectionWorker(ThreadWorker):
         self._leaving = Leaving(self.poller, self._forget)
         super().run()
 
-    def enqueue(self, conn: Connection) -> None:
-        """Have the request served whose beginning has been handed to the parser."""
+    def enqueue(self, conn: Connection, data: bytes) -> None:
+        """Have the request served that begins with this, which has been handed to the parser."""
         raise NotImplementedError
 
     def take_back(self) -> None:
@@ -143,7 +143,7 @@ class ConnectionWorker(ThreadWorker):
             self._take_from_line(conn)
             conn.init()
             conn.unreader.unread(data)
-            self.enqueue(conn)
+            self.enqueue(conn, data)
         # The time of one that has begun before goes on.
         elif conn.queue is not self._collecting:
             self._take_from_line(conn)

@@ -55,12 +55,11 @@ class Worker(ConnectionWorker):
             for conn in self._begun.copy():
                 _shut_down(conn.sock)
 
-    def enqueue(self, conn: Connection) -> None:
+    def enqueue(self, conn: Connection, data: bytes) -> None:
         """Have a thread serve a request, or turn it away at once where more of them wait than will be served soon.
 
         Its time begins here: what waits for a thread behind slow ones must not wait for each of them.
         """
-        data = conn.unreader.buf.getvalue()
         # One that comes slowly must not have a place.
         conn.is_to_hash = bool(self.is_to_hash(data)) and raw_http.is_complete(data)
         if self._is_full(conn):

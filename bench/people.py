@@ -24,8 +24,7 @@ INSERT INTO identities (user_id, provider, subject, identity_data)
 SELECT md5('user' || n)::uuid, 'email', md5('user' || n)::uuid::text,
        jsonb_build_object('sub', md5('user' || n)::uuid, 'email', 'user' || n || '@bench.example')
   FROM generate_series(%s, %s) AS n;
-INSERT INTO user_objects (user_id, object)
-SELECT account.id, user_object(account, linked.objects, linked.providers)::text FROM users AS account CROSS JOIN identities_of(account.id) AS linked
+INSERT INTO user_objects (user_id, object) SELECT user_id, object FROM made_user_objects()
 """
 _SESSIONS = """
 INSERT INTO sessions (id, user_id, method, ip, user_agent)

@@ -97,6 +97,15 @@ class Rows:
             finally:
                 holder.close()
 
+    @contextmanager
+    def of_another_version(self) -> Iterator[None]:
+        """Have the schema applied in the block as if that of another version had been before."""
+        self.run("UPDATE latchkey_schema SET digest = 'another'")
+        try:
+            yield
+        finally:
+            self.run("DELETE FROM latchkey_schema WHERE digest = 'another'")
+
     def stale_objects(self) -> list[Any]:
         """Return the users whose kept object is not what `user_object` makes of them now; there should never be any."""
         return self.all(_STALE_OBJECTS)

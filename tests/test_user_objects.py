@@ -95,9 +95,8 @@ class TestAnUpgrade:
         """Apply the schema as if the one before had been another."""
 
         def upgrade():
-            database.run("UPDATE latchkey_schema SET digest = 'another'")
-            sql.apply_schema(database_url)
-            database.run("DELETE FROM latchkey_schema WHERE digest = 'another'")
+            with database.of_another_version():
+                sql.apply_schema(database_url)
 
         return upgrade
 
@@ -111,15 +110,14 @@ class TestAnUpgrade:
         assert database.stale_objects() == []
 
     def test_keeps_nobody_from_refreshing(self, database, database_url, alice, session):
-        database.run("UPDATE latchkey_schema SET digest = 'another'; UPDATE user_objects SET object = '{}'")
+        database.run("UPDATE user_objects SET object = '{}'")
         waits_for = "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE"
-        with database.locked("user_objects", alice.id, waits_for) as lock:
+        with database.of_another_version(), database.locked("user_objects", alice.id, waits_for) as lock:
             applying = lock.start(lambda: sql.apply_schema(database_url))
             database.run("SET LOCAL lock_timeout = '2s'; UPDATE sessions SET refreshes = 0")  # it waits for nothing
 
         applying.result()
         assert session.refreshed().get("/user").json["email"] == "alice@example.com"
-        database.run("DELETE FROM latchkey_schema WHERE digest = 'another'")
 
     def test_writes_anew_what_is_made_otherwise_now_and_nothing_else(self, database, alice, bob, upgrade):
         database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=alice.id)
