@@ -3,10 +3,12 @@
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import psycopg2
+from psycopg2.extensions import make_dsn
 
 from auth.embedded_postgres import EmbeddedPostgres
 from tests.processes import children_of, is_running, wait_until
@@ -72,11 +74,27 @@ class Postgres:
         master = self._server._process.pid
         return [master, *children_of(master)]
 
+    def take_all(self) -> list[Any]:
+        """Return connections of ours, all that there are: until they are closed nobody else has or gets one."""
+        # While its database is closed to all, even to its owner, a client can't take the place of one that was ended.
+        url = make_dsn(self.url, dbname="template1")
+        taken = [psycopg2.connect(url)]
+        taken[0].autocommit = True
+        with taken[0].cursor() as cursor:
+            cursor.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
 
-def take_all(url: str) -> list[Any]:
-    """Return connections of ours, as many as there are to be had."""
-    taken = []
-    with contextlib.suppress(psycopg2.OperationalError):
-        while True:
-            taken.append(psycopg2.connect(url))
-    return taken
+            def are_ours() -> bool:
+                cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'")
+                ended, had = cursor.rowcount, len(taken)
+                with contextlib.suppress(psycopg2.OperationalError):
+                    while True:
+                        taken.append(psycopg2.connect(url))
+                # Who is about to be refused has a place until then.
+                time.sleep(0.2)
+                return ended == 0 and len(taken) == had
+
+            try:
+                wait_until(are_ours, 20)
+            finally:
+                cursor.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
+        return taken

@@ -22,7 +22,7 @@ from sql.pool import CHECKOUT_DEADLINE, DEADLINE, PAUSE, Pool, UnansweredError, 
 from tests.answers import assert_error
 from tests.cast import PASSWORD, Session, register, sign_in
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.postgres import Postgres, take_all
+from tests.postgres import Postgres
 from tests.processes import free_port, wait_until
 from tests.server import ServerClient, at_once
 
@@ -201,21 +201,8 @@ def test_a_locked_row_is_in_the_way_of_its_user_alone(postgres, server, alice, c
 
 
 def test_one_whose_connections_are_all_taken(postgres, server, alice, carol):
-    taken: list[Any] = []
-
-    def are_all_taken() -> bool:
-        had = len(taken)
-        taken.extend(take_all(postgres.url))
-        # Whoever has come to connect just now has an application's name when it has.
-        time.sleep(0.2)
-        with taken[0].cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
-            return cursor.rowcount == 0 and len(taken) == had
-
+    taken = postgres.take_all()
     try:
-        # Those of the service end, and others take their places; the service may be quicker to have one again.
-        postgres.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
-        wait_until(are_all_taken, 20)
         answers = at_once(8, lambda _: timed(lambda: alice.get("/user")))
         assert_unavailable(answers, SOON + SLACK)
     finally:

@@ -12,7 +12,6 @@ import pytest
 
 from tests.faults.history import History
 from tests.faults.world import World, serves_again
-from tests.postgres import take_all
 from tests.processes import wait_until
 
 IN_CI = pytest.mark.selection
@@ -112,11 +111,7 @@ def test_its_connections_are_all_taken(world, note, scale):
     taken: list[Any] = []
 
     def take() -> None:
-        # Those of the service end, and before it can make new ones there are none.
-        taken.extend(take_all(world.postgres.url))
-        with taken[0].cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'latchkey'")
-        taken.extend(take_all(world.postgres.url))
+        taken.extend(world.postgres.take_all())
 
     def give_back() -> None:
         while taken:
