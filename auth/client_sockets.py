@@ -19,6 +19,17 @@ class ClientSocket(socket.socket):
     def __init__(self, accepted: socket.socket) -> None:
         super().__init__(accepted.family, accepted.type, accepted.proto, accepted.detach())
         self._unsent = b""
+        # Whether the answer that is on its way asks the client to come back later.
+        self.is_refused = False
+
+    def has_ended(self) -> bool:
+        """Whether the client has closed it, and has sent nothing before that is still to be read."""
+        try:
+            return not self.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def setblocking(self, flag: bool) -> None:
         """Do nothing."""

@@ -120,7 +120,7 @@ class ConnectionWorker(ThreadWorker):
         if conn.queue is None:
             # It sends more, or ends, while it is served. That is looked at later; the poller would tell of it again and again.
             self._unwatch(conn)
-            if conn.rests and conn.has_ended():
+            if conn.rests and conn.sock.has_ended():
                 conn.rests = False
                 self.leave(conn)
             return

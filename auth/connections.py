@@ -13,13 +13,14 @@ from gunicorn.http.unreader import Unreader
 from gunicorn.workers.gthread import TConn
 
 from auth import raw_http
+from auth.client_sockets import ClientSocket
 
 # Seconds for which a client that was asked to come back later is not listened to: one that asks again at once, and many do,
 # would have the time of those who are served spent on refusing it. The answer is not kept waiting, and no thread waits.
 _REST = 1
-# What was refused together must not come back together; but nobody waits for a whole crowd.
+# What was refused together must not come back together; but who comes back when `Retry-After` has said so waits for nobody.
 _BETWEEN = 0.02
-_LONGEST_REST = 5
+_LONGEST_REST = 2
 # Seconds in which a client may read the last answer, before its connection is closed.
 _FAREWELL = 2
 # Bytes of unfinished requests that are held at most: ten thousand clients must not be able to have a machine's memory.
@@ -57,6 +58,7 @@ class Line:
 class Connection(TConn):
     """A connection. The poller watches it all the time, but while it sends what is not asked for."""
 
+    sock: ClientSocket
     is_watched = False
     rests = False
     # Whether the request that is served, or waits for that, has a password hashed.
@@ -68,15 +70,6 @@ class Connection(TConn):
     def unreader(self) -> Unreader:
         """What has come and is not parsed yet."""
         return self.parser.unreader  # type: ignore[union-attr]  # none but HTTP/1's has been made
-
-    def has_ended(self) -> bool:
-        """Whether the client has closed it, and has sent nothing before that is still to be read."""
-        try:
-            return not self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
 
 
 class Unfinished:

@@ -14,12 +14,15 @@ from typing import Any
 import structlog
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 
-from auth import raw_http
+from auth import raw_http, tally
+from auth.client_sockets import ClientSocket
 from auth.connection_worker import REQUEST_DEADLINE, ConnectionWorker
 from auth.connections import Connection
+from auth.tally import Tally
 from auth.threads import Threads
 
 log = structlog.get_logger()
+_turned_away, _turned_away_to_hash = Tally("turned_away"), Tally("turned_away_to_hash")
 
 # How many requests wait for a thread; what comes beyond them would be answered too late to be of use.
 QUEUE = 64
@@ -35,8 +38,6 @@ class Worker(ConnectionWorker):
         self._over_at = math.inf
         # With whether it stays open.
         self._served: deque[tuple[Connection, bool]] = deque()
-        self._refused: set[socket.socket] = set()
-        self._turned_away = self._turned_away_to_hash = 0
         # Whether a request has a password hashed, by what it begins with; and how many of these find a place.
         self.is_to_hash: Callable[[bytes], object] = lambda _: False
         self.places_to_hash = 0
@@ -111,7 +112,7 @@ class Worker(ConnectionWorker):
         """
         self._served.append((conn, stays))
         # The main thread ceases to watch a connection before it looks for it here, so one of the two sees what the other has done.
-        if not stays or not conn.is_watched or conn.unreader.buf.getvalue() or conn.sock in self._refused:
+        if not stays or not conn.is_watched or conn.unreader.buf.getvalue() or conn.sock.is_refused:
             self.method_queue.defer(self.take_back)
 
     def take_back(self) -> None:
@@ -120,25 +121,22 @@ class Worker(ConnectionWorker):
             self._finish(*self._served.popleft())
 
     def _turn_away(self, conn: Connection) -> None:
-        self._turned_away += 1
-        self._turned_away_to_hash += conn.is_to_hash
+        (_turned_away_to_hash if conn.is_to_hash else _turned_away).count()
         data = conn.unreader.take_buffered()
         stays = raw_http.may_stay(data)
         self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays else "Connection: close")
         self.refused(conn.sock)
         self._finish(conn, stays)
 
-    def refused(self, client: socket.socket) -> None:
+    def refused(self, client: ClientSocket) -> None:
         """Take note that the answer which is on its way to a client asks it to come back later."""
-        if self.faces_clients:
-            self._refused.add(client)
+        client.is_refused = self.faces_clients
 
     def _finish(self, conn: Connection, stays: bool) -> None:
         """Wait for the connection's next request: at once, or after a rest. Or end it."""
-        was_refused = conn.sock in self._refused
-        self._refused.discard(conn.sock)
+        was_refused, conn.sock.is_refused = conn.sock.is_refused, False
         # Who is not watched any more has sent something while it was served, or has gone.
-        if not stays or (was_refused and not conn.is_watched and conn.has_ended()):
+        if not stays or (was_refused and not conn.is_watched and conn.sock.has_ended()):
             self.leave(conn)
         elif was_refused:
             self.rest(conn)
@@ -146,10 +144,8 @@ class Worker(ConnectionWorker):
             self.await_next(conn)
 
     def look_after(self, now: float) -> None:
-        """Say how many were turned away, and end requests that take too long."""
-        if self._turned_away:
-            log.warning("turned_away", requests=self._turned_away, with_passwords=self._turned_away_to_hash)
-            self._turned_away = self._turned_away_to_hash = 0
+        """End requests that take too long."""
+        tally.tell_all()
         for conn, began_at in self._begun.copy().items():
             if now - began_at > REQUEST_DEADLINE:
                 _shut_down(conn.sock)

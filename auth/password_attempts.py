@@ -2,6 +2,7 @@
 
 import functools
 import re
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,15 @@ from flask import g
 
 from auth import audit, limits
 from auth.context import latchkey
+from auth.errors import unavailable
 from auth.guard import View
 from auth.passwords import Slot
-from auth.wire import PREFIX, whole_body
+from auth.tally import Tally
+from auth.wire import PREFIX, has_gone, whole_body
+
+# Seconds of waiting after which it is looked whether the client has gone; not before, for one that sends no more may still listen.
+_PATIENCE = 0.1
+_gone = Tally("clients_gone")
 
 # How requests begin whose views are `in_turn`: gunicorn's worker tells them by that, before they are parsed.
 REQUESTS_IN_TURN = re.compile(rf"POST (?:{PREFIX})?/(?:signup|login-admin|token\?grant_type=password)[ ?&]".encode())
@@ -46,7 +53,12 @@ def in_turn(view: View) -> View:
         # Nobody is to wait for a client that sends slowly.
         whole_body()
         with latchkey.passwords.slot() as slot:
+            began = time.monotonic()
             slot.await_turn()
+            # A crowd that has given up must not have its passwords hashed while others wait.
+            if time.monotonic() - began > _PATIENCE and has_gone():
+                _gone.count()
+                raise unavailable()
             return view(*args, slot=slot, **kwargs)
 
     return waited
