@@ -134,7 +134,8 @@ def post_worker_init(worker) -> None:
 
 def post_request(worker, _request, environ, response) -> None:
     """Let a client rest that is asked to come back later."""
-    if response.status_code in (429, 503):
+    # There is none where the client left before it was told to send its body.
+    if response is not None and response.status_code in (429, 503):
         worker.refused(environ["gunicorn.socket"])
 
 

@@ -85,7 +85,7 @@ class Unfinished:
     def add(self, conn: Connection, received: bytes) -> bytes | None:
         """Return all that has come of a request once a thread can go on with it without waiting, or must: at an end, where nothing is received."""
         data = self._forget(conn) + received
-        if received and not raw_http.is_whole(data):
+        if received and not raw_http.is_for_a_thread(data):
             if self._held + len(data) <= MOST_HELD:
                 self._data[conn] = data
                 self._held += len(data)

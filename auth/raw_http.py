@@ -3,7 +3,7 @@
 import json
 import re
 
-from auth import uuids
+from auth import response_headers, uuids
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 COLLECTED = 65_536
@@ -31,16 +31,18 @@ def error_answer(status: int, *headers: str) -> tuple[bytes, str]:
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         "Cache-Control: no-store",
-        "X-Content-Type-Options: nosniff",
-        "Referrer-Policy: no-referrer",
-        "Access-Control-Allow-Origin: *",
+        # Which origin asks has not been read, and such an answer says nothing of anybody: any page may see that it is to come back later.
+        *(f"{name}: {value}" for name, value in (*response_headers.SECURITY, *response_headers.CORS_FOR_ALL)),
         f"X-Request-Id: {request_id}",
     ]
     return "\r\n".join([*head, "", body]).encode(), request_id
 
 
-def is_whole(data: bytes) -> bool:
-    """Whether this is a request as far as a thread should wait for it: all of it, or more than is collected."""
+def is_for_a_thread(data: bytes) -> bool:
+    """Whether a thread is to have this request: all of it is here, or more than is collected, or as much as comes without a thread.
+
+    A body in chunks, or one that its client would be told to send (`Expect`), is read by a thread, which waits for it.
+    """
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return len(data) >= COLLECTED

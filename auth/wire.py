@@ -15,7 +15,7 @@ from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from auth import json_bodies, limits, networks, uuids
+from auth import json_bodies, limits, networks, response_headers, uuids
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.logs import RequestLog
@@ -32,13 +32,7 @@ _MAX_USER_AGENT = 512
 # What marshmallow says, in words that go after a field's name.
 _SENTENCES = {"Missing data for required field.": "is required", "Invalid input type.": "must be an object"}
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
-_HEADERS = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 _CORS_ALLOWED = ["authorization", "apikey", "content-type", "x-client-info", "x-supabase-api-version", "x-request-id"]
-_CORS_EXPOSED = [
-    "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-Request-Id", "X-Total-Count", "Link",
-]  # fmt: skip
-# What any page may read, whatever its origin; said without asking Flask-CORS, for whom it is work.
-_CORS_FOR_ALL = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", ", ".join(_CORS_EXPOSED)))
 
 View = TypeVar("View", bound=Callable)
 
@@ -63,13 +57,13 @@ class Edge:
             # Flask answers while its context is still there.
             parts, code = g._get_current_object(), int(status[:3])
             names = {name for name, _ in headers}
-            headers += _HEADERS
+            headers += response_headers.SECURITY
             headers.append(("X-Request-Id", parts.request_id))
             headers += limits.headers(code)
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
             if self._is_open and environ["REQUEST_METHOD"] != "OPTIONS" and "Cross-Origin-Resource-Policy" not in names:
-                headers += _CORS_FOR_ALL
+                headers += response_headers.CORS_FOR_ALL
             self._log_request(parts, environ["REQUEST_METHOD"], code)
             return start_response(status, headers, exc_info)
 
@@ -227,7 +221,7 @@ def _cors(settings: Settings) -> Callable[[Response], Response]:
     with_cors = cross_origin(
         origins=list(settings.cors_origins),
         allow_headers=_CORS_ALLOWED,
-        expose_headers=_CORS_EXPOSED,
+        expose_headers=response_headers.CORS_EXPOSED,
         send_wildcard=True,
         max_age=3600,
         automatic_options=False,

@@ -255,6 +255,7 @@ class TestMoreThanCanBeHashed:
             response = beyond.getresponse()
             assert time.monotonic() - began < 0.9
             assert (response.status, response.headers["Retry-After"], response.headers["Access-Control-Allow-Origin"]) == (503, "2", "*")
+            assert "Retry-After" in response.headers["Access-Control-Expose-Headers"]
             # The worker's words: the application has others.
             assert json.loads(response.read()) == {"code": 503, "msg": "Too many requests at once; try again shortly", "error_code": "service_unavailable"}
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import struct
 import sys
 import threading
 import time
@@ -112,6 +113,17 @@ class TestAClient:
         # Connections to Postgres may have been added; those of the clients may not.
         wait_until(lambda: descriptors_of(worker) <= before + 9)
         assert "Traceback" not in service.text()
+
+
+def test_who_leaves_before_it_is_told_to_send_its_body_is_no_fault_of_ours(small_service):
+    logged = len(small_service.log())
+    for _ in range(20):
+        connection = connect(small_service.port, SLOW.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n").partition(b"{")[0])
+        # What it closes like this is reset: nothing can be written to it.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+    wait_until(lambda: small_service.get("/settings")[0] == 200)
+    assert "Traceback" not in small_service.log()[logged:]
 
 
 class FailingService(Service):
