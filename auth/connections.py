@@ -71,6 +71,10 @@ class Connection(TConn):
         """What has come and is not parsed yet."""
         return self.parser.unreader  # type: ignore[union-attr]  # none but HTTP/1's has been made
 
+    def forget_request(self) -> None:
+        """Forget the request that has been answered: its headers would be held until the next one comes."""
+        self.parser.mesg = None  # type: ignore[union-attr]
+
 
 class Unfinished:
     """What has come of requests that are not whole."""

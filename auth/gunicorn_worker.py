@@ -61,6 +61,11 @@ class Worker(ConnectionWorker):
 
         Its time begins here: what waits for a thread behind slow ones must not wait for each of them.
         """
+        if raw_http.is_endless(data):
+            error = LimitRequestHeaders("longer than is collected") if b"\r\n" in data else LimitRequestLine(len(data), self.cfg.limit_request_line)
+            self.handle_error(None, conn.sock, conn.client, error)
+            self._finish(conn, False)
+            return
         # One that comes slowly must not have a place.
         conn.is_to_hash = bool(self.is_to_hash(data)) and raw_http.is_complete(data)
         if self._is_full(conn):
@@ -134,6 +139,7 @@ class Worker(ConnectionWorker):
 
     def _finish(self, conn: Connection, stays: bool) -> None:
         """Wait for the connection's next request: at once, or after a rest. Or end it."""
+        conn.forget_request()
         was_refused, conn.sock.is_refused = conn.sock.is_refused, False
         # Who is not watched any more has sent something while it was served, or has gone.
         if not stays or (was_refused and not conn.is_watched and conn.sock.has_ended()):

@@ -73,6 +73,7 @@ def configure(settings: Settings) -> None:
     if _format(settings) == "json":
         processors.extend([structlog.processors.format_exc_info, _as_json])
     else:
+        processors.append(_printable)
         processors.append(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback))
     structlog.configure(
         processors=processors,
@@ -84,6 +85,11 @@ def configure(settings: Settings) -> None:
 
 def _as_json(_logger: object, _method: str, event: structlog.types.EventDict) -> str:
     return _JSON.encode(event)
+
+
+def _printable(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+    # What a client has sent must not tell a terminal what to do: gunicorn lets the control characters from U+0080 on through.
+    return {name: value.encode("unicode_escape").decode() if isinstance(value, str) and not value.isprintable() else value for name, value in event.items()}
 
 
 def _add_request_id(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:

@@ -51,6 +51,11 @@ def is_for_a_thread(data: bytes) -> bool:
     return length is None or b"\r\nexpect:" in head or len(data) >= min(end + 4 + length, COLLECTED)
 
 
+def is_endless(data: bytes) -> bool:
+    """Whether no head ends within what is collected: to parse a longer one takes time that grows with its square."""
+    return len(data) >= COLLECTED and data.find(b"\r\n\r\n", 0, COLLECTED) < 0
+
+
 def is_complete(data: bytes) -> bool:
     """Whether all of a request is here, as far as that can be told: nobody will wait for its client."""
     end = _end(data)

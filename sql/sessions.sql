@@ -72,7 +72,8 @@ SELECT CASE WHEN candidate.state = 'live' AND session.id IS NULL THEN 'invalid_c
 --   The session's own counter, or one ahead of it (the database was restored to an earlier moment): accepted.
 --   One behind, and rotated a moment ago: the current token again (two tabs, a lost response); nothing changes, but it is
 --   written down when it comes from elsewhere than the session does.
---   Anything else: a token used again after rotation, so a stolen one; the session ends.
+--   Anything else: a token used again after rotation, so a stolen one; the session ends, however often it has been refreshed:
+--   a thief could use its limit up, so that the theft is never seen.
 -- No row when the session is not live, or has been refreshed too often; select_refresh_refusal says why.
 UPDATE sessions AS session
    SET refreshes = CASE WHEN session.counted_until > now() THEN session.refreshes + 1 ELSE 1 END,
@@ -89,7 +90,7 @@ UPDATE sessions AS session
    AND session.ended_at IS NULL
    AND (account.banned_until > now()) IS NOT TRUE
    AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
-   AND NOT refreshes_used_up(session, :refresh_limit)
+   AND (NOT refreshes_used_up(session, :refresh_limit) OR refresh_token_is_stolen(session, :counter, :reuse_interval))
 RETURNING CASE WHEN session.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
           with_audience(kept.object, :audience) AS user_object,
           session.id AS session_id,

@@ -177,6 +177,18 @@ class TestBySession:
             assert limits(response) == (3, 1 - number)
         assert_refused(second.refresh(), 300, 3)
 
+    def test_a_stolen_token_ends_the_session_when_it_is_used_up_too(self, limited, alice, database):
+        """Whoever has the newest token could otherwise refresh until the owner's is told no more than to come back later."""
+        client = limited(REFRESH="3 per 5 minutes")
+        owner = alice.sign_in().on(client)
+        thief = session_of(client, refresh(client, owner.refresh_token))
+        for _ in range(2):
+            thief = session_of(client, refresh(client, thief.refresh_token))
+        assert_refused(thief.refresh(), 300, 3)
+        assert_error(owner.refresh(), 400, "refresh_token_already_used")
+        assert_error(thief.refresh(), 400, "refresh_token_not_found")
+        assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=owner.id) == "refresh_token_reused"
+
     def test_a_refused_refresh_moves_nothing(self, limited, alice, database):
         client = limited(REFRESH="1 per 5 minutes")
         session = alice.sign_in().on(client).refreshed()

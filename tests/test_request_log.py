@@ -108,6 +108,16 @@ class TestAnEvent:
         assert "request" in line
         assert "/settings" in line
 
+    def test_as_text_what_a_client_sends_tells_a_terminal_nothing(self, make_app, alice, capfd):
+        client = make_app(AUTH_LOG_LEVEL="info", AUTH_LOG_FORMAT="text").test_client()
+        session = alice.sign_in().on(client)
+        session.refreshed().refreshed()
+        capfd.readouterr()
+        body, user_agent = {"refresh_token": session.refresh_token}, {"User-Agent": "Firefox\x9b31m\x85a_line_of_its_own"}
+        assert_error(client.post("/token?grant_type=refresh_token", json=body, headers=user_agent), 400, "refresh_token_already_used")
+        (line,) = [line for line in capfd.readouterr().err.splitlines() if "refresh_token_reused" in line]
+        assert r"Firefox\x9b31m\x85a_line_of_its_own" in line
+
 
 class TestAFailureOfOurs:
     """A 500 tells the client nothing but its id; the log tells what happened, and still no secret."""
