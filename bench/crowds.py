@@ -3,18 +3,19 @@
 import shutil
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
 from auth import open_files
 from bench import load
-from bench.figures import ROUNDS, Figure, alone
-from bench.flood import wait_until_calm
+from bench.figures import ROUNDS, Figure, against, alone
+from bench.flood import seconds_until_calm
 from bench.flooder import flood
 from bench.load import Load
 from bench.memory import proportional_mebibytes
@@ -33,25 +34,31 @@ _HEAD = b"GET /settings HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 def measure() -> Iterator[Figure]:
     """Yield the figures."""
     open_files.allow(20_000)
-    with new_state_dir() as state_dir, BenchService(state_dir, **RAISED) as service:
-        people = People(service, 1000)
-        people.insert()
-        tokens = people.access_tokens(64)
+    with _service() as (service, tokens):
         yield from _measure(service.port, "gunicorn alone", tokens)
         if shutil.which("nginx"):
             with nginx(service.port) as port:
                 yield from _measure(port, "behind nginx", tokens)
+    with _service() as (service, tokens):
         yield from _overload(service, tokens)
 
 
+@contextmanager
+def _service() -> Iterator[tuple[BenchService, list[str]]]:
+    with new_state_dir() as state_dir, BenchService(state_dir, **RAISED) as service:
+        people = People(service, 1000)
+        people.insert()
+        yield service, people.access_tokens(people.refresh_tokens(64))
+
+
 def _measure(port: int, where: str, tokens: list[str]) -> Iterator[Figure]:
-    crowds: dict[str, Callable[[int], ExitStack]] = {
-        "nobody else": lambda _: ExitStack(),
-        f"{SLOW:,} slow clients": lambda port: slow_clients(port, SLOW),
-        f"{IDLE:,} idle connections": lambda port: idle_connections(port, IDLE),
+    crowds: dict[str, AbstractContextManager[None]] = {
+        "nobody else": nullcontext(),
+        f"{SLOW:,} slow clients": slow_clients(port, SLOW),
+        f"{IDLE:,} idle connections": idle_connections(port, IDLE),
     }
     for name, crowd in crowds.items():
-        with crowd(port):
+        with crowd:
             answered = load.run(port, "get_as", "/user", tokens, seconds=SECONDS, connections=4, pause=20)
         yield alone(f"p99 of GET /user beside {name}, {where}, in ms", answered.p99)
         yield alone(f"failed GET /user beside {name}, {where}", answered.failures, "≤ 0")
@@ -61,57 +68,63 @@ def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:
     def reader(seconds: int) -> Load:
         return load.run(service.port, "get_as", "/user", tokens, seconds=seconds, connections=4, pause=20)
 
-    during, after, refused, failures = [], [], [], 0
-    before = peak = proportional_mebibytes(service.process.pid)
+    before, during, after, refused, calm, failures = [], [], [], [], [], 0
+    idle = peak = proportional_mebibytes(service.process.pid)
     for _ in range(ROUNDS):
-        with flood(service.port, TOO_MANY) as result:
-            taken = reader(_OVERLOAD_SECONDS)
-            peak = max(peak, proportional_mebibytes(service.process.pid))
-        during.append(taken.p99)
-        failures += taken.failures
+        before.append(reader(2).p99)
+        with flood(service.port, TOO_MANY) as result, ThreadPoolExecutor(1) as threads:
+            reading = threads.submit(reader, _OVERLOAD_SECONDS)
+            while not reading.done():
+                peak = max(peak, proportional_mebibytes(service.process.pid))
+                time.sleep(0.5)
+        during.append(reading.result().p99)
+        failures += reading.result().failures
+        assert result.refused_p99 is not None, result
         refused.append(result.refused_p99)
-        time.sleep(1)  # it is to be back to normal within two seconds
+        calm.append(seconds_until_calm(service))
         after.append(reader(2).p99)
-        wait_until_calm(service)
-    yield alone(f"p99 of GET /user while {TOO_MANY} clients log in at once, in ms", median(during))
+    yield against(f"p99 of GET /user while {TOO_MANY} clients log in at once, in ms, against before", during, before)
     yield alone(f"failed GET /user while {TOO_MANY} clients log in at once, turned away too", failures)
     yield alone("p99 of the first answers of 503, in ms", median(refused), "≤ 100")
-    yield alone("memory added by that, in MiB", peak - before)
-    yield alone("p99 of GET /user a second later, in ms", median(after))
+    yield alone(f"memory of the whole service while {TOO_MANY} clients log in at once, in MiB", peak, "≤ 250")
+    yield alone("memory added by that, in MiB", peak - idle)
+    yield alone("seconds until a log-in is as quick as before, when they have gone", median(calm), "≤ 2")
+    yield against("p99 of GET /user then, in ms, against before", after, before)
 
 
-def slow_clients(port: int, number: int) -> ExitStack:
+@contextmanager
+def slow_clients(port: int, number: int) -> Iterator[None]:
     """Send a byte of a head every few seconds, over so many connections, and connect again where one is closed."""
     connections = [_connect(port, _HEAD) for _ in range(number)]
-    stack = ExitStack()
-    threads = stack.enter_context(ThreadPoolExecutor(1))
-    going = [True]
+    is_over = threading.Event()
 
     def drip() -> None:
-        while going[0]:
-            began = time.monotonic()
-            for number, connection in enumerate(connections):
+        while not is_over.wait(_DRIP):
+            for place, connection in enumerate(connections):
                 try:
                     connection.send(b"x")
                 except OSError:
                     connection.close()
-                    connections[number] = _connect(port, _HEAD)
-            while going[0] and time.monotonic() - began < _DRIP:
-                time.sleep(0.1)
-        for connection in connections:
-            connection.close()
+                    connections[place] = _connect(port, _HEAD)
 
-    threads.submit(drip)
-    stack.callback(going.__setitem__, 0, False)
-    return stack
+    with ThreadPoolExecutor(1) as threads:
+        dripping = threads.submit(drip)
+        try:
+            yield
+        finally:
+            is_over.set()
+            dripping.result()
+            for connection in connections:
+                connection.close()
 
 
-def idle_connections(port: int, number: int) -> ExitStack:
+@contextmanager
+def idle_connections(port: int, number: int) -> Iterator[None]:
     """Open so many connections, and send nothing."""
-    stack = ExitStack()
-    for _ in range(number):
-        stack.enter_context(_connect(port, b""))
-    return stack
+    with ExitStack() as stack:
+        for _ in range(number):
+            stack.enter_context(_connect(port, b""))
+        yield
 
 
 def _is_taken(port: int) -> bool:

@@ -1,4 +1,4 @@
-"""Many clients who ask as fast as they are answered, each from a loopback address of its own, which wrk can't choose.
+"""Many clients who ask as fast as they are answered, from other loopback addresses, which wrk can't choose.
 
 A loop over sockets, which sends what is ready made and looks at no more of an answer than its status: it could ask thousands of
 times a second, many more than are answered. Run as a program of its own, so that it shares nothing with who measures.
@@ -21,19 +21,22 @@ _WRONG = "Wrong-Horse-1"
 
 @dataclass
 class Flood:
-    """What became of a flood: how many answers of each status, in how many seconds; `refused_p99` in milliseconds is of those with 503."""
+    """What became of a flood: how many answers of each status, in how many seconds; `refused_p99` in milliseconds is of those with 503, if any."""
 
     statuses: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
-    refused_p50: float = 0.0
-    refused_p99: float = 0.0
+    refused_p99: float | None = None
 
 
 @contextmanager
-def flood(port: int, clients: int = CLIENTS) -> Iterator[Flood]:
-    """Flood POST /token with wrong passwords inside the context; what became of it is filled in after it."""
+def flood(port: int, clients: int = CLIENTS, addresses: int | None = None) -> Iterator[Flood]:
+    """Flood POST /token with wrong passwords inside the context; what became of it is filled in after it.
+
+    Each client has an address of its own, or they share so many.
+    """
     result = Flood()
-    process = subprocess.Popen([sys.executable, "-m", "bench.flooder", str(port), str(clients)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    numbers = map(str, (port, clients, addresses or clients))
+    process = subprocess.Popen([sys.executable, "-m", "bench.flooder", *numbers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin
     assert process.stdout
     process.stdout.readline()  # all clients are at work
@@ -41,14 +44,14 @@ def flood(port: int, clients: int = CLIENTS) -> Iterator[Flood]:
         yield result
     finally:
         process.stdin.close()  # which ends it
-        result.__dict__.update(json.loads(process.stdout.read()))
+        result.statuses, result.seconds, result.refused_p99 = json.loads(process.stdout.read())
         process.wait()
 
 
 class _Client:
-    def __init__(self, port: int, number: int) -> None:
+    def __init__(self, port: int, number: int, address: int) -> None:
         self._port = port
-        self._address = f"127.0.{1 + number // 250}.{1 + number % 250}"
+        self._address = f"127.0.{1 + address // 250}.{1 + address % 250}"
         self._number = number
         self._sent = 0
         self.was_refused = False
@@ -65,23 +68,23 @@ class _Client:
         self.began = time.monotonic()
         self.socket.sendall((head + body).encode())
 
-    def answer(self) -> str:
-        """Return the status; what is smaller than a packet comes whole, or nearly so."""
+    def answer(self) -> tuple[str, bytes]:
+        """Return the status, and all that has come; what is smaller than a packet comes whole, or nearly so."""
         try:
             answer = self.socket.recv(65536)
             if answer and b"Connection: close" not in answer and answer.endswith(b"\r\n\r\n"):
                 answer += self.socket.recv(65536)
         except OSError:
             answer = b""
-        return answer[9:12].decode() or "lost"
+        return answer[9:12].decode() or "lost", answer
 
 
-def _run(port: int, number: int) -> None:
+def _run(port: int, number: int, addresses: int) -> None:
     statuses: Counter[str] = Counter()
     refused: list[float] = []
     selector = selectors.DefaultSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
-    clients = [_Client(port, each) for each in range(number)]
+    clients = [_Client(port, each, each % addresses) for each in range(number)]
     began = time.monotonic()
     for client in clients:
         client.ask()
@@ -93,11 +96,11 @@ def _run(port: int, number: int) -> None:
             if client is None:
                 seconds = time.monotonic() - began
                 refused.sort()
-                median, last = (refused[int(len(refused) * share)] * 1000 if refused else 0.0 for share in (0.5, 0.99))
-                print(json.dumps({"statuses": statuses, "seconds": seconds, "refused_p50": median, "refused_p99": last}))
+                print(json.dumps([statuses, seconds, refused[int(len(refused) * 0.99)] * 1000 if refused else None]))
                 return
-            status = client.answer()
+            status, said = client.answer()
             statuses[status] += 1
+            assert status != "503" or b"\r\nRetry-After: " in said, said
             # Who asks again at once is not listened to for a second; what is told here is how long a client waits who has rested.
             if status == "503" and not client.was_refused:
                 refused.append(time.monotonic() - client.began)
@@ -115,4 +118,4 @@ def _run(port: int, number: int) -> None:
 
 
 if __name__ == "__main__":
-    _run(int(sys.argv[1]), int(sys.argv[2]))
+    _run(*map(int, sys.argv[1:]))

@@ -42,22 +42,12 @@ def require_wrk() -> None:
         sys.exit("There is no wrk, which makes the load: apt-get install wrk, brew install wrk, or see github.com/wg/wrk")
 
 
-def run(
-    port: int,
-    kind: str,
-    path: str,
-    lines: Sequence[str] = (),
-    *,
-    seconds: float,
-    connections: int = CONNECTIONS,
-    threads: int = 1,
-    pause: int = 0,
-) -> Load:
+def run(port: int, kind: str, path: str, lines: Sequence[str] = (), *, seconds: float, connections: int = CONNECTIONS, pause: int = 0) -> Load:
     """Send requests of a kind (see requests.lua), made of `lines`, for so many seconds; `pause` is in milliseconds."""
     with tempfile.NamedTemporaryFile("w", suffix=".lines") as file:
         file.write("\n".join(lines))
         file.flush()
-        command = ["wrk", f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(_SCRIPT), f"http://127.0.0.1:{port}"]
-        arguments = [kind, path, file.name if lines else "-", str(threads), str(pause)]
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(_SCRIPT), f"http://127.0.0.1:{port}"]
+        arguments = [kind, path, file.name if lines else "-", str(pause)]
         done = subprocess.run([*command, "--", *arguments], check=True, capture_output=True, text=True)
     return Load(**json.loads(done.stdout.splitlines()[-1]))

@@ -7,6 +7,7 @@ from bench import load
 from bench.figures import Figure, against, alone
 from bench.people import People
 from bench.service import RAISED, BenchService, new_state_dir
+from tests.processes import children_of
 
 REQUESTS = 100_000
 _SECONDS = 5
@@ -18,7 +19,7 @@ def measure() -> Iterator[Figure]:
         idle = proportional_mebibytes(service.process.pid)
         people = People(service, 1000)
         people.insert()
-        tokens = people.access_tokens(256)
+        tokens = people.access_tokens(people.refresh_tokens(256))
         _send(service, people, tokens, REQUESTS // 2)
         half = proportional_mebibytes(service.process.pid)
         _send(service, people, tokens, REQUESTS // 2)
@@ -30,12 +31,7 @@ def measure() -> Iterator[Figure]:
 
 def proportional_mebibytes(pid: int) -> float:
     """Return the proportional set size of a process and all below it."""
-    return sum(_kibibytes(each) for each in [pid, *_below(pid)]) / 1024
-
-
-def _below(pid: int) -> list[int]:
-    children = [int(child) for task in Path(f"/proc/{pid}/task").glob("*") for child in (task / "children").read_text().split()]
-    return children + [further for child in children for further in _below(child)]
+    return _kibibytes(pid) / 1024 + sum(map(proportional_mebibytes, children_of(pid)))
 
 
 def _kibibytes(pid: int) -> int:

@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import random
 from dataclasses import dataclass
+from typing import Any
 
 import bcrypt
 from psycopg2.extensions import connection as Connection
@@ -32,6 +34,9 @@ SELECT md5('session' || n)::uuid, md5('user' || 1 + n * 7919 %% %s)::uuid, 'pass
   FROM generate_series(%s::bigint, %s) AS n
  ORDER BY 1
 """
+_KNOWN_SESSIONS = """
+SELECT id::text, counter FROM sessions WHERE id IN (SELECT md5('session' || n)::uuid FROM unnest(%s) AS n) ORDER BY random()
+"""
 
 
 @dataclass
@@ -57,25 +62,35 @@ class People:
 
     def refresh_tokens(self, number: int) -> list[str]:
         """Return the refresh tokens of so many new sessions, spread over the users."""
-        make = RefreshTokens((state.kept_secret(self.service.state_dir, "secret_key"),)).make
-        connection: Connection = self.service.database()
-        with connection.cursor() as cursor:
-            cursor.execute(f"{_SESSIONS} RETURNING id::text", (self.users, self.sessions + 1, self.sessions + number))
-            tokens = [make(session_id, 0) for (session_id,) in cursor]
-        connection.close()
+        tokens = self._refresh_tokens(f"{_SESSIONS} RETURNING id::text, counter", (self.users, self.sessions + 1, self.sessions + number))
         self.sessions += number
         return tokens
 
-    def access_tokens(self, number: int) -> list[str]:
-        """Return the access tokens of so many new sessions."""
+    def refresh_tokens_by_chance(self, number: int) -> list[str]:
+        """Return the refresh tokens of so many of the sessions that there are."""
+        return self._refresh_tokens(_KNOWN_SESSIONS, (random.sample(range(1, self.sessions + 1), number),))
+
+    def _refresh_tokens(self, statement: str, parameters: tuple[Any, ...]) -> list[str]:
+        make = RefreshTokens((state.kept_secret(self.service.state_dir, "secret_key"),)).make
+        connection: Connection = self.service.database()
+        with connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+            tokens = [make(session_id, counter) for session_id, counter in cursor]
+        connection.close()
+        return tokens
+
+    def access_tokens(self, refresh_tokens: list[str]) -> list[str]:
+        """Return the access tokens that refresh tokens are traded for."""
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=30)
         tokens = []
-        for refresh_token in self.refresh_tokens(number):
+        for refresh_token in refresh_tokens:
             connection.request("POST", "/token?grant_type=refresh_token", json.dumps({"refresh_token": refresh_token}), {"Content-Type": "application/json"})
             tokens.append(json.loads(connection.getresponse().read())["access_token"])
         connection.close()
         return tokens
 
-    def log_ins(self, password: str = PASSWORD) -> list[str]:
-        """Return the body of a log-in for each user."""
-        return [json.dumps({"email": f"user{number}@bench.example", "password": password}) for number in range(1, self.users + 1)]
+    def log_ins(self, number: int | None = None) -> list[str]:
+        """Return the body of a log-in for each user, or for so many of them by chance."""
+        numbers = range(1, self.users + 1)
+        chosen = numbers if number is None else random.sample(numbers, number)
+        return [json.dumps({"email": f"user{each}@bench.example", "password": PASSWORD}) for each in chosen]

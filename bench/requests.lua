@@ -1,20 +1,10 @@
 -- What wrk sends. bench/load.py names the kind of request, a file with a token or an address on each line, and a pause.
--- Each thread of wrk has a part of the lines of its own, so that no two send one session's refresh token.
+-- For one thread of wrk: no two may send one session's refresh token.
 
-local threads = 0
-
-function setup(thread)
-  thread:set("number", threads)
-  threads = threads + 1
-end
-
-local function read_lines(path, threads)
-  local lines, position = {}, 0
+local function read_lines(path)
+  local lines = {}
   for line in io.lines(path) do
-    if position % threads == number then
-      lines[#lines + 1] = line
-    end
-    position = position + 1
+    lines[#lines + 1] = line
   end
   return lines
 end
@@ -76,8 +66,8 @@ function kinds.refresh(path, lines)
 end
 
 function init(args)
-  local kind, path, file, threads, pause = args[1], args[2], args[3], tonumber(args[4]), tonumber(args[5])
-  request = kinds[kind](path, file == "-" and {} or read_lines(file, threads))
+  local kind, path, file, pause = args[1], args[2], args[3], tonumber(args[4])
+  request = kinds[kind](path, file == "-" and {} or read_lines(file))
   if pause > 0 then
     -- At a client's leisure rather than as fast as it can; milliseconds.
     delay = function() return pause end

@@ -25,9 +25,17 @@ RAISED = {f"AUTH_RATE_LIMIT_{name}": "1000000000 per 5 minutes" for name in _LIM
 class BenchService(Service):
     """The service with a database of its own, of which the measurements ask what the API doesn't tell."""
 
+    # An upgrade looks at each user of a large database.
+    PATIENCE = 600
+
     def __init__(self, state_dir: Path, **environment: str) -> None:
         environment.setdefault("AUTH_WORKERS", str(WORKERS))
         super().__init__(state_dir, command=None, user=None, **environment)
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        for log in (self._output, self._log):
+            log.unlink(missing_ok=True)
 
     def database(self) -> Connection:
         """Return a connection that commits each statement."""

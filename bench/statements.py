@@ -22,7 +22,7 @@ def measure() -> Iterator[Figure]:
     with new_state_dir() as state_dir, BenchService(state_dir, AUTH_WORKERS="1", AUTH_DELIVER="false", **RAISED) as service:
         people = People(service, 100)
         people.insert()
-        access_tokens, refresh_tokens = people.access_tokens(50), people.refresh_tokens(50)
+        access_tokens, refresh_tokens = people.access_tokens(people.refresh_tokens(50)), people.refresh_tokens(50)
         connection = http.client.HTTPConnection("127.0.0.1", service.port)
 
         def send(method: str, path: str, body: dict | None = None, token: str | None = None) -> None:

@@ -5,8 +5,8 @@ import statistics
 import subprocess
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +25,7 @@ from bench.service import RAISED, WORKERS, BenchService, Constant, new_state_dir
 SECONDS, HASHING_SECONDS = 3, 6
 # So few that none is turned away: what a worker's queue takes, whichever worker has them.
 LOG_IN_CONNECTIONS = 12
+_REFRESH = "/token?grant_type=refresh_token"
 _COUNTERS = """
 CREATE TABLE bench_counters (id integer PRIMARY KEY, counter bigint NOT NULL DEFAULT 0, moved_at timestamptz) WITH (fillfactor = 70);
 INSERT INTO bench_counters (id) SELECT generate_series(1, 10000)
@@ -43,29 +44,38 @@ def measure() -> Iterator[Figure]:
         people.insert()
         with service.database() as connection, connection.cursor() as cursor:
             cursor.execute(_COUNTERS)
-        tokens = people.access_tokens(256)
+        tokens = people.access_tokens(people.refresh_tokens(256))
         answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
         constant, own_constant = (stack.enter_context(Constant(each, len(answer), worker)) for each, worker in zip(other_dirs, ("gthread", "own"), strict=True))
-        for round_number in range(ROUNDS + 1):
-            taken = {
-                "constant": load.run(constant.port, "get", "/constant", seconds=SECONDS),
-                "own constant": load.run(own_constant.port, "get", "/constant", seconds=SECONDS),
-                "user": load.run(service.port, "get_as", "/user", tokens, seconds=SECONDS),
-                "refresh": load.run(service.port, "refresh", "/token?grant_type=refresh_token", people.refresh_tokens(CONNECTIONS * 2), seconds=SECONDS),
-                "health": load.run(service.port, "get", "/health", seconds=SECONDS),
-                "settings": load.run(service.port, "get", "/settings", seconds=SECONDS),
-            }
-            if round_number == 0:
-                continue  # to warm up
-            log_ins = people.log_ins()
-            taken["log-in"] = load.run(service.port, "post", "/token?grant_type=password", log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS)
-            rates["hashing"].append(hashes_per_second(HASHING_SECONDS - 2))
-            rates["commits"].append(commits_per_second(state_dir, CONNECTIONS))
-            rates["commits of one"].append(commits_per_second(state_dir, 1))
-            for name, taken_load in taken.items():
-                assert taken_load.failures == 0, (name, taken_load)
-                rates[name].append(taken_load.per_second)
-                loads[name].append(taken_load)
+        log_ins, log_in = people.log_ins(), "/token?grant_type=password"
+        requests: dict[str, Callable[[], Load]] = {
+            "constant": lambda: load.run(constant.port, "get", "/constant", seconds=SECONDS),
+            "own constant": lambda: load.run(own_constant.port, "get", "/constant", seconds=SECONDS),
+            "user": lambda: load.run(service.port, "get_as", "/user", tokens, seconds=SECONDS),
+            "refresh": lambda: load.run(service.port, "refresh", _REFRESH, people.refresh_tokens(CONNECTIONS * 2), seconds=SECONDS),
+            "health": lambda: load.run(service.port, "get", "/health", seconds=SECONDS),
+            "settings": lambda: load.run(service.port, "get", "/settings", seconds=SECONDS),
+            "log-in": lambda: load.run(service.port, "post", log_in, log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS),
+        }
+        ceilings: dict[str, Callable[[], float]] = {
+            "hashing": lambda: hashes_per_second(HASHING_SECONDS - 2),
+            "commits": lambda: commits_per_second(state_dir, CONNECTIONS),
+            "commits of one": lambda: commits_per_second(state_dir, 1),
+        }
+        for name in ("constant", "own constant", "user", "refresh", "health", "settings"):
+            requests[name]()  # to warm up
+        # Each round begins with another one, so that none always has what the same one has left behind: a disk that is busy, a core that is hot.
+        order = deque([*requests, *ceilings])
+        for _ in range(ROUNDS):
+            for name in order:
+                if name in ceilings:
+                    rates[name].append(ceilings[name]())
+                    continue
+                taken = requests[name]()
+                assert taken.failures == 0, (name, taken)
+                rates[name].append(taken.per_second)
+                loads[name].append(taken)
+            order.rotate(2)
     yield against("log-ins/s, against what the cores can hash", rates["log-in"], rates["hashing"], "≥ 0.93")
     yield against("GET /user/s, against the constant answer", rates["user"], rates["constant"], "≥ 0.65")
     yield against("refreshes/s, against the constant answer", rates["refresh"], rates["constant"], "≥ 0.35")
@@ -104,14 +114,12 @@ def hashes_per_second(seconds: float) -> float:
 
 def commits_per_second(state_dir: Path, clients: int) -> float:
     """Return how many prepared UPDATEs of one row, each a commit, pgbench gets out of the service's own Postgres."""
-    lines = (state_dir / "postgres" / "postmaster.pid").read_text().splitlines()
     program = embedded_postgres._programs() / "pgbench"
     with NamedTemporaryFile("w", suffix=".sql") as script:
         script.write(_UPDATE)
         script.flush()
         how = [f"--client={clients}", f"--jobs={min(WORKERS, clients)}", f"--time={SECONDS}", f"--file={script.name}", "--no-vacuum", "--protocol=prepared"]
-        command = [str(program), *how, f"--host={lines[4]}", f"--port={lines[3]}", "--username=postgres", "postgres"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run([str(program), *how, embedded_postgres.running_url(state_dir)], check=True, capture_output=True, text=True)
     tps = re.search(r"tps = ([0-9.]+)", done.stdout)
     assert tps, done.stdout
     return float(tps[1])

@@ -98,6 +98,9 @@ def as_user(name: str | None) -> dict[str, Any]:
 class Service:
     """The service in processes of its own, on a free port, in a clean environment: healthy inside the context, and stopped after it."""
 
+    # Seconds within which it must be healthy.
+    PATIENCE = 30
+
     def __init__(self, state_dir: Path, *, command: list[str] | None = None, user: str | None = None, **environment: str) -> None:
         self.state_dir = state_dir
         self.port = int(environment.get("PORT") or free_port())
@@ -143,7 +146,7 @@ class Service:
         self.wait_until_healthy()
 
     def wait_until_healthy(self) -> None:
-        wait_until(self._is_healthy, 30)
+        wait_until(self._is_healthy, self.PATIENCE)
 
     def get(self, path: str, timeout: float = 10, **headers: str) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
