@@ -65,8 +65,8 @@ SELECT id, email, phone FROM users WHERE new_email = :address
 SELECT id, email, phone FROM users WHERE new_phone = :address
  ORDER BY id;
 
--- name: select_failure_counts(addresses text[])
--- What counts against addresses at this moment: wrong passwords and codes, and messages, also those of all.
+-- name: select_failure_counts(addresses text[], totals text[])
+-- What counts against addresses at this moment: wrong passwords and codes, and messages; and the `totals`, by their keys.
 SELECT counter.key, counter.count, iso_8601(counter.expires_at) AS until
   FROM unnest(:addresses) AS address
  CROSS JOIN (VALUES ('login '), ('account '), ('code '), ('message '), ('invite ')) AS prefix (text)
@@ -77,5 +77,5 @@ SELECT counter.key, counter.count, iso_8601(counter.expires_at) AS until
  UNION
 SELECT counter.key, counter.count, iso_8601(counter.expires_at)
   FROM failure_counts AS counter
- WHERE counter.key IN ('sms 3600', 'invite 3600') AND counter.expires_at > now()
+ WHERE counter.key = ANY (:totals) AND counter.expires_at > now()
  ORDER BY key;

@@ -112,6 +112,14 @@ class TestWhatIsInTheWay:
         (told,) = [line for line in lines if line.startswith("counted")]
         assert re.fullmatch(r"counted       1 of 1 messages for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are not sent", told)
 
+    def test_a_total_is_not_but_is_told_however_long_its_window_is(self, explain, alice, make_app):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SMS_TOTAL="1 per day")
+        app.test_client().post("/otp", json={"phone": PHONE})
+        lines = explain(alice.email, on=app)
+        assert lines[0] == CLEAR
+        (told,) = [line for line in lines if line.startswith("counted")]
+        assert re.fullmatch(r"counted       1 of 1 SMS in all, until [-\d]+ \d\d:\d\d: more are not sent", told)
+
     def test_what_has_passed_is_not(self, explain, alice, make_app, database):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         for _ in range(11):

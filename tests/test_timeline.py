@@ -11,7 +11,7 @@ from auth.delivery.worker import Deliverer
 from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
 from tests.audit import FIREFOX, REQUEST_ID, act, only_what_follows, refuse, story
 from tests.cast import PASSWORD
-from tests.links import follow
+from tests.links import PHONE, follow
 from tests.plans import analyze, plan_of
 from tests.smtp_server import BadMailServer, MailServer, sender
 from tests.test_admin_list_users import links, pagination
@@ -262,6 +262,35 @@ class TestLimits:
         (limit,) = counted(alice.id)
         assert (limit["what"], limit["count"], limit["amount"], limit["network"]) == ("messages", 1, 1, "127.0.0.1")
 
+    TOTALS = types.MappingProxyType({"AUTH_RATE_LIMIT_SMS_TOTAL": "1 per day", "AUTH_RATE_LIMIT_INVITE": "1 per 2 hours"})
+
+    def test_it_tells_totals_that_are_used_up_however_long_their_windows_are(self, make_app, service_role, alice):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **self.TOTALS).test_client()
+        client.post("/otp", json={"phone": PHONE})
+        client.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
+        invitations, messages = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["limits"]
+        assert messages == {
+            "text": Like("a sentence", r"1 of 1 SMS in all, until \d{4}-\d\d-\d\d \d\d:\d\d: more are not sent"),
+            "what": "messages",
+            "address": None,
+            "network": None,
+            "count": 1,
+            "amount": 1,
+            "until": A_TIMESTAMP,
+            "is_used_up": True,
+        }
+        assert invitations["text"] == Like("a sentence", r"1 of 1 invitations in all, until .{16}: more are refused")
+        assert (invitations["what"], invitations["address"], invitations["is_used_up"]) == ("invitations", None, True)
+
+    def test_a_total_of_another_length_than_is_set_limits_nothing_and_is_left_out(self, make_app, service_role, alice):
+        before = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SMS_TOTAL="1 per hour", AUTH_RATE_LIMIT_INVITE="1 per hour").test_client()
+        before.post("/otp", json={"phone": PHONE})
+        before.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
+        path = f"/admin/users/{alice.id}/timeline"
+        assert len(before.get(path, headers=service_role).json["limits"]) == 2
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **self.TOTALS).test_client()
+        assert client.get(path, headers=service_role).json["limits"] == []
+
     def test_what_counts_against_others_is_left_out(self, limited, counted, alice, mallory, client, service_role):
         for email in ("alice@example.com.evil.example", "alice@example.co", "xalice@example.com"):
             limited.post("/token?grant_type=password", json={"email": email, "password": "wrong"})
@@ -384,7 +413,7 @@ class TestManyRows:
         assert plan.read_whole <= {"webhooks"}
 
     def test_indexes_find_what_counts_against_an_address(self, many, database_url):
-        assert plan_of(database_url, "select_failure_counts", addresses=["7@example.com", "8@example.com"]).read_whole == set()
+        assert plan_of(database_url, "select_failure_counts", addresses=["7@example.com", "8@example.com"], totals=["sms 86400"]).read_whole == set()
 
     def test_an_index_finds_the_messages_to_an_address(self, many, database_url):
         assert plan_of(database_url, "list_messages_to", recipient="7@example.com", most=100).read_whole == set()
