@@ -41,38 +41,46 @@ SELECT email, phone FROM users WHERE id = :id;
 --                       phone_confirmed_at timestamptz, sets_ban boolean, ban_seconds double precision, audience text, origin jsonb)
 -- Changes any user, for administrators. A new address is unconfirmed unless the same request confirms it. A new password or
 -- email and a ban end all sessions and void all links; a ban without seconds is for ever, and one of 0 seconds is lifted. Whoever
--- confirms the email of a sign-up that nobody has proved proves it: what the sign-up has set otherwise goes.
+-- confirms the email of a sign-up that nobody has proved proves it: what the sign-up has set otherwise goes. Only an address that
+-- is there afterwards can be confirmed.
 WITH before AS (
   SELECT account.id, account.email, account.phone, account.email_confirmed_at, account.phone_confirmed_at, account.role, account.banned_until,
-         account.user_metadata, account.app_metadata, account.made_by = 'signup' AND NOT account.email_proved
-           AND (:email_confirm OR :sets_email_confirmed AND :email_confirmed_at IS NOT NULL) AS is_first_proof
+         account.user_metadata, account.app_metadata, proof.is_first_proof,
+         coalesce(:email, account.email) AS next_email,
+         coalesce(:phone, CASE WHEN NOT proof.is_first_proof THEN account.phone END) AS next_phone
     FROM users AS account
+   CROSS JOIN LATERAL (SELECT account.made_by = 'signup' AND NOT account.email_proved AND coalesce(:email, account.email) IS NOT NULL
+                              AND (:email_confirm OR :sets_email_confirmed AND :email_confirmed_at IS NOT NULL) AS is_first_proof) AS proof
    WHERE account.id = :id
-     FOR UPDATE
+     FOR UPDATE OF account
 ), changed AS (
   UPDATE users AS account
-     SET email = coalesce(:email, account.email),
-         email_confirmed_at = CASE WHEN :sets_email_confirmed THEN :email_confirmed_at
+     SET email = before.next_email,
+         email_confirmed_at = CASE WHEN before.next_email IS NULL THEN NULL
+                                   WHEN :sets_email_confirmed THEN :email_confirmed_at
                                    WHEN :email_confirm THEN now()
                                    WHEN :email <> coalesce(account.email, '') THEN NULL
                                    ELSE account.email_confirmed_at END,
-         email_proved = CASE WHEN :sets_email_confirmed THEN :email_confirmed_at IS NOT NULL
+         email_proved = CASE WHEN before.next_email IS NULL THEN false
+                             WHEN :sets_email_confirmed THEN :email_confirmed_at IS NOT NULL
                              WHEN :email_confirm THEN true
                              WHEN :email <> coalesce(account.email, '') THEN false
                              ELSE account.email_proved END,
          new_email = CASE WHEN :email <> coalesce(account.email, '') OR before.is_first_proof THEN NULL ELSE account.new_email END,
-         email_change_sent_at = CASE WHEN :email <> coalesce(account.email, '') THEN NULL ELSE account.email_change_sent_at END,
-         phone = coalesce(:phone, CASE WHEN NOT before.is_first_proof THEN account.phone END),
-         phone_confirmed_at = CASE WHEN :sets_phone_confirmed THEN :phone_confirmed_at
+         email_change_sent_at = CASE WHEN :email <> coalesce(account.email, '') OR before.is_first_proof THEN NULL ELSE account.email_change_sent_at END,
+         phone = before.next_phone,
+         phone_confirmed_at = CASE WHEN before.next_phone IS NULL THEN NULL
+                                   WHEN :sets_phone_confirmed THEN :phone_confirmed_at
                                    WHEN :phone_confirm THEN now()
                                    WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN NULL
                                    ELSE account.phone_confirmed_at END,
-         phone_proved = CASE WHEN :sets_phone_confirmed THEN :phone_confirmed_at IS NOT NULL
+         phone_proved = CASE WHEN before.next_phone IS NULL THEN false
+                             WHEN :sets_phone_confirmed THEN :phone_confirmed_at IS NOT NULL
                              WHEN :phone_confirm THEN true
                              WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN false
                              ELSE account.phone_proved END,
          new_phone = CASE WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN NULL ELSE account.new_phone END,
-         phone_change_sent_at = CASE WHEN :phone <> coalesce(account.phone, '') THEN NULL ELSE account.phone_change_sent_at END,
+         phone_change_sent_at = CASE WHEN :phone <> coalesce(account.phone, '') OR before.is_first_proof THEN NULL ELSE account.phone_change_sent_at END,
          password_hash = coalesce(:password_hash, CASE WHEN NOT before.is_first_proof THEN account.password_hash END),
          role = coalesce(:role, account.role),
          admin_since = CASE WHEN coalesce(:role, account.role) = 'admin' THEN coalesce(account.admin_since, now()) END,

@@ -118,7 +118,9 @@ WITH first_use AS (
          phone_confirmed_at = CASE WHEN before.is_first_proof THEN NULL ELSE account.phone_confirmed_at END,
          phone_proved = account.phone_proved AND NOT before.is_first_proof,
          new_email = CASE WHEN before.is_first_proof THEN NULL ELSE account.new_email END,
+         email_change_sent_at = CASE WHEN before.is_first_proof THEN NULL ELSE account.email_change_sent_at END,
          new_phone = CASE WHEN before.is_first_proof THEN NULL ELSE account.new_phone END,
+         phone_change_sent_at = CASE WHEN before.is_first_proof THEN NULL ELSE account.phone_change_sent_at END,
          updated_at = CASE WHEN before.by_email THEN now() ELSE account.updated_at END
     FROM before, verdict
    WHERE account.id = before.id AND verdict.state = 'live'

@@ -9,6 +9,7 @@ import pytest
 from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.cast import PASSWORD, register, session_of, sign_in
 from tests.conftest import SERVICE_ROLE_KEY
+from tests.links import OTHER_PHONE, PHONE, hand_in, type_in
 from tests.server import at_once
 
 NEW = "Another-Horse-1"
@@ -247,6 +248,21 @@ class TestConfirmations:
     def test_email_confirm_false_takes_nothing_back(self, update, alice):
         assert update(alice, {"email_confirm": False, "phone_confirm": False}).json["email_confirmed_at"] == A_TIMESTAMP
 
+    @pytest.mark.parametrize("body", [{"phone_confirm": True}, {"phone_confirmed_at": MOMENT}], ids=str)
+    def test_a_phone_that_is_not_there_is_not_confirmed(self, update, alice, database, body):
+        assert_ok(update(alice, body), user(alice.email, id=alice.id))
+        assert database.value("SELECT phone_proved FROM users") is False
+
+    @pytest.mark.parametrize("body", [{"email_confirm": True}, {"email_confirmed_at": MOMENT}], ids=str)
+    def test_nor_is_an_email_and_the_phone_stays(self, client, service_role, outbox, database, body):
+        client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
+        session = session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE).code))
+        before = session.get("/user").json
+        response = client.put(f"/admin/users/{before['id']}", json=body, headers=service_role)
+        assert_ok(response, before | {"updated_at": A_TIMESTAMP})
+        assert_ok(session.get("/user"), response.json)
+        assert database.value("SELECT email_proved FROM users") is False
+
     @pytest.mark.parametrize("sent", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "1969-12-31T23:59:59Z"])
     def test_the_ends_of_the_calendar_are_moments_too(self, update, alice, sent):
         assert update(alice, {"email_confirmed_at": sent}).json["email_confirmed_at"].startswith(sent[:19])
@@ -306,11 +322,36 @@ class TestAnAddressThatIsProvedForTheFirstTime:
         assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
         assert_error(session.get("/user"), 401, "session_not_found")
 
+    @pytest.mark.parametrize("body", [{"phone_confirm": True}, {"phone_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str)
+    def test_a_phone_that_goes_is_not_confirmed(self, squatted, service_role, database, body):
+        client, _, path = squatted
+        client.put(path, json={"phone": PHONE}, headers=service_role)
+        response = client.put(path, json=body | {"email_confirm": True}, headers=service_role)
+        assert (response.status_code, response.json["phone"], response.json["phone_confirmed_at"]) == (200, None, None)
+        assert database.value("SELECT phone_proved FROM users") is False
+
+    def test_a_phone_that_comes_with_the_confirmation_stays_and_is_confirmed(self, squatted, service_role):
+        client, _, path = squatted
+        client.put(path, json={"phone": OTHER_PHONE}, headers=service_role)
+        response = client.put(path, json={"email_confirm": True, "phone": PHONE, "phone_confirm": True}, headers=service_role)
+        assert (response.json["phone"], response.json["phone_confirmed_at"]) == (PHONE, A_TIMESTAMP)
+        assert [each["provider"] for each in response.json["identities"]] == ["email", "phone"]
+
     def test_a_password_that_comes_with_the_confirmation_stays(self, squatted, service_role):
         client, _, path = squatted
         client.put(path, json={"email_confirm": True, "password": NEW}, headers=service_role)
         assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
         assert sign_in(client, "alice@example.com", NEW).status_code == 200
+
+    def test_one_that_is_proved_meanwhile_loses_nothing(self, app, client, service_role, outbox, database):
+        client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+        id, link = database.value("SELECT id FROM users"), outbox.last().token
+        with database.locked("users", id) as lock:
+            proof = lock.start(lambda: hand_in(app.test_client(), "signup", link))
+            confirmation = lock.start(lambda: app.test_client().put(f"/admin/users/{id}", json={"email_confirm": True}, headers=service_role))
+        assert confirmation.result().status_code == 200
+        assert session_of(client, proof.result()).get("/user").status_code == 200
+        assert sign_in(client, "dave@example.com").status_code == 200
 
     def test_one_that_was_proved_before_loses_nothing(self, update, alice):
         session = alice.sign_in()

@@ -6,10 +6,12 @@ afterwards. And a sign-up never changes a user that it did not make.
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, assert_error, identity, user
+from tests.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.cast import PASSWORD, session_of, sign_in
 from tests.links import OTHER_PHONE, PHONE, assert_dead, fragment, hand_in, press, type_in
+from tests.oauth import Service, external
 
+pytest_plugins = ["tests.oauth_fixtures"]
 DAVE = "dave@example.com"
 MALLORYS = "Mallorys-Horse-1"
 # Where sign-ups are signed in before anything is proved.
@@ -102,12 +104,62 @@ class TestByOtherMeansThanTheSignUp:
         assert (dave.get("/user").status_code, again.get("/user").status_code) == (200, 200)
 
 
-def test_no_trace_of_a_pending_change_is_left(make_app, outbox, service_role):
-    client = make_app(**LAX).test_client()
+def by_the_sign_ups_own_link(client, outbox, service_role):
+    client.post("/resend", json={"type": "signup", "email": DAVE})
+    return hand_in(client, "signup", outbox.last(DAVE, "signup").token)
+
+
+def by_a_provider(client, outbox, service_role):
+    return Service(client.application).signed_in("google").get("/user")
+
+
+def by_an_administrator(client, outbox, service_role):
+    return confirm(client, service_role, email_confirm=True)
+
+
+def by_an_administrators_date(client, outbox, service_role):
+    return confirm(client, service_role, email_confirmed_at="2026-01-31T12:00:00Z")
+
+
+def confirm(client, service_role, **body):
+    (found,) = client.get(f"/admin/users?email={DAVE}", headers=service_role).json["data"]
+    return client.put(f"/admin/users/{found['id']}", json=body, headers=service_role)
+
+
+@pytest.mark.parametrize(
+    "prove",
+    [
+        by_the_sign_ups_own_link,
+        by_magiclink,
+        by_code,
+        by_recovery,
+        by_generated_link,
+        by_a_provider,
+        by_an_administrator,
+        by_an_administrators_date,
+    ],
+)
+def test_in_each_way_the_same_is_left(make_service, google, outbox, service_role, database, prove):
+    client = make_service(**LAX).client
+    google.person = {"sub": "dave-at-google", "email": DAVE, "email_verified": True}
     client.post("/signup", json={"email": DAVE, "password": MALLORYS})
-    session_of(client, sign_in(client, DAVE, MALLORYS)).put("/user", json={"email": "mallory@evil.example", "phone": PHONE})
-    dave = session_of(client, by_magiclink(client, outbox, service_role)).get("/user").json
-    assert (dave["email_change_sent_at"], dave["phone_change_sent_at"]) == (None, None)
+    mallory = session_of(client, sign_in(client, DAVE, MALLORYS))
+    mallory.put("/user", json={"phone": PHONE})
+    assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
+    id = mallory.user["id"]
+    database.run("INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'github', '1', '{\"sub\": \"1\"}')", id=id)
+    assert mallory.put("/user", json={"email": "mallory@evil.example", "phone": OTHER_PHONE}).status_code == 200
+
+    assert prove(client, outbox, service_role).status_code == 200
+    proof = [external("google", "dave-at-google", DAVE, True)] if prove is by_a_provider else []
+    identities = [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP), *proof]
+    expected = user(DAVE, id=id, confirmation_sent_at=A_TIMESTAMP, last_sign_in_at=A_TIMESTAMP, identities=identities)
+    expected["app_metadata"] = {"provider": "email", "providers": [each["provider"] for each in identities]}
+    assert_ok(client.get(f"/admin/users/{id}", headers=service_role), expected)
+    row = database.one("SELECT email_proved, phone_proved, password_hash IS NOT NULL FROM users")
+    assert row == (True, False, prove is by_the_sign_ups_own_link)
+    assert database.count("one_time_tokens", "spent_at IS NULL") == 0
+    assert_error(mallory.get("/user"), 401, "session_not_found")
 
 
 class TestByTheSignUpsOwn:
