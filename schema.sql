@@ -126,6 +126,17 @@ AS $$
    WHERE identity.user_id = owner
 $$;
 
+-- identities_of for a statement that has itself written one of them (or none: null), and doesn't see that in the table.
+CREATE OR REPLACE FUNCTION identities_with(written identities, owner uuid) RETURNS TABLE (objects json, providers text[])
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(json_agg(identity_object(identity) ORDER BY (identity).created_at, (identity).provider), '[]'::json),
+         coalesce(array_agg((identity).provider ORDER BY (identity).created_at, (identity).provider), '{}')
+    FROM (SELECT written AS identity WHERE written.id IS NOT NULL
+           UNION ALL
+          SELECT identity FROM identities AS identity WHERE identity.user_id = owner AND identity.id IS DISTINCT FROM written.id) AS every
+$$;
+
 -- The user object of the API but for its audience, which is the deployment's; the only place that knows its fields. The planner
 -- inlines it only while it holds no sub-select (24 µs; with one 54), so the identities are handed in: from identities_of, or as
 -- just written.

@@ -38,12 +38,6 @@ WITH known AS (
          CASE WHEN :code_mac IS NOT NULL THEN now() + make_interval(secs => :link_lifetime) END, :redirect_to,
          CASE WHEN :purpose = 'recovery' THEN :password_hash END, now() + make_interval(secs => :link_lifetime)
     FROM target
-), linked AS (
-  SELECT coalesce(json_agg(identity_object(identity) ORDER BY (identity).created_at, (identity).provider), '[]') AS objects,
-         coalesce(array_agg((identity).provider ORDER BY (identity).created_at, (identity).provider), '{}') AS providers
-    FROM (SELECT identity FROM identity
-           UNION ALL
-          SELECT identity FROM identities AS identity, changed WHERE identity.user_id = (changed.account).id) AS every
 )
 SELECT (target.account).id IS NULL AS is_taken,
        user_object(target.account, linked.objects, linked.providers, :audience)::text AS user_object,
@@ -56,7 +50,8 @@ SELECT (target.account).id IS NULL AS is_taken,
   FROM (VALUES (1)) AS single (line)
   LEFT JOIN target ON true
   LEFT JOIN known ON true
-  CROSS JOIN linked
+  LEFT JOIN identity ON true
+  CROSS JOIN identities_with(identity.identity, (target.account).id) AS linked
  WHERE (target.account).id IS NOT NULL OR known.id IS NOT NULL;
 
 -- name: invite_user(email text, user_metadata user_metadata, app_metadata app_metadata, token_id uuid, token_hash bytea, link_lifetime integer,
@@ -107,7 +102,7 @@ SELECT CASE WHEN quota.seconds_left > 0 THEN 'over_email_send_rate_limit'
             WHEN (invited.account).id IS NULL THEN 'email_exists'
             ELSE 'live' END AS state,
        quota.*,
-       user_object(invited.account, json_build_array(identity_object(identity.identity)), ARRAY['email'], :audience)::text AS user_object,
+       user_object(invited.account, linked.objects, linked.providers, :audience)::text AS user_object,
        CASE WHEN (invited.account).id IS NOT NULL
             THEN record_acts(:origin, (invited.account).id, :email,
                              ARRAY[CASE WHEN known.id IS NULL THEN 'user_created' END, 'invited'],
@@ -116,4 +111,5 @@ SELECT CASE WHEN quota.seconds_left > 0 THEN 'over_email_send_rate_limit'
   FROM quota
   LEFT JOIN known ON true
   LEFT JOIN invited ON true
-  LEFT JOIN identity ON true;
+  LEFT JOIN identity ON true
+  CROSS JOIN identities_with(identity.identity, (invited.account).id) AS linked;

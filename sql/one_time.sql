@@ -288,14 +288,6 @@ WITH spent AS (
     CROSS JOIN LATERAL (SELECT replace(changed.purpose, '_change', '') AS provider) AS address
   ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now()
   RETURNING identity
-), linked AS (
-  SELECT json_agg(identity_object(identity) ORDER BY (identity).created_at, (identity).provider) AS objects,
-         array_agg((identity).provider ORDER BY (identity).created_at, (identity).provider) AS providers
-    FROM (SELECT identity FROM written
-           UNION ALL
-          SELECT identity FROM identities AS identity
-            JOIN changed ON identity.user_id = (changed.account).id
-           WHERE NOT EXISTS (SELECT FROM written WHERE (written.identity).id = identity.id)) AS every
 ), network AS (
   INSERT INTO known_networks (user_id, network) SELECT (changed.account).id, :network FROM changed ON CONFLICT DO NOTHING
 ), excess AS (
@@ -336,9 +328,10 @@ SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
                              jsonb_build_object('old_address', before.old_address, 'new_address', before.target, 'method', 'otp', 'session_id', session.id))
        END AS recorded
   FROM before
-  CROSS JOIN linked
   LEFT JOIN changed ON true
-  LEFT JOIN session ON true;
+  LEFT JOIN written ON true
+  LEFT JOIN session ON true
+  CROSS JOIN identities_with(written.identity, before.id) AS linked;
 
 -- name: restore_email(token_hash bytea, origin jsonb)
 -- Undoes a change of email: the old address is the user's again and proved, the password is void, everybody is signed out, and

@@ -4,7 +4,7 @@ import pytest
 
 from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
 from tests.cast import PASSWORD, sign_in
-from tests.links import assert_dead, assert_signed_in, assert_signs_in, hand_in, later, type_in
+from tests.links import PHONE, assert_dead, assert_signed_in, assert_signs_in, hand_in, later, type_in
 from tests.server import at_once
 
 DAVE = "dave@example.com"
@@ -120,6 +120,14 @@ class TestInvitingAgain:
         assert (database.count("users"), len(outbox.sent())) == (1, 2)
         assert_signs_in(client, "invite", outbox.sent()[0].token)
         assert_dead(client, "invite", outbox.sent()[1].token)
+
+    def test_it_answers_the_user_with_all_its_identities(self, client, service_role, invite):
+        path = f"/admin/users/{invite()['user']['id']}"
+        client.put(path, json={"phone": PHONE}, headers=service_role)
+        again = invite()["user"]
+        expected = invited(phone=PHONE, identities=[identity("email", DAVE), identity("phone", PHONE)])
+        assert again == expected | {"app_metadata": {"provider": "email", "providers": ["email", "phone"]}}
+        assert_ok(client.get(path, headers=service_role), again)
 
     def test_an_invitation_that_an_administrator_handed_on_is_sent_again_too(self, client, service_role, invite, outbox):
         client.post("/admin/generate_link", json={"type": "invite", "email": DAVE}, headers=service_role)
