@@ -67,11 +67,11 @@ CREATE TABLE IF NOT EXISTS users (
 ) WITH (fillfactor = 80);
 -- For the administrators' listing: what it sorts by, and what it finds by prefix (in collation C a prefix is a range).
 CREATE INDEX IF NOT EXISTS users_created_at ON users (created_at, id);
+CREATE INDEX IF NOT EXISTS users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
+CREATE INDEX IF NOT EXISTS users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
 -- For a message that is asked for again by the address that is to be proved.
 CREATE INDEX IF NOT EXISTS users_new_email ON users (new_email) WHERE new_email IS NOT NULL;
 CREATE INDEX IF NOT EXISTS users_new_phone ON users (new_phone) WHERE new_phone IS NOT NULL;
-CREATE INDEX IF NOT EXISTS users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
-CREATE INDEX IF NOT EXISTS users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
 
 -- The ways in which a user signs in; one of each provider.
 CREATE TABLE IF NOT EXISTS identities (

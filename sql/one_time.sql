@@ -248,8 +248,9 @@ SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
 --                     restore_lifetime integer, notice_id uuid, notice_secret bytea, message_variables jsonb,
 --                     sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text,
 --                     user_agent text, audience text, origin jsonb)
--- Spends a link or a code that was sent to a new address: it becomes the user's, all sessions end but the one that asked for it,
--- and the old email, if it was proved, is told, with a link that restores it. An address that somebody else has by now breaks its constraint.
+-- Spends a link or a code that was sent to a new address: it becomes the user's, and the email that the user had, if it was proved, is
+-- told. A new email ends all sessions but the one that asked for it, and the old one gets a link that restores it; a new phone ends no
+-- session. An address that somebody else has by now breaks its constraint.
 WITH spent AS (
   SELECT * FROM spend_link(:token_hash, :purposes)
    UNION ALL

@@ -96,11 +96,6 @@ class Provider:
         """Whether the provider answers by a form posted from its own site."""
         return self._preset.form_post
 
-    @property
-    def has_id_tokens(self) -> bool:
-        """Whether the provider signs who has signed in (OpenID Connect)."""
-        return self._id_tokens is not None
-
     def authorization_url(self, *, state: str, nonce: str, code_verifier: str, scopes: str | None) -> str:
         """Return where to send the browser (RFC 6749, section 4.1.1; RFC 7636; OpenID Connect Core, 3.1.2.1). Raises `ProviderError`."""
         parameters: dict[str, str] = {}
