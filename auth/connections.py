@@ -61,6 +61,8 @@ class Connection(TConn):
     sock: ClientSocket
     is_watched = False
     rests = False
+    # Whether its next request may have waited for the end of a rest.
+    has_rested = False
     # Whether the request that is served, or waits for that, has a password hashed.
     is_to_hash = False
     # Those that wait as it does: for their next request, or for the rest of one; None: it is served.
@@ -127,7 +129,7 @@ class Resting:
         while self._until and self._until[0][0] <= now:
             conn = self._until.popleft()[1]
             if conn.rests:
-                conn.rests = False
+                conn.rests, conn.has_rested = False, True
                 yield conn
 
 

@@ -61,6 +61,11 @@ class Worker(ConnectionWorker):
 
         Its time begins here: what waits for a thread behind slow ones must not wait for each of them.
         """
+        has_rested, conn.has_rested = conn.has_rested, False
+        # A crowd that asked again at once, and then left, is not to be served when it has rested.
+        if has_rested and conn.sock.has_ended():
+            self._finish(conn, False)
+            return
         if raw_http.is_endless(data):
             error = LimitRequestHeaders("longer than is collected") if b"\r\n" in data else LimitRequestLine(len(data), self.cfg.limit_request_line)
             self.handle_error(None, conn.sock, conn.client, error)

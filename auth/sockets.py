@@ -22,7 +22,8 @@ class Deadline:
 
     A socket's own time-out begins anew with each byte, so that a server which sends one now and then would hold us for ever.
     `allows` says which addresses may be connected to. It is asked of the very address that is then used: what a name led to when it
-    was looked up before tells nothing (DNS rebinding).
+    was looked up before tells nothing (DNS rebinding). To look a name up takes as long as the system's resolver is set to wait: that can't be
+    ended.
     """
 
     def __init__(self, seconds: float, allows: Callable[[str], bool] | None = None) -> None:

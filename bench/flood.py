@@ -16,8 +16,8 @@ from bench.service import RAISED, BenchService, new_state_dir
 from bench.throughput import hashes_per_second
 
 SECONDS = 5
-# Some 120 requests a second in all: enough to see who waits, and few enough to leave the cores to those who hash.
-_READERS = {"seconds": SECONDS, "connections": 4, "pause": 60}
+# Some 80 requests a second in all: enough to see who waits, and few enough to leave the cores to those who hash.
+_READERS = {"seconds": SECONDS, "connections": 4, "pause": 100}
 # Clients that may log in, in each round.
 _RIGHTFUL = 4
 _TRIES = 3

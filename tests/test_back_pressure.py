@@ -97,6 +97,18 @@ def test_whoever_leaves_meanwhile_leaves_nothing_behind(service):
     wait_until(lambda: descriptors_of(worker) <= before + 9, 2)
 
 
+def test_who_leaves_meanwhile_is_not_served_afterwards(service, database):
+    with connect(service) as connection, connect(service) as other:
+        be_refused(connection)
+        be_refused(other)
+        for each, name in ((connection, "gone"), (other, "dave")):
+            body = json.dumps({"email": f"{name}@example.com", "password": PASSWORD})
+            each.request("POST", "/signup", body, {"Content-Type": "application/json"})
+        connection.close()
+        assert other.getresponse().status == 201
+    assert [row.email for row in database.all("SELECT email FROM users")] == ["dave@example.com"]
+
+
 def test_in_a_crowd_too_who_comes_back_when_it_may_is_heard_at_once(service):
     with ExitStack() as stack:
         for _ in range(400):
