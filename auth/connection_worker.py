@@ -65,7 +65,7 @@ class ConnectionWorker(ThreadWorker):
         super().run()
 
     def enqueue(self, conn: Connection, data: bytes) -> None:
-        """Have the request served that begins with this, which has been handed to the parser."""
+        """Have the request served that begins with this."""
         raise NotImplementedError
 
     def take_back(self) -> None:
@@ -142,7 +142,6 @@ class ConnectionWorker(ThreadWorker):
         if data is not None:
             self._take_from_line(conn)
             conn.init()
-            conn.unreader.unread(data)
             self.enqueue(conn, data)
         # The time of one that has begun before goes on.
         elif conn.queue is not self._collecting:

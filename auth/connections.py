@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from gunicorn.http.parser import RequestParser
 from gunicorn.http.unreader import Unreader
 from gunicorn.workers.gthread import TConn
 
@@ -59,6 +60,8 @@ class Connection(TConn):
     """A connection. The poller watches it all the time, but while it sends what is not asked for."""
 
     sock: ClientSocket
+    # Of HTTP/1: none but its is made.
+    parser: RequestParser
     is_watched = False
     rests = False
     # Whether its next request may have waited for the end of a rest.
@@ -71,11 +74,11 @@ class Connection(TConn):
     @property
     def unreader(self) -> Unreader:
         """What has come and is not parsed yet."""
-        return self.parser.unreader  # type: ignore[union-attr]  # none but HTTP/1's has been made
+        return self.parser.unreader
 
     def forget_request(self) -> None:
         """Forget the request that has been answered: its headers would be held until the next one comes."""
-        self.parser.mesg = None  # type: ignore[union-attr]
+        self.parser.mesg = None
 
 
 class Unfinished:

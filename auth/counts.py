@@ -36,10 +36,15 @@ class Count:
 def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[dict[str, Any]]:
     """Return what counts against addresses: all wrong passwords and codes, but of messages only what is used up."""
     # Whole keys, which an index finds: those of invitations to one address begin like that of all.
-    totals = [f"sms {settings.rate_limit_sms_total.get_expiry()}", f"invite {settings.rate_limit_invite.get_expiry()}"]
+    totals = [key("sms", settings.rate_limit_sms_total), key("invite", settings.rate_limit_invite)]
     rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
     counts = [count for count in (_count(settings, row) for row in rows) if count]
     return [asdict(count) for count in counts if count.is_used_up or (count.count and count.what in ("passwords", "codes"))]
+
+
+def key(prefix: str, limit: RateLimitItem) -> str:
+    """Return the key of a count of messages, of which there is one for each length of window."""
+    return f"{prefix} {limit.get_expiry()}"
 
 
 def _count(settings: Settings, row: Any) -> Count | None:

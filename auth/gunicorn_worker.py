@@ -14,11 +14,11 @@ from typing import Any
 import structlog
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 
-from auth import raw_http, tally
+from auth import raw_http
 from auth.client_sockets import ClientSocket
 from auth.connection_worker import REQUEST_DEADLINE, ConnectionWorker
 from auth.connections import Connection
-from auth.tally import Tally
+from auth.tally import Tally, tell_all
 from auth.threads import Threads
 
 log = structlog.get_logger()
@@ -74,8 +74,9 @@ class Worker(ConnectionWorker):
         # One that comes slowly must not have a place.
         conn.is_to_hash = bool(self.is_to_hash(data)) and raw_http.is_complete(data)
         if self._is_full(conn):
-            self._turn_away(conn)
+            self._turn_away(conn, data)
             return
+        conn.unreader.unread(data)
         self._begun[conn] = time.monotonic()
         self._threads.run(partial(self._serve, conn), len(self._begun))
 
@@ -130,9 +131,8 @@ class Worker(ConnectionWorker):
         while self._served:
             self._finish(*self._served.popleft())
 
-    def _turn_away(self, conn: Connection) -> None:
+    def _turn_away(self, conn: Connection, data: bytes) -> None:
         (_turned_away_to_hash if conn.is_to_hash else _turned_away).count()
-        data = conn.unreader.take_buffered()
         stays = raw_http.may_stay(data)
         self._answer(conn.sock, 503, "Retry-After: 2", "Connection: keep-alive" if stays else "Connection: close")
         self.refused(conn.sock)
@@ -155,8 +155,8 @@ class Worker(ConnectionWorker):
             self.await_next(conn)
 
     def look_after(self, now: float) -> None:
-        """End requests that take too long."""
-        tally.tell_all()
+        """Log what tallies have not told, and end requests that take too long."""
+        tell_all()
         for conn, began_at in self._begun.copy().items():
             if now - began_at > REQUEST_DEADLINE:
                 _shut_down(conn.sock)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from flask import g, request
 from limits import RateLimitItem
 
-from auth import one_time
+from auth import counts, one_time
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import Window, note, refusal
@@ -75,7 +75,7 @@ def quota(address: str, prefix: str = "") -> dict[str, list[Any]]:
 def as_parameters(windows: Sequence[tuple[str, RateLimitItem]], prefix: str = "") -> dict[str, list[Any]]:
     """Return windows as the arrays that `take_from_quota` takes; a key has one count for each length of window."""
     return {
-        f"{prefix}quota_keys": [f"{key} {limit.get_expiry()}" for key, limit in windows],
+        f"{prefix}quota_keys": [counts.key(key, limit) for key, limit in windows],
         f"{prefix}quota_amounts": [limit.amount for _, limit in windows],
         f"{prefix}quota_seconds": [limit.get_expiry() for _, limit in windows],
     }

@@ -48,10 +48,15 @@ def flood(port: int, clients: int = CLIENTS, addresses: int | None = None) -> It
         process.wait()
 
 
+def loopback(number: int) -> str:
+    """Return the address of that number, of some 63,000 which are this machine's."""
+    return f"127.0.{1 + number // 250}.{1 + number % 250}"
+
+
 class _Client:
     def __init__(self, port: int, number: int, address: int) -> None:
         self._port = port
-        self._address = f"127.0.{1 + address // 250}.{1 + address % 250}"
+        self._address = loopback(address)
         self._number = number
         self._sent = 0
         self.was_refused = False

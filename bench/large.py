@@ -13,7 +13,7 @@ from psycopg2.extensions import cursor as Cursor
 from bench import load
 from bench.figures import ROUNDS, Figure, against
 from bench.load import Load
-from bench.people import People
+from bench.people import LOG_IN, REFRESH, People
 from bench.service import RAISED, BenchService
 from tests.processes import CHECKOUT
 
@@ -80,8 +80,8 @@ def _requests(service: BenchService, people: People) -> dict[str, Callable[[], L
     # Each round asks for others, by chance, whose rows nobody has read a moment ago.
     return {
         "GET /user": lambda: ask("get_as", "/user", people.access_tokens(people.refresh_tokens_by_chance(500))),
-        "refresh": lambda: ask("refresh", "/token?grant_type=refresh_token", people.refresh_tokens_by_chance(2000)),
-        "log-in": lambda: ask("post", "/token?grant_type=password", people.log_ins(500), 2),
+        "refresh": lambda: ask("refresh", REFRESH, people.refresh_tokens_by_chance(2000)),
+        "log-in": lambda: ask("post", LOG_IN, people.log_ins(500), 2),
         "list page 1": listing("per_page=20"),
         "prefix search": listing("per_page=20&q=user77"),
         "list page 1,000": listing(f"per_page=20&page={last}"),

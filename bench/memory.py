@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench import load
 from bench.figures import Figure, against, alone
-from bench.people import People
+from bench.people import REFRESH, People
 from bench.service import RAISED, BenchService, new_state_dir
 from tests.processes import children_of
 
@@ -47,4 +47,4 @@ def _send(service: BenchService, people: People, tokens: list[str], requests: in
     while sent < requests:
         sent += load.run(service.port, "get_as", "/user", tokens, seconds=_SECONDS).requests
         refresh_tokens = people.refresh_tokens(load.CONNECTIONS * 2)
-        sent += load.run(service.port, "refresh", "/token?grant_type=refresh_token", refresh_tokens, seconds=_SECONDS).requests
+        sent += load.run(service.port, "refresh", REFRESH, refresh_tokens, seconds=_SECONDS).requests

@@ -14,6 +14,7 @@ from auth.refresh_tokens import RefreshTokens
 from bench.service import BenchService
 
 PASSWORD = "Correct-Horse-1"
+LOG_IN, REFRESH = "/token?grant_type=password", "/token?grant_type=refresh_token"
 COST = 10
 # Ids that need no looking up: the md5 of a word and a number. Sessions that follow each other are those of users far apart.
 _USERS = """
@@ -84,7 +85,7 @@ class People:
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=30)
         tokens = []
         for refresh_token in refresh_tokens:
-            connection.request("POST", "/token?grant_type=refresh_token", json.dumps({"refresh_token": refresh_token}), {"Content-Type": "application/json"})
+            connection.request("POST", REFRESH, json.dumps({"refresh_token": refresh_token}), {"Content-Type": "application/json"})
             tokens.append(json.loads(connection.getresponse().read())["access_token"])
         connection.close()
         return tokens

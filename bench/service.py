@@ -34,6 +34,7 @@ class BenchService(Service):
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
+        # A directory that stays would keep tens of megabytes of each run.
         for log in (self._output, self._log):
             log.unlink(missing_ok=True)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.figures import Figure, alone
-from bench.people import PASSWORD, People
+from bench.people import LOG_IN, PASSWORD, REFRESH, People
 from bench.service import RAISED, BenchService, new_state_dir
 
 REQUESTS = 10
@@ -35,8 +35,8 @@ def measure() -> Iterator[Figure]:
         new = {"password": PASSWORD, "data": {"name": "A. User"}}
         requests: dict[str, Callable[[int], None]] = {
             "GET /user": lambda n: send("GET", "/user", token=access_tokens[n]),
-            "refresh": lambda n: send("POST", "/token?grant_type=refresh_token", {"refresh_token": refresh_tokens[n]}),
-            "log-in": lambda n: send("POST", "/token?grant_type=password", {"email": f"user{n + 1}@bench.example", "password": PASSWORD}),
+            "refresh": lambda n: send("POST", REFRESH, {"refresh_token": refresh_tokens[n]}),
+            "log-in": lambda n: send("POST", LOG_IN, {"email": f"user{n + 1}@bench.example", "password": PASSWORD}),
             "sign-up": lambda n: send("POST", "/signup", {"email": f"new{n}@bench.example", **new}),
             "log-out": lambda n: send("POST", "/logout", token=access_tokens[n]),
         }

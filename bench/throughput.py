@@ -18,14 +18,13 @@ from auth import embedded_postgres
 from bench import load
 from bench.figures import ROUNDS, Figure, against, alone
 from bench.load import CONNECTIONS, Load
-from bench.people import COST, PASSWORD, People
+from bench.people import COST, LOG_IN, PASSWORD, REFRESH, People
 from bench.service import RAISED, WORKERS, BenchService, Constant, new_state_dir
 
 # Seconds of each measurement; hashing is slow, and needs more to be counted.
 SECONDS, HASHING_SECONDS = 3, 6
 # So few that none is turned away: what a worker's queue takes, whichever worker has them.
 LOG_IN_CONNECTIONS = 12
-_REFRESH = "/token?grant_type=refresh_token"
 _COUNTERS = """
 CREATE TABLE bench_counters (id integer PRIMARY KEY, counter bigint NOT NULL DEFAULT 0, moved_at timestamptz) WITH (fillfactor = 70);
 INSERT INTO bench_counters (id) SELECT generate_series(1, 10000)
@@ -47,15 +46,15 @@ def measure() -> Iterator[Figure]:
         tokens = people.access_tokens(people.refresh_tokens(256))
         answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
         constant, own_constant = (stack.enter_context(Constant(each, len(answer), worker)) for each, worker in zip(other_dirs, ("gthread", "own"), strict=True))
-        log_ins, log_in = people.log_ins(), "/token?grant_type=password"
+        log_ins = people.log_ins()
         requests: dict[str, Callable[[], Load]] = {
             "constant": lambda: load.run(constant.port, "get", "/constant", seconds=SECONDS),
             "own constant": lambda: load.run(own_constant.port, "get", "/constant", seconds=SECONDS),
             "user": lambda: load.run(service.port, "get_as", "/user", tokens, seconds=SECONDS),
-            "refresh": lambda: load.run(service.port, "refresh", _REFRESH, people.refresh_tokens(CONNECTIONS * 2), seconds=SECONDS),
+            "refresh": lambda: load.run(service.port, "refresh", REFRESH, people.refresh_tokens(CONNECTIONS * 2), seconds=SECONDS),
             "health": lambda: load.run(service.port, "get", "/health", seconds=SECONDS),
             "settings": lambda: load.run(service.port, "get", "/settings", seconds=SECONDS),
-            "log-in": lambda: load.run(service.port, "post", log_in, log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS),
+            "log-in": lambda: load.run(service.port, "post", LOG_IN, log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS),
         }
         ceilings: dict[str, Callable[[], float]] = {
             "hashing": lambda: hashes_per_second(HASHING_SECONDS - 2),

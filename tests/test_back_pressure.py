@@ -14,7 +14,6 @@ from structlog.testing import capture_logs
 from auth.context import EXTENSION
 from auth.gunicorn_worker import QUEUE
 from auth.password_attempts import REQUESTS_IN_TURN
-from auth.tally import Tally, tell_all
 from auth.views.token import GRANTS
 from auth.wire import PREFIX
 from tests import wire
@@ -339,18 +338,3 @@ def test_that_nobody_finds_a_place_is_a_line_a_second_however_many_they_are(make
     lines = [line for line in logs if line["event"] == "hashing_queue_full"]
     assert len(lines) <= 1 + seconds
     assert sum(line["times"] for line in lines) <= 40
-
-
-def test_a_tally_tells_how_often_since_it_last_told():
-    tally = Tally("it_happened")
-    with capture_logs() as logs:
-        for _ in range(6):
-            tally.count()
-        tally._logged_at -= 1
-        tally.count()
-        for _ in range(300):
-            tally.count()
-        tally._logged_at -= 1
-        tell_all()
-        tell_all()
-    assert [(line["event"], line["log_level"], line["times"]) for line in logs] == [("it_happened", "warning", times) for times in (1, 6, 300)]
