@@ -153,8 +153,9 @@ def _has_service_role_key() -> bool:
     # Unlike a token, a key that somebody has set may hold any character.
     scheme, _, credential = _single_header("Authorization").partition(" ")
     sent = [_single_header("apikey"), credential.strip() if scheme.lower() == "bearer" else ""]
-    # Every pair is compared, so that the time tells nothing of which one matched.
-    matches = [hmac.compare_digest(key.encode(), value.encode()) for key in latchkey.settings.service_role_key for value in sent]
+    # Every pair is compared, so that the time does not tell which one matched. An empty credential never matches.
+    keys = latchkey.settings.service_role_key
+    matches = [hmac.compare_digest(key.encode(), value.encode()) for key in keys for value in sent if value]
     return any(matches)
 
 

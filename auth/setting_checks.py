@@ -1,6 +1,7 @@
 """What a setting must be, where the libraries have no word for it. Each check raises `ValidationError`, and quotes no value."""
 
 import re
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import limits
@@ -43,11 +44,15 @@ def origin(value: str) -> None:
 
 def jwk_set(value: str) -> None:
     """Check the signing keys."""
-    if value:
-        try:
-            access_tokens.parse_jwk_set(value)
-        except (ValueError, OSError) as error:
-            raise ValidationError(f"Must be {_JWK_SETS} ({error}).") from None
+    try:
+        access_tokens.parse_jwk_set(value)
+    except (ValueError, OSError) as error:
+        raise ValidationError(f"Must be {_JWK_SETS} ({error}).") from None
+
+
+def optional(check: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a check that also accepts an empty value."""
+    return lambda value: check(value) if value else None
 
 
 def rate_limit(value: str) -> None:

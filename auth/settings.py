@@ -6,6 +6,7 @@ platforms set under those names, have no prefix. docs/settings.md explains each 
 
 import dataclasses
 import difflib
+import functools
 import os
 import re
 import warnings
@@ -27,6 +28,7 @@ from auth.providers.settings import PROVIDER_PREFIX, ProviderSettings, read_prov
 from auth.scheduling import CORES
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
+_SECRET_LENGTH = Length(min=32, error="Must be at least 32 characters.")
 _WITHOUT_PREFIX = {"database_url", "port"}
 # Kubernetes and Docker links put the address of every service that they know into each container's environment: for one
 # that is called "auth" these names, which nobody set as settings.
@@ -132,7 +134,7 @@ def names() -> list[str]:
 def load(dotenv: str | Path = ".env") -> Settings:
     """Read all settings; make and keep the secrets that are not set, under `AUTH_STATE_DIR`.
 
-    Raises `SettingsError` naming every variable that is wrong. Warns of unknown names that begin with `AUTH_`.
+    Raises `SettingsError` naming every variable, or file of a secret, that is wrong. Warns of unknown names that begin with `AUTH_`.
     """
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
@@ -156,10 +158,29 @@ def load(dotenv: str | Path = ".env") -> Settings:
     if lines := delivery_settings.problems(values, is_local=is_local):
         raise SettingsError("\n".join(lines))
     directory = values["state_dir"] = Path(values["state_dir"]).resolve()
-    for field in ("secret_key", "service_role_key"):
-        values[field] = values[field] or (state.kept_secret(directory, field),)
-    values["jwt_keys"] = values["jwt_keys"] or ("" if values["jwt_secret"] else state.kept_jwt_keys(directory))
+    _add_kept_secrets(values, directory)
     return Settings(**values)
+
+
+def _add_kept_secrets(values: dict, directory: Path) -> None:
+    """Fill in the secrets that are not set from the state directory, under the checks of those that are."""
+    lines = []
+
+    def kept(name: str, read: Callable[[Path], str], check: Callable[[str], None]) -> str:
+        secret = read(directory)
+        try:
+            check(secret)
+        except ValidationError as error:
+            lines.append(f"{directory / name}: {' '.join(map(str, error.messages))}")
+        return secret
+
+    for field in ("secret_key", "service_role_key"):
+        if not values[field]:
+            values[field] = (kept(field, functools.partial(state.kept_secret, name=field), _SECRET_LENGTH),)
+    if not values["jwt_keys"] and not values["jwt_secret"]:
+        values["jwt_keys"] = kept("jwt_keys.json", state.kept_jwt_keys, setting_checks.jwk_set)
+    if lines:
+        raise SettingsError("\n".join(lines))
 
 
 def _read(env: Env) -> dict:
@@ -176,7 +197,7 @@ def _read(env: Env) -> dict:
         "redirect_allow_list": tuple(env.list("AUTH_REDIRECT_ALLOW_LIST", [], subcast=str.strip, validate=_redirect_patterns) or ()),
         "secret_key": _secrets(env, "AUTH_SECRET_KEY"),
         "service_role_key": _secrets(env, "AUTH_SERVICE_ROLE_KEY"),
-        "jwt_keys": env.str("AUTH_JWT_KEYS", "", validate=setting_checks.jwk_set),
+        "jwt_keys": env.str("AUTH_JWT_KEYS", "", validate=setting_checks.optional(setting_checks.jwk_set)),
         "jwt_secret": env.str("AUTH_JWT_SECRET", None, validate=setting_checks.at_least_32_bytes),
         "jwt_issuer": env.str("AUTH_JWT_ISSUER", ""),
         "jwt_audience": env.str("AUTH_JWT_AUDIENCE", "authenticated", validate=Length(min=1)),
@@ -232,7 +253,7 @@ def _read(env: Env) -> dict:
 
 def _secrets(env: Env, name: str) -> tuple[str, ...]:
     """Read `new,old`: the first one is used, all are accepted."""
-    return tuple(env.list(name, [], subcast=str.strip, validate=_each(Length(min=32, error="Must be at least 32 characters."))) or ())
+    return tuple(env.list(name, [], subcast=str.strip, validate=_each(_SECRET_LENGTH)) or ())
 
 
 def _names_among(env: Env, name: str, allowed: Collection[str]) -> tuple[str, ...]:

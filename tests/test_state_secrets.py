@@ -1,5 +1,6 @@
 """The secrets that the service makes for itself: kept in files that nobody else reads, and printed nowhere."""
 
+import dataclasses
 import json
 import os
 import stat
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from auth import access_tokens, state
+from auth import access_tokens, settings, state
+from auth.context import EXTENSION
+from tests.conftest import clear_settings
 from tests.processes import Service
 
 NAMES = ("secret_key", "service_role_key", "jwt_keys.json")
@@ -75,12 +78,54 @@ def test_no_start_prints_one(tmp_path, database_url):
     assert not [secret for secret in secrets if secret in text]
 
 
-def test_a_secret_that_is_set_is_not_kept(tmp_path, monkeypatch):
-    from auth import settings
+@pytest.fixture
+def state_dir_setting(tmp_path, monkeypatch) -> Path:
+    """A state directory that exists and is the only setting."""
+    clear_settings(monkeypatch)
+    directory = tmp_path / "var"
+    directory.mkdir()
+    monkeypatch.setenv("AUTH_STATE_DIR", str(directory))
+    return directory
 
-    for name in list(os.environ):
-        if name.startswith("AUTH_"):
-            monkeypatch.delenv(name)
+
+@pytest.mark.parametrize("name", ["secret_key", "service_role_key"])
+@pytest.mark.parametrize("content", ["", "\n", " \n", "short\n", "x" * 31 + "\n"])
+def test_start_fails_and_names_the_file_of_a_secret_that_is_empty_or_short(state_dir_setting, name, content):
+    (state_dir_setting / name).write_text(content)
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load(os.devnull)
+    assert str(caught.value) == f"{state_dir_setting / name}: Must be at least 32 characters."
+    assert (state_dir_setting / name).read_text() == content
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"keys": []}', "not JSON", '{"keys": [{"kty": "oct", "k": "AAAA"}]}'])
+def test_start_fails_and_names_the_file_of_signing_keys_that_cannot_sign(state_dir_setting, content):
+    (state_dir_setting / "jwt_keys.json").write_text(content)
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load(os.devnull)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"{state_dir_setting / 'jwt_keys.json'}: Must be a JWK Set")
+
+
+def test_start_reports_all_bad_secret_files_together(state_dir_setting):
+    for name in NAMES:
+        (state_dir_setting / name).write_text("")
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load(os.devnull)
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [str(state_dir_setting / name) for name in NAMES]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Bearer "}, {"apikey": ""}])
+def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app, headers):
+    app = make_app()
+    parts = app.extensions[EXTENSION]
+    app.extensions[EXTENSION] = dataclasses.replace(parts, settings=dataclasses.replace(parts.settings, service_role_key=("",)))
+    response = app.test_client().get("/admin/users", headers=headers)
+    assert (response.status_code, "data" in response.json) == (401, False)
+
+
+def test_a_secret_that_is_set_is_not_kept(tmp_path, monkeypatch):
+    clear_settings(monkeypatch)
     monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path / "var"))
     monkeypatch.setenv("AUTH_SECRET_KEY", "s" * 32)
     monkeypatch.setenv("AUTH_SERVICE_ROLE_KEY", "k" * 32)
