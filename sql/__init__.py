@@ -6,14 +6,17 @@ A statement is headed by its name, its parameters and their types, which become 
     -- What it decides, in a line or two.
     SELECT … WHERE id = :user_id
 
-Nothing is ever formatted into a statement, and each stands alone: connections are in autocommit.
+Nothing is ever formatted into a statement. Connections are in autocommit, so each statement stands alone, except in
+`Database.transaction`.
 """
 
 import hashlib
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ from sql.pool import Connection, Pool, connect_patiently
 
 DIRECTORY = Path(__file__).parent
 SCHEMA = DIRECTORY.parent / "schema.sql"
+FUNCTIONS = DIRECTORY / "functions"
 # Any fixed number: it names the lock under which one process at a time applies the schema.
 _SCHEMA_LOCK = 7_239_004_116
 _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n((?:--.*\n)+)", re.MULTILINE)
@@ -102,8 +106,53 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
         yield Statement(name, parameters, body)
 
 
-class Database:
-    """Runs named statements on pooled connections. Parameters are given by keyword.
+class _Runner(ABC):
+    """Runs named statements; parameters are given by keyword. The row types may be shared."""
+
+    def __init__(self, row_types: dict[str, Any]) -> None:
+        self._row_types = row_types
+
+    @abstractmethod
+    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]:
+        """Run a statement."""
+
+    def one(self, name: str, /, **parameters: Any) -> Any:
+        """Return the one row, a named tuple, or None."""
+        with self._cursor(name, parameters) as cursor:
+            row = cursor.fetchone()
+            return row and self._row_type(name, cursor)._make(row)
+
+    def all(self, name: str, /, **parameters: Any) -> list[Any]:
+        """Return all rows, as named tuples."""
+        with self._cursor(name, parameters) as cursor:
+            return list(map(self._row_type(name, cursor)._make, cursor.fetchall()))
+
+    def run(self, name: str, /, **parameters: Any) -> int:
+        """Return how many rows were affected."""
+        with self._cursor(name, parameters) as cursor:
+            return cursor.rowcount
+
+    def _row_type(self, name: str, cursor: Cursor) -> Any:
+        # psycopg2's NamedTupleCursor makes the type anew for each result.
+        if name not in self._row_types:
+            self._row_types[name] = namedtuple("Row", [column.name for column in cursor.description or ()])
+        return self._row_types[name]
+
+
+class Transaction(_Runner):
+    """Runs statements on one connection, between BEGIN and COMMIT."""
+
+    def __init__(self, database: "Database", connection: Connection) -> None:
+        super().__init__(database._row_types)
+        self._database = database
+        self._connection = connection
+
+    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]:
+        return self._database._execute(self._connection, name, parameters)
+
+
+class Database(_Runner):
+    """Runs named statements on pooled connections, each in a transaction of its own.
 
     `constants` are values of this deployment, such as lifetimes: a statement that declares one of their names has that value, and no
     other. One that declares `origin` is given what `origin` returns when it is run: who acts, and from where.
@@ -119,6 +168,7 @@ class Database:
         constants: Mapping[str, Any] | None = None,
         origin: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
+        super().__init__({})
         statements = load_statements()
         self._constants = {
             name: {key: value for key, value in (constants or {}).items() if key in statement.parameters} for name, statement in statements.items()
@@ -129,32 +179,38 @@ class Database:
         # Each connection prepares a statement when it first runs it: all of them, most of which it never would, take Postgres
         # 10 MB for each connection.
         self._preparations = {name: statement.prepare(self._constants[name]) for name, statement in statements.items()} if prepare else {}
-        self._row_types: dict[str, Any] = {}
         self._pool = Pool(url, size)
         # How many statements were run, for those who measure.
         self.statements_run = 0
 
-    def one(self, name: str, /, **parameters: Any) -> Any:
-        """Return the one row, a named tuple, or None."""
-        with self._pool.connection() as connection, self._run(connection, name, parameters) as cursor:
-            row = cursor.fetchone()
-            return row and self._row_type(name, cursor)._make(row)
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Run the block's statements as one transaction; an exception rolls it back.
 
-    def all(self, name: str, /, **parameters: Any) -> list[Any]:
-        """Return all rows, as named tuples."""
-        with self._pool.connection() as connection, self._run(connection, name, parameters) as cursor:
-            return list(map(self._row_type(name, cursor)._make, cursor.fetchall()))
-
-    def run(self, name: str, /, **parameters: Any) -> int:
-        """Return how many rows were affected."""
-        with self._pool.connection() as connection, self._run(connection, name, parameters) as cursor:
-            return cursor.rowcount
+        A statement of the database itself takes a second connection, and so must not be run in the block.
+        """
+        with self._pool.connection() as connection, connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            try:
+                yield Transaction(self, connection)
+            except BaseException:
+                with suppress(psycopg2.Error):  # the pool closes a connection that is still in a transaction
+                    cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
+            if cursor.statusmessage != "COMMIT":
+                raise psycopg2.InternalError("rolled back: the block went on after a statement had failed")
 
     def close(self) -> None:
         """Close the connections that are not in use."""
         self._pool.close()
 
-    def _run(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
+    @contextmanager
+    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> Iterator[Cursor]:
+        with self._pool.connection() as connection, self._execute(connection, name, parameters) as cursor:
+            yield cursor
+
+    def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1
         cursor = connection.cursor()
         if name in self._with_origin:
@@ -167,19 +223,15 @@ class Database:
         cursor.execute(self._texts[name], parameters)
         return cursor
 
-    def _row_type(self, name: str, cursor: Cursor) -> Any:
-        """Return the type of a statement's rows; psycopg2's own named tuples are put together again at each."""
-        if name not in self._row_types:
-            self._row_types[name] = namedtuple("Row", [column.name for column in cursor.description or ()])
-        return self._row_types[name]
-
 
 def apply_schema(url: str) -> None:
-    """Apply schema.sql, unless it is what was applied last; once, when several processes start together.
+    """Apply schema.sql and sql/functions, unless they are what was applied last; once, when several processes start together.
 
     Raises `psycopg2.Error`, also for a database whose tables belong to another application.
     """
-    schema = SCHEMA.read_text()
+    # Functions call each other, so their bodies can only be checked when all are there: the statements' preparation does it.
+    functions = [path.read_text() for path in sorted(FUNCTIONS.glob("*.sql"))]
+    schema = "\n".join([SCHEMA.read_text(), "SET LOCAL check_function_bodies = off;", *functions])
     digest = hashlib.sha256(schema.encode()).hexdigest()
     connection = connect_patiently(url)
     try:

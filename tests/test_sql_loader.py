@@ -203,6 +203,14 @@ class TestTheSchema:
             at_once(8, lambda _: sql.apply_schema(database_url))
             assert database.value("SELECT count(*) FROM latchkey_schema") == 2
 
+    def test_function_bodies_are_valid(self, database_url, database):
+        # They are created unchecked; once all functions are there, creating them again checks them.
+        connection = psycopg2.connect(database_url)
+        with connection.cursor() as cursor:
+            for path in sql.FUNCTIONS.glob("*.sql"):
+                cursor.execute(path.read_text())
+        connection.close()
+
     def test_it_asks_for_no_extension(self, database):
         assert database.value("SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql'") == 0
 

@@ -144,7 +144,7 @@ def test_each_grant_is_limited_or_counted_by_its_statement():
 
 def test_what_is_limited_or_locked_is_looked_up_once():
     """`IN (SELECT … LIMIT)` may be evaluated for each row that is compared; ARRAY(…) and WITH are evaluated once."""
-    texts = {path.name: path.read_text() for path in [sql.SCHEMA, *sql.DIRECTORY.glob("*.sql")]}
+    texts = {str(path): path.read_text() for path in [sql.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]}
     found = [f"{name}: {within}" for name, text in texts.items() for within in sub_selects(text) if re.search("LIMIT|OFFSET|FOR UPDATE", within)]
     assert found == []
 

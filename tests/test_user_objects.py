@@ -109,16 +109,6 @@ class TestAnUpgrade:
         assert session.get("/user").json == before
         assert database.stale_objects() == []
 
-    def test_keeps_nobody_from_refreshing(self, database, database_url, alice, session):
-        database.run("UPDATE user_objects SET object = '{}'")
-        waits_for = "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE"
-        with database.of_another_version(), database.locked("user_objects", alice.id, waits_for) as lock:
-            applying = lock.start(lambda: sql.apply_schema(database_url))
-            database.run("SET LOCAL lock_timeout = '2s'; UPDATE sessions SET refreshes = 0")  # it waits for nothing
-
-        applying.result()
-        assert session.refreshed().get("/user").json["email"] == "alice@example.com"
-
     def test_writes_anew_what_is_made_otherwise_now_and_nothing_else(self, database, alice, bob, upgrade):
         database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=alice.id)
         bobs = "SELECT user_objects.ctid::text FROM user_objects JOIN users ON id = user_id WHERE email = 'bob@example.com'"
