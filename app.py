@@ -12,10 +12,10 @@ from auth.delivery import commands as delivery_commands
 from auth.delivery.events import GIVE_UP
 from auth.delivery.worker import Deliverer
 from auth.embedded_postgres import running_url
+from auth.net.redirects import AllowList
 from auth.one_time import Codes
 from auth.passwords import Passwords
 from auth.providers.client import Provider
-from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
 from auth.views import (

@@ -9,10 +9,10 @@ from flask import current_app
 from auth.access_tokens import AccessTokens
 from auth.delivery.worker import Deliverer
 from auth.keys import Sealer
+from auth.net.redirects import AllowList
 from auth.one_time import Codes
 from auth.passwords import Passwords
 from auth.providers.client import Provider
-from auth.redirects import AllowList
 from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
 from sql import Database

@@ -8,9 +8,10 @@ from typing import Any
 import structlog
 from flask import Response, request
 
-from auth import bounded_http, one_time
+from auth import one_time
 from auth.context import latchkey
 from auth.errors import ApiError
+from auth.net import bounded_http
 from auth.providers.client import Provider, ProviderError
 from auth.sealed import open_json
 from auth.token_response import redirect_with_error

@@ -21,9 +21,10 @@ from limits import RateLimitItem
 from marshmallow import ValidationError
 from marshmallow.validate import Length, OneOf, Range, Regexp
 
-from auth import redirects, setting_checks, state
+from auth import setting_checks, state
 from auth.delivery import settings as delivery_settings
-from auth.networks import is_loopback
+from auth.net import redirects
+from auth.net.networks import is_loopback
 from auth.providers.settings import PROVIDER_PREFIX, ProviderSettings, read_providers
 from auth.scheduling import CORES
 

@@ -8,7 +8,7 @@ from flask import Response
 from auth import audit
 from auth.application import JsonResponse
 from auth.context import latchkey
-from auth.redirects import with_fragment, with_query
+from auth.net.redirects import with_fragment, with_query
 
 
 def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | None = None) -> Response:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from auth.keys import CannotOpen, Sealer
-from auth.networks import reach
+from auth.net.networks import reach
 from sql import Database
 
 EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")

@@ -236,7 +236,7 @@ class Certificate:
     @contextmanager
     def trusted(self, monkeypatch: Any) -> Iterator[None]:
         """Have this process trust it, as `SSL_CERT_FILE` says."""
-        from auth import sockets
+        from auth.net import sockets
 
         with monkeypatch.context() as patch:
             patch.setenv("SSL_CERT_FILE", str(self.path))

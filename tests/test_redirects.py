@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth.redirects import AllowList
+from auth.net.redirects import AllowList
 
 SITE = "https://app.example.com/start"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auth import settings
-from auth.networks import reach
+from auth.net.networks import reach
 from tests.answers import assert_error
 from tests.hooks import Hooks
 

@@ -11,9 +11,9 @@ from typing import Any
 import requests
 from urllib3.exceptions import HTTPError
 
-from auth.bounded_http import bound, one_deadline
 from auth.delivery.senders import TryLater
-from auth.sockets import why
+from auth.net.bounded_http import bound, one_deadline
+from auth.net.sockets import why
 
 # Seconds for all of a request.
 TIMEOUT = 10

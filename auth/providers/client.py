@@ -16,11 +16,11 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc import jwk, jwt
 
 from auth.addresses import InvalidAddress, canonical_email
-from auth.bounded_http import BoundedMixin, bound
+from auth.net.bounded_http import BoundedMixin, bound
+from auth.net.redirects import origin
 from auth.providers.id_tokens import IdTokens, InvalidIdToken, IssuerUnavailable, is_subject
 from auth.providers.presets import GENERIC, PRESETS, Preset
 from auth.providers.settings import ProviderSettings
-from auth.redirects import origin
 
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200

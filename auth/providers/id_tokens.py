@@ -13,7 +13,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from auth.bounded_http import BoundedSession
+from auth.net.bounded_http import BoundedSession
 
 # Never `none`, and none with a shared secret: the key is public, and so would be the secret (RFC 8725, 2.1).
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]

@@ -11,7 +11,7 @@ from joserfc.jwk import ECKey
 from marshmallow import ValidationError
 from marshmallow.validate import Length
 
-from auth.networks import is_loopback
+from auth.net.networks import is_loopback
 from auth.providers.presets import PRESETS
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"

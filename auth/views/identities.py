@@ -12,6 +12,7 @@ from auth.errors import ApiError
 from auth.fields import is_uuid
 from auth.keys import CannotOpen
 from auth.limits import limited
+from auth.net.redirects import origin, with_fragment
 from auth.oauth_flows import (
     FLOW_LIFETIME,
     authorization_url,
@@ -28,7 +29,6 @@ from auth.oauth_flows import (
 from auth.pages import page
 from auth.providers.client import ExternalIdentity, ProviderError
 from auth.reauthentication import reauthenticate, reauthentication_needed
-from auth.redirects import origin, with_fragment
 from auth.sealed import seal_json
 from auth.token_response import see_other
 from auth.wire import accepts_forms, checked_redirect, read_body, read_query

@@ -8,12 +8,13 @@ import structlog
 from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
-from auth import audit, bounded_http, one_time, outgoing, schemas
+from auth import audit, one_time, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError, unavailable
 from auth.json_bodies import InvalidJson, decode
 from auth.keys import CannotOpen
 from auth.limits import limited
+from auth.net import bounded_http
 from auth.oauth_flows import (
     FLOW_LIFETIME,
     REFUSALS,

@@ -13,8 +13,8 @@ from auth.context import latchkey
 from auth.delivery import reduce
 from auth.errors import ApiError
 from auth.limits import limited
+from auth.net.redirects import origin, with_fragment
 from auth.pages import page
-from auth.redirects import origin, with_fragment
 from auth.token_response import redirect_with_error, redirect_with_tokens, see_other, token_response
 from auth.wire import FORM, accepts_forms, client, read_body, read_query
 

@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from auth.sockets import Deadline, tls
+from auth.net.sockets import Deadline, tls
 
 # Seconds: for all requests of one purpose together, and to connect to one address.
 DEADLINE = 8.0

@@ -1,0 +1,1 @@
+"""Outgoing HTTP with deadlines, IP addresses, redirect targets."""
