@@ -4,8 +4,7 @@ from typing import Any
 
 from flask import Flask
 
-from auth import audit, commands, errors, keys, limits, logs, settings, webhook_listener, wire
-from auth.access_tokens import AccessTokens
+from auth import audit, commands, errors, limits, logs, settings, webhook_listener, wire
 from auth.application import Application
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
@@ -13,11 +12,13 @@ from auth.delivery.events import GIVE_UP
 from auth.delivery.worker import Deliverer
 from auth.embedded_postgres import running_url
 from auth.net.redirects import AllowList
-from auth.one_time import Codes
 from auth.passwords import Passwords
 from auth.providers.client import Provider
-from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
+from auth.tokens import keys
+from auth.tokens.access_tokens import AccessTokens
+from auth.tokens.one_time import Codes
+from auth.tokens.refresh_tokens import RefreshTokens
 from auth.views import (
     admin_links,
     admin_users,

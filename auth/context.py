@@ -6,15 +6,15 @@ from typing import Any, cast
 
 from flask import current_app
 
-from auth.access_tokens import AccessTokens
 from auth.delivery.worker import Deliverer
-from auth.keys import Sealer
 from auth.net.redirects import AllowList
-from auth.one_time import Codes
 from auth.passwords import Passwords
 from auth.providers.client import Provider
-from auth.refresh_tokens import RefreshTokens
 from auth.settings import Settings
+from auth.tokens.access_tokens import AccessTokens
+from auth.tokens.keys import Sealer
+from auth.tokens.one_time import Codes
+from auth.tokens.refresh_tokens import RefreshTokens
 from sql import Database
 
 EXTENSION = "latchkey"

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from flask import g, request
 from flask.typing import ResponseReturnValue
 
-from auth.access_tokens import Caller, InvalidAccessToken
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.net import networks
+from auth.tokens.access_tokens import Caller, InvalidAccessToken
 
 View = Callable[..., ResponseReturnValue]
 

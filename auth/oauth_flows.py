@@ -8,13 +8,13 @@ from typing import Any
 import structlog
 from flask import Response, request
 
-from auth import one_time
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.net import bounded_http
 from auth.providers.client import Provider, ProviderError
-from auth.sealed import open_json
 from auth.token_response import redirect_with_error
+from auth.tokens import one_time
+from auth.tokens.sealed import open_json
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
-from auth import one_time, webhooks
+from auth import webhooks
 from auth.fields import (
     MAX_PAGE,
     MAX_PAGE_SIZE,
@@ -30,6 +30,7 @@ from auth.fields import (
     Timestamp,
     Uuid,
 )
+from auth.tokens import one_time
 
 
 class Input(Schema):

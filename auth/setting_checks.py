@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import limits
 from marshmallow import ValidationError
 
-from auth import access_tokens
+from auth.tokens import access_tokens
 
 _JWK_SETS = "a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
 

@@ -5,7 +5,7 @@ import secrets
 import tempfile
 from pathlib import Path
 
-from auth import access_tokens
+from auth.tokens import access_tokens
 
 
 def make_directory(directory: Path) -> None:

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from auth.keys import CannotOpen, Sealer
 from auth.net.networks import reach
+from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 
 EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")

@@ -10,7 +10,7 @@ import bcrypt
 from psycopg2.extensions import connection as Connection
 
 from auth import state
-from auth.refresh_tokens import RefreshTokens
+from auth.tokens.refresh_tokens import RefreshTokens
 from bench.service import BenchService
 
 PASSWORD = "Correct-Horse-1"

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from auth.refresh_tokens import InvalidRefreshToken, RefreshToken, RefreshTokens
+from auth.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken, RefreshTokens
 from tests.answers import A_REFRESH_TOKEN, assert_error
 from tests.cast import Session, refresh
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from auth import access_tokens, settings, state
+from auth import settings, state
 from auth.context import EXTENSION
+from auth.tokens import access_tokens
 from tests.conftest import clear_settings
 from tests.processes import Service
 

@@ -6,8 +6,8 @@ They hold links that sign in, so they are kept sealed: a copy of the database op
 from typing import Any
 
 from auth.delivery.messages import Message
-from auth.keys import CannotOpen, Sealer
-from auth.sealed import open_json, seal_json
+from auth.tokens.keys import CannotOpen, Sealer
+from auth.tokens.sealed import open_json, seal_json
 from sql import Database
 
 KEPT = 500

@@ -12,7 +12,7 @@ from auth import webhooks
 from auth.delivery import http, signatures
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
-from auth.keys import CannotOpen, Sealer
+from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 
 CHANNEL = "webhook"

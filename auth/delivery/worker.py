@@ -24,9 +24,9 @@ from auth.delivery import channels, dev_inbox, events
 from auth.delivery.messages import CannotRender, Message, Templates
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.delivery.signals import Signal, SlowTargets, Trouble
-from auth.keys import CannotOpen, Sealer
-from auth.sealed import open_json
 from auth.settings import Settings
+from auth.tokens.keys import CannotOpen, Sealer
+from auth.tokens.sealed import open_json
 from sql import Database
 
 # Seconds. The interval is for what other processes have written: our own wakes a thread. The lease is longer than any sender takes.

@@ -2,11 +2,12 @@
 
 from flask import Blueprint, Response, json
 
-from auth import guard, one_time, outgoing, schemas
+from auth import guard, outgoing, schemas
 from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.password_policy import check_strength
+from auth.tokens import one_time
 from auth.wire import checked_redirect, read_body
 
 blueprint = Blueprint("admin_links", __name__)

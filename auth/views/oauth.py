@@ -8,11 +8,10 @@ import structlog
 from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
-from auth import audit, one_time, outgoing, schemas
+from auth import audit, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError, unavailable
 from auth.json_bodies import InvalidJson, decode
-from auth.keys import CannotOpen
 from auth.limits import limited
 from auth.net import bounded_http
 from auth.oauth_flows import (
@@ -29,8 +28,10 @@ from auth.oauth_flows import (
     turned_back,
 )
 from auth.providers.client import ExternalIdentity, ProviderError, ProviderUnavailable
-from auth.sealed import seal_json
 from auth.token_response import redirect_with_error, redirect_with_tokens
+from auth.tokens import one_time
+from auth.tokens.keys import CannotOpen
+from auth.tokens.sealed import seal_json
 from auth.views.identities import link_identity
 from auth.wire import accepts_forms, checked_redirect, client, read_body, read_query
 

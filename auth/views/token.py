@@ -9,14 +9,15 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
-from auth import audit, limits, one_time, outgoing, schemas
+from auth import audit, limits, outgoing, schemas
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_attempts import begin_attempt, in_turn
 from auth.passwords import Slot
-from auth.refresh_tokens import InvalidRefreshToken
 from auth.token_response import token_response
+from auth.tokens import one_time
+from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.views.oauth import sign_in_with_id_token
 from auth.wire import client, read_body, read_query
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from auth.keys import CannotOpen, Sealer
+from auth.tokens.keys import CannotOpen, Sealer
 
 
 def seal_json(sealer: Sealer, members: Mapping[str, Any], bound_to: str) -> bytes:

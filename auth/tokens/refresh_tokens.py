@@ -12,7 +12,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auth import keys, uuids
+from auth import uuids
+from auth.tokens import keys
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{56}")
 _MAC_LENGTH = 18

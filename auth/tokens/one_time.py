@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from auth import keys
+from auth.tokens import keys
 
 # Seconds that they are good for.
 LINK_LIFETIME = 3600

@@ -1,0 +1,1 @@
+"""Access tokens, refresh tokens, one-time links and codes, and the keys behind them."""
