@@ -19,12 +19,14 @@ import sql
 from auth import open_files, scheduling
 from auth import settings as _settings
 from auth.delivery import channels
+from auth.delivery import messages as _messages
 from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
 from auth.shares import Shares
 from sql.pool import size_for as _size_for
 
 try:
     _loaded = _settings.load()
+    _messages.load_templates(_loaded)
 except (_settings.SettingsError, OSError) as _error:
     sys.exit(str(_error))
 

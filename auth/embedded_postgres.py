@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from auth import state
+from auth.settings import state
 
 _PORT = "5432"  # names the socket; nothing listens on TCP
 _LONGEST_SOCKET_PATH = 103  # macOS; Linux has four more

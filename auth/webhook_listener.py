@@ -13,8 +13,9 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from auth import outgoing, webhooks
 from auth.context import latchkey
-from auth.delivery import http, targets
+from auth.delivery import http
 from auth.delivery.senders import TryLater
+from auth.settings import targets
 
 DESCRIPTION = "flask webhooks listen"
 _MOST_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ from typing import Any
 import bcrypt
 from psycopg2.extensions import connection as Connection
 
-from auth import state
+from auth.settings import state
 from auth.tokens.refresh_tokens import RefreshTokens
 from bench.service import BenchService
 

@@ -9,11 +9,12 @@ import warnings
 import pytest
 
 from auth import settings
-from auth.delivery import channels, targets
+from auth.delivery import channels
+from auth.delivery.messages import load_templates
 from auth.delivery.senders import ConsoleSender, TryLater
 from auth.delivery.sms import TwilioSender, WebhookSender
 from auth.delivery.smtp import SmtpSender, hostname_for
-from auth.settings import SettingsError
+from auth.settings import SettingsError, targets
 from tests.outbox import message
 from tests.smtp_server import MailServer, sender
 
@@ -199,7 +200,7 @@ class TestTemplates:
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
         with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: .*en/signup: UndefinedError: 'lnik' is undefined"):
-            load(AUTH_MAIL_TEMPLATES=str(tmp_path))
+            load_templates(load(AUTH_MAIL_TEMPLATES=str(tmp_path)))
 
     def test_good_ones_are_used(self, load, tmp_path):
         (tmp_path / "en").mkdir()

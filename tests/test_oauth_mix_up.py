@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from auth.providers.presets import PRESETS
+from auth.settings.presets import PRESETS
 from tests.fake_provider import FakeProvider, GitHub
 from tests.oauth import SITE, Fakes, Service, assert_failed, begin_linking, fragment, single
 from tests.server import at_once

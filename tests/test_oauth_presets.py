@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from auth.providers.presets import GENERIC, PRESETS, Preset
+from auth.settings.presets import GENERIC, PRESETS, Preset
 from tests.fake_provider import Apple, FakeProvider, PlainProvider
 from tests.oauth import fragment, single
 

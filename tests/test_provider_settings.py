@@ -7,9 +7,9 @@ import pytest
 
 from auth import settings
 from auth.providers.client import Provider
-from auth.providers.presets import PRESETS
-from auth.providers.settings import SUFFIXES
 from auth.settings import SettingsError
+from auth.settings.presets import PRESETS
+from auth.settings.providers import SUFFIXES
 from tests.conftest import clear_settings
 from tests.contract import OPENAPI
 

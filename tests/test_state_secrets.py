@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from auth import settings, state
+from auth import settings
 from auth.context import EXTENSION
+from auth.settings import state
 from auth.tokens import access_tokens
 from tests.conftest import clear_settings
 from tests.processes import Service

@@ -12,7 +12,7 @@ import pytest
 
 import sql
 from auth import settings
-from auth.providers.settings import PROVIDER_PREFIX, SUFFIXES
+from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.views import token
 from tests.conftest import clear_settings
 from tests.contract import OPENAPI

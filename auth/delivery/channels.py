@@ -2,11 +2,10 @@
 
 from urllib.parse import urlsplit
 
-from auth.delivery import targets
 from auth.delivery.senders import ConsoleSender, DiscardingSender, Sender
 from auth.delivery.sms import TwilioSender, WebhookSender
 from auth.delivery.smtp import SmtpSender, hostname_for
-from auth.settings import Settings
+from auth.settings import Settings, targets
 
 
 def senders(settings: Settings) -> dict[str, Sender]:

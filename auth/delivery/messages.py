@@ -16,6 +16,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from auth.delivery import languages, reduce
 from auth.delivery.languages import TEMPLATES
+from auth.settings import Settings, SettingsError
 
 # The types of the links that messages carry: that of the kind, but for a change that is undone.
 _LINK_TYPES = {"email_changed": "email_restore"}
@@ -157,6 +158,17 @@ class Templates:
         if key not in self._strings:
             self._strings[key] = self._environments[suffix].from_string(self._catalogues[language][channel][kind][name])
         return self._strings[key]
+
+
+def load_templates(settings: Settings) -> Templates:
+    """Return the templates of this deployment. Raises `SettingsError` when one of its own cannot be rendered."""
+    templates = Templates(settings.base_url, settings.site_url, settings.mail_templates)
+    if settings.mail_templates:
+        try:
+            templates.check()
+        except (ValueError, CannotRender) as error:
+            raise SettingsError(f"AUTH_MAIL_TEMPLATES: Must hold templates that can be rendered ({error}).") from None
+    return templates
 
 
 @dataclass(frozen=True)

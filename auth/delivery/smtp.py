@@ -14,8 +14,8 @@ from email.utils import format_datetime
 
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
-from auth.delivery.targets import SmtpServer
 from auth.net.sockets import Deadline, tls, why
+from auth.settings.targets import SmtpServer
 
 # Seconds: to connect and for each reply, for a whole message, and that a connection waits for the next one.
 REPLY_TIMEOUT = 10

@@ -21,7 +21,7 @@ import structlog
 
 from auth import janitor, webhooks
 from auth.delivery import channels, dev_inbox, events
-from auth.delivery.messages import CannotRender, Message, Templates
+from auth.delivery.messages import CannotRender, Message, load_templates
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.delivery.signals import Signal, SlowTargets, Trouble
 from auth.settings import Settings
@@ -64,7 +64,7 @@ class Deliverer:
         if senders is None:
             senders = channels.senders(settings) | {events.CHANNEL: events.EventSender(db, sealer, settings.webhook_private_networks)}
         self._senders = senders
-        self._templates = Templates(settings.base_url, settings.site_url, settings.mail_templates)
+        self._templates = load_templates(settings)
         self._slow = {channel: SlowTargets(slow_after) for channel in self._senders}
         self._trouble = {channel: Trouble(channel) for channel in self._senders}
         self._database_trouble = Trouble("database")

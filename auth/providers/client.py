@@ -19,8 +19,8 @@ from auth.addresses import InvalidAddress, canonical_email
 from auth.net.bounded_http import BoundedMixin, bound
 from auth.net.redirects import origin
 from auth.providers.id_tokens import IdTokens, InvalidIdToken, IssuerUnavailable, is_subject
-from auth.providers.presets import GENERIC, PRESETS, Preset
-from auth.providers.settings import ProviderSettings
+from auth.settings.presets import GENERIC, PRESETS, Preset
+from auth.settings.providers import ProviderSettings
 
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200

@@ -16,8 +16,8 @@ from auth.application import JsonResponse
 from auth.context import EXTENSION, latchkey
 from auth.limits import requests_and_window
 from auth.pages import page
-from auth.providers.presets import PRESETS
 from auth.settings import PASSWORD_CLASSES, Settings
+from auth.settings.presets import PRESETS
 from sql import Database
 
 NAME = "latchkey"

@@ -10,8 +10,8 @@ import pytest
 
 from auth.delivery.messages import Message
 from auth.delivery.smtp import SmtpSender
-from auth.delivery.targets import smtp_server
 from auth.delivery.worker import Deliverer
+from auth.settings.targets import smtp_server
 from tests.fake_provider import Answer, FakeProvider
 from tests.faults.conversations import back_from
 from tests.faults.invariants import doubled

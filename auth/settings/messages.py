@@ -8,8 +8,7 @@ from environs import Env
 from marshmallow import ValidationError
 from marshmallow.validate import Length, OneOf, Regexp
 
-from auth.delivery import targets
-from auth.delivery.messages import CannotRender, Templates
+from auth.settings import targets
 
 _NEEDED = {
     "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
@@ -19,7 +18,7 @@ _NEEDED = {
 
 def read(env: Env) -> dict[str, Any]:
     """Parse the variables; what is wrong is collected in `env`."""
-    folder = env.str("AUTH_MAIL_TEMPLATES", None, validate=_templates)
+    folder = env.str("AUTH_MAIL_TEMPLATES", None, validate=_folder)
     prefixes: list[str] = env.list("AUTH_SMS_COUNTRIES", [], validate=_each(_checked(targets.country_prefix))) or []
     return {
         "smtp_url": env.str("AUTH_SMTP_URL", None, validate=_smtp_url),
@@ -53,13 +52,9 @@ def _smtp_url(value: str) -> None:
         _checked(targets.smtp_server)(value)
 
 
-def _templates(value: str) -> None:
+def _folder(value: str) -> None:
     if not Path(value).is_dir():
         raise ValidationError("Must be a folder.")
-    try:
-        Templates("https://auth.example.com", "https://example.com", Path(value)).check()
-    except (ValueError, CannotRender) as error:
-        raise ValidationError(f"Must hold templates that can be rendered ({error}).") from None
 
 
 def _checked(read_value: Callable[[str], object]) -> Callable[[str], None]:

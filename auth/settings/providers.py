@@ -12,7 +12,7 @@ from marshmallow import ValidationError
 from marshmallow.validate import Length
 
 from auth.net.networks import is_loopback
-from auth.providers.presets import PRESETS
+from auth.settings.presets import PRESETS
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 SUFFIXES = (

@@ -21,12 +21,12 @@ from limits import RateLimitItem
 from marshmallow import ValidationError
 from marshmallow.validate import Length, OneOf, Range, Regexp
 
-from auth import setting_checks, state
-from auth.delivery import settings as delivery_settings
 from auth.net import redirects
 from auth.net.networks import is_loopback
-from auth.providers.settings import PROVIDER_PREFIX, ProviderSettings, read_providers
 from auth.scheduling import CORES
+from auth.settings import messages as delivery_settings
+from auth.settings import setting_checks, state
+from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _SECRET_LENGTH = Length(min=32, error="Must be at least 32 characters.")
