@@ -12,7 +12,7 @@ from auth.delivery.events import GIVE_UP
 from auth.delivery.worker import Deliverer
 from auth.embedded_postgres import running_url
 from auth.net.redirects import AllowList
-from auth.passwords import Passwords
+from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
 from auth.settings import Settings
 from auth.tokens import keys

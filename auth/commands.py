@@ -4,10 +4,11 @@ import click
 from flask import Flask
 from flask.cli import with_appcontext
 
-from auth import addresses, explain, passwords
+from auth import addresses, explain
 from auth.context import latchkey
 from auth.errors import ApiError
-from auth.password_policy import check_strength
+from auth.passwords import hashing
+from auth.passwords.policy import check_strength
 
 
 def register(app: Flask) -> None:
@@ -29,7 +30,7 @@ def create_admin(email: str, password: str | None) -> None:
     password_hash = None
     known = latchkey.db.one("select_user_by_email", email=email)
     if known is None or not known.email_proved:
-        password = passwords.normalize(password or click.prompt("Password of the new administrator", hide_input=True, confirmation_prompt=True))
+        password = hashing.normalize(password or click.prompt("Password of the new administrator", hide_input=True, confirmation_prompt=True))
         try:
             check_strength(latchkey.settings, password, [email], status=400)
         except ApiError as error:

@@ -8,7 +8,7 @@ from flask import current_app
 
 from auth.delivery.worker import Deliverer
 from auth.net.redirects import AllowList
-from auth.passwords import Passwords
+from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
 from auth.settings import Settings
 from auth.tokens.access_tokens import AccessTokens

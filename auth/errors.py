@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException
 
 from auth import audit
 from auth.application import JsonResponse
-from auth.passwords import TooManyWaiting
+from auth.passwords.hashing import TooManyWaiting
 from auth.tally import Tally
 
 log = structlog.get_logger()

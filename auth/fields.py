@@ -9,7 +9,8 @@ from typing import Any
 from marshmallow import ValidationError
 from marshmallow.fields import Field
 
-from auth import addresses, passwords
+from auth import addresses
+from auth.passwords import hashing
 
 # Characters. Longer than any token or address that this service makes or takes.
 MAX_TEXT = 2048
@@ -76,11 +77,11 @@ class Password(Field):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         # Measured first: normalizing a megabyte is work.
-        if not isinstance(value, str) or len(value) > passwords.MAX_BYTES:
-            raise ValidationError(f"must be a string of at most {passwords.MAX_BYTES} bytes")
-        password = passwords.normalize(value)
-        if len(password.encode()) > passwords.MAX_BYTES:
-            raise ValidationError(f"must be a string of at most {passwords.MAX_BYTES} bytes")
+        if not isinstance(value, str) or len(value) > hashing.MAX_BYTES:
+            raise ValidationError(f"must be a string of at most {hashing.MAX_BYTES} bytes")
+        password = hashing.normalize(value)
+        if len(password.encode()) > hashing.MAX_BYTES:
+            raise ValidationError(f"must be a string of at most {hashing.MAX_BYTES} bytes")
         return password
 
 

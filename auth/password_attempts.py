@@ -12,7 +12,7 @@ from auth import audit, limits
 from auth.context import latchkey
 from auth.errors import unavailable
 from auth.guard import View
-from auth.passwords import Slot
+from auth.passwords.hashing import Slot
 from auth.tally import Tally
 from auth.wire import PREFIX, has_gone, whole_body
 

@@ -8,7 +8,7 @@ from auth import guard
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.password_attempts import begin_attempt
-from auth.passwords import Slot
+from auth.passwords.hashing import Slot
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from auth.passwords import Passwords, TooManyWaiting
+from auth.passwords.hashing import Passwords, TooManyWaiting
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import bcrypt
 import pytest
 
-from auth import passwords
+from auth.passwords import hashing
 from tests.answers import A_SENTENCE, assert_error
 from tests.cast import PASSWORD, sign_in
 from tests.server import at_once

@@ -6,7 +6,7 @@ from auth import guard, outgoing, schemas
 from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
-from auth.password_policy import check_strength
+from auth.passwords.policy import check_strength
 from auth.tokens import one_time
 from auth.wire import checked_redirect, read_body
 

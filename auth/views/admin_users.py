@@ -12,7 +12,7 @@ from auth.context import latchkey
 from auth.errors import ApiError
 from auth.fields import is_uuid
 from auth.paging import bounds, paginated
-from auth.password_policy import check_strength
+from auth.passwords.policy import check_strength
 from auth.wire import read_body, read_query
 
 blueprint = Blueprint("admin_users", __name__)

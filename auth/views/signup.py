@@ -8,8 +8,8 @@ from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_attempts import in_turn
-from auth.password_policy import check_strength
-from auth.passwords import Slot
+from auth.passwords.hashing import Slot
+from auth.passwords.policy import check_strength
 from auth.token_response import tokens
 from auth.wire import checked_redirect, client, read_body
 

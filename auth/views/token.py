@@ -14,7 +14,7 @@ from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
 from auth.password_attempts import begin_attempt, in_turn
-from auth.passwords import Slot
+from auth.passwords.hashing import Slot
 from auth.token_response import token_response
 from auth.tokens import one_time
 from auth.tokens.refresh_tokens import InvalidRefreshToken

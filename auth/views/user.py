@@ -9,8 +9,8 @@ from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.errors import ApiError
 from auth.limits import limited
-from auth.password_policy import check_strength
-from auth.passwords import Slot
+from auth.passwords.hashing import Slot
+from auth.passwords.policy import check_strength
 from auth.reauthentication import reauthenticate, reauthenticate_in, reauthentication_needed
 from auth.wire import checked_redirect, json_body, read_body
 
