@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
-from auth import webhooks
+from auth.delivery import webhooks
 from auth.fields import (
     MAX_PAGE,
     MAX_PAGE_SIZE,

@@ -11,9 +11,9 @@ from flask.cli import AppGroup
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from auth import outgoing, webhooks
+from auth import outgoing
 from auth.context import latchkey
-from auth.delivery import http
+from auth.delivery import http, webhooks
 from auth.delivery.senders import TryLater
 from auth.settings import targets
 

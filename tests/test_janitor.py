@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg2
 import pytest
 
-from auth import janitor
+from auth.delivery import janitor
 from auth.delivery.worker import Deliverer
 from sql.pool import connect
 from tests.answers import assert_error

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from auth import webhooks
+from auth.delivery import webhooks
 from tests.answers import A_TIMESTAMP, A_UUID, Like, assert_error, assert_ok
 from tests.hooks import verified
 

@@ -8,8 +8,7 @@ from typing import Any
 import psycopg2
 import structlog
 
-from auth import webhooks
-from auth.delivery import http, signatures
+from auth.delivery import http, signatures, webhooks
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.tokens.keys import CannotOpen, Sealer

@@ -19,8 +19,7 @@ from typing import Any
 import psycopg2
 import structlog
 
-from auth import janitor, webhooks
-from auth.delivery import channels, dev_inbox, events
+from auth.delivery import channels, dev_inbox, events, janitor, webhooks
 from auth.delivery.messages import CannotRender, Message, load_templates
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.delivery.signals import Signal, SlowTargets, Trouble

@@ -4,9 +4,10 @@ from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
 
-from auth import guard, outgoing, schemas, webhooks
+from auth import guard, outgoing, schemas
 from auth.application import JsonResponse
 from auth.context import latchkey
+from auth.delivery import webhooks
 from auth.errors import ApiError
 from auth.fields import is_uuid
 from auth.paging import bounds, paginated
