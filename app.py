@@ -10,8 +10,8 @@ from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
 from auth.delivery.events import GIVE_UP
 from auth.delivery.worker import Deliverer
-from auth.embedded_postgres import running_url
 from auth.net.redirects import AllowList
+from auth.operations.embedded_postgres import running_url
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
 from auth.settings import Settings

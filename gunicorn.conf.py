@@ -20,7 +20,7 @@ from auth import open_files, scheduling
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.delivery import messages as _messages
-from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
+from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
 from auth.shares import Shares
 from sql.pool import size_for as _size_for
 

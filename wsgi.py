@@ -5,7 +5,7 @@ import sys
 
 from app import create_app
 from auth.context import EXTENSION
-from auth.embedded_postgres import EmbeddedPostgresError
+from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.settings import SettingsError
 
 try:

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from auth.embedded_postgres import running_url
+from auth.operations.embedded_postgres import running_url
 from tests.processes import CHECKOUT, Service
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

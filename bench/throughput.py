@@ -14,7 +14,7 @@ from tempfile import NamedTemporaryFile
 
 import bcrypt
 
-from auth import embedded_postgres
+from auth.operations import embedded_postgres
 from bench import load
 from bench.figures import ROUNDS, Figure, against, alone
 from bench.load import CONNECTIONS, Load

@@ -23,7 +23,7 @@ import sql
 from app import create_app
 from auth import settings
 from auth.context import EXTENSION
-from auth.embedded_postgres import EmbeddedPostgres
+from auth.operations.embedded_postgres import EmbeddedPostgres
 from tests import log_watch
 from tests.cast import Person, register
 from tests.contract import CheckedClient

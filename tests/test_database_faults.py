@@ -16,7 +16,7 @@ import pytest
 from psycopg2.errors import LockNotAvailable
 from werkzeug.wrappers import Response
 
-from auth.embedded_postgres import EmbeddedPostgresError
+from auth.operations.embedded_postgres import EmbeddedPostgresError
 from sql import Database, apply_schema
 from sql.pool import CHECKOUT_DEADLINE, DEADLINE, PAUSE, Pool, UnansweredError, connect
 from tests.answers import assert_error

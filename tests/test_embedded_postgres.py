@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from auth.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, _programs
+from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, _programs
 from tests.processes import wait_until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")

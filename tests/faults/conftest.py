@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auth.embedded_postgres import EmbeddedPostgresError
+from auth.operations.embedded_postgres import EmbeddedPostgresError
 from tests.faults.world import World
 
 

@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from auth.embedded_postgres import EmbeddedPostgres, _programs
+from auth.operations.embedded_postgres import EmbeddedPostgres, _programs
 from tests.faults.world import World
 from tests.postgres import Postgres
 from tests.processes import free_port, wait_until

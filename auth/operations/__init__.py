@@ -1,0 +1,1 @@
+"""What an operator runs: the embedded Postgres and the processes of the service."""
