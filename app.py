@@ -4,8 +4,7 @@ from typing import Any
 
 from flask import Flask
 
-from auth import audit, commands, errors, limits, logs, settings, webhook_listener, wire
-from auth.application import Application
+from auth import commands, logs, settings, webhook_listener
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
 from auth.delivery.events import GIVE_UP
@@ -36,6 +35,8 @@ from auth.views import (
     verify,
     webhooks,
 )
+from auth.web import audit, errors, limits, wire
+from auth.web.application import Application
 from sql import Database
 from sql.pool import size_for
 

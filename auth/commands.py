@@ -6,9 +6,9 @@ from flask.cli import with_appcontext
 
 from auth import addresses, explain
 from auth.context import latchkey
-from auth.errors import ApiError
 from auth.passwords import hashing
 from auth.passwords.policy import check_strength
+from auth.web.errors import ApiError
 
 
 def register(app: Flask) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import click
 from flask.cli import with_appcontext
 
-from auth import addresses, counts, timeline
+from auth import addresses, timeline
 from auth.context import latchkey
-from auth.fields import is_uuid
+from auth.web import counts
+from auth.web.fields import is_uuid
 
 # No more than that many lines of what a request has done, or of messages to an address that nobody has.
 _MOST = 100

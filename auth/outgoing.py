@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 from flask import g, request
 from limits import RateLimitItem
 
-from auth import counts
 from auth.context import latchkey
-from auth.errors import ApiError
-from auth.limits import Window, note, refusal
 from auth.tokens import one_time
 from auth.tokens.sealed import seal_json
+from auth.web import counts
+from auth.web.errors import ApiError
+from auth.web.limits import Window, note, refusal
 
 _MAX_LANGUAGES = 200
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from flask import g
 
-from auth import audit, limits
 from auth.context import latchkey
-from auth.errors import unavailable
-from auth.guard import View
 from auth.passwords.hashing import Slot
 from auth.tally import Tally
-from auth.wire import PREFIX, has_gone, whole_body
+from auth.web import audit, limits
+from auth.web.errors import unavailable
+from auth.web.guard import View
+from auth.web.wire import PREFIX, has_gone, whole_body
 
 # Seconds of waiting after which it is looked whether the client has gone; not before, for one that sends no more may still listen.
 _PATIENCE = 0.1

@@ -3,7 +3,8 @@
 import json
 import re
 
-from auth import response_headers, uuids
+from auth import uuids
+from auth.web import response_headers
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
 COLLECTED = 65_536

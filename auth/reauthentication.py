@@ -4,11 +4,11 @@ from typing import Any
 
 from flask import g
 
-from auth import guard
 from auth.context import latchkey
-from auth.errors import ApiError
 from auth.password_attempts import begin_attempt
 from auth.passwords.hashing import Slot
+from auth.web import guard
+from auth.web.errors import ApiError
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:

@@ -5,10 +5,10 @@ from typing import Any
 
 from flask import Response
 
-from auth import audit
-from auth.application import JsonResponse
 from auth.context import latchkey
 from auth.net.redirects import with_fragment, with_query
+from auth.web import audit
+from auth.web.application import JsonResponse
 
 
 def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | None = None) -> Response:

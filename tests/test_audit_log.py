@@ -8,7 +8,7 @@ import psycopg2
 import pytest
 
 import sql
-from auth import audit
+from auth.web import audit
 from tests.answers import A_UUID, assert_error
 from tests.cast import PASSWORD, Person, refresh, register
 from tests.hosts import HOME, at

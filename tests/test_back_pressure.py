@@ -15,7 +15,7 @@ from auth.context import EXTENSION
 from auth.gunicorn_worker import QUEUE
 from auth.password_attempts import REQUESTS_IN_TURN
 from auth.views.token import GRANTS
-from auth.wire import PREFIX
+from auth.web.wire import PREFIX
 from tests import wire
 from tests.answers import assert_error
 from tests.cast import PASSWORD

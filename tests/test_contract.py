@@ -15,7 +15,7 @@ from tests.contract import OPENAPI, routes
 CONTRACT: dict[str, Any] = yaml.safe_load(OPENAPI.read_bytes())
 # What is answered before a route is found, or where there is none.
 OUTSIDE_OF_ROUTES = {(404, "not_found"), (405, "method_not_allowed"), (414, "request_entity_too_large"), (431, "request_entity_too_large")}
-# Which schemes of openapi.yaml satisfy which decorator of auth/guard.py; NOBODY is none at all.
+# Which schemes of openapi.yaml satisfy which decorator of auth/web/guard.py; NOBODY is none at all.
 NOBODY = "nobody"
 SCHEMES = {
     None: set(),
@@ -90,9 +90,9 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 
 def guard_of(view: Any) -> str | None:
-    """Return the name of the decorator of auth/guard.py that is outermost around a view, if one is."""
+    """Return the name of the decorator of auth/web/guard.py that is outermost around a view, if one is."""
     file, name = layers(view)[0]
-    return name.partition(".")[0] if file.endswith("auth/guard.py") else None
+    return name.partition(".")[0] if file.endswith("auth/web/guard.py") else None
 
 
 def is_limited(view: Any) -> bool:

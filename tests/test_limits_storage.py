@@ -13,7 +13,7 @@ from limits.storage import MemoryStorage, RedisStorage, Storage, storage_from_st
 from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter, SlidingWindowCounterRateLimiter
 
 import sql
-from auth.limits import PostgresStorage
+from auth.web.limits import PostgresStorage
 from tests.processes import free_port
 from tests.server import at_once
 

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 from jinja2 import Environment, meta
 
-from auth import pages
 from auth.delivery import languages
 from auth.delivery.messages import CannotRender, Templates
+from auth.web import pages
 from tests.outbox import CODE, TOKEN
 
 TEMPLATES = Templates("https://auth.example.com", "https://app.example.com:8443/start")

@@ -11,8 +11,9 @@ import jinja2
 import pytest
 from jinja2.meta import find_undeclared_variables
 
-from auth import __version__, pages
+from auth import __version__
 from auth.delivery import languages
+from auth.web import pages
 from tests.answers import assert_error
 from tests.cast import PASSWORD
 from tests.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send, tokens_for

@@ -139,7 +139,7 @@ class TestTheWarning:
 
     @pytest.fixture
     def warnings(self, make_app, capfd):
-        from auth import wire
+        from auth.web import wire
 
         def ask(proxies, peer, **headers):
             wire._warn_of_proxy.cache_clear()

@@ -23,7 +23,7 @@ SOURCES = {str(path.relative_to(ROOT)): path for path in [ROOT / "app.py", ROOT 
 STATEMENTS = sql.load_statements()
 LONGEST_FILE = 320
 
-# Views that anybody may call; every other wears a decorator of auth/guard.py, outermost.
+# Views that anybody may call; every other wears a decorator of auth/web/guard.py, outermost.
 PUBLIC = {
     *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),

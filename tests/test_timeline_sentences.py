@@ -2,7 +2,8 @@
 
 import pytest
 
-from auth import audit, timeline
+from auth import timeline
+from auth.web import audit
 from tests.audit import act, only_what_follows, refuse, story
 from tests.test_contract import CONTRACT
 

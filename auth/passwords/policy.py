@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
-from auth.errors import ApiError
 from auth.settings import Settings
+from auth.web.errors import ApiError
 
 _COMMON = frozenset(FREQUENCY_LISTS["passwords"][:10_000])
 _IS_OF_KIND: dict[str, Callable[[str], bool]] = {

@@ -2,13 +2,14 @@
 
 from flask import Blueprint, Response, json
 
-from auth import guard, outgoing, schemas
-from auth.application import JsonResponse
+from auth import outgoing
 from auth.context import latchkey
-from auth.errors import ApiError
 from auth.passwords.policy import check_strength
 from auth.tokens import one_time
-from auth.wire import checked_redirect, read_body
+from auth.web import guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
+from auth.web.wire import checked_redirect, read_body
 
 blueprint = Blueprint("admin_links", __name__)
 

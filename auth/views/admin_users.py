@@ -6,14 +6,14 @@ import time
 
 from flask import Blueprint, Response, jsonify
 
-from auth import guard, schemas
-from auth.application import JsonResponse
 from auth.context import latchkey
-from auth.errors import ApiError
-from auth.fields import is_uuid
-from auth.paging import bounds, paginated
 from auth.passwords.policy import check_strength
-from auth.wire import read_body, read_query
+from auth.web import guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.paging import bounds, paginated
+from auth.web.wire import read_body, read_query
 
 blueprint = Blueprint("admin_users", __name__)
 

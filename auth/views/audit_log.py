@@ -2,12 +2,13 @@
 
 from flask import Blueprint, Response, json
 
-from auth import counts, guard, schemas, timeline
+from auth import timeline
 from auth.context import latchkey
-from auth.errors import ApiError
-from auth.fields import is_uuid
-from auth.paging import bounds, paginated
-from auth.wire import read_query
+from auth.web import counts, guard, schemas
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.paging import bounds, paginated
+from auth.web.wire import read_query
 
 blueprint = Blueprint("audit", __name__)
 

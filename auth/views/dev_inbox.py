@@ -3,12 +3,12 @@
 from flask import Blueprint, Response, jsonify, render_template, request
 from flask_cors.core import FLASK_CORS_EVALUATED
 
-from auth import guard, schemas
 from auth.context import latchkey
 from auth.delivery import dev_inbox
-from auth.errors import ApiError
-from auth.fields import is_uuid
-from auth.wire import read_query
+from auth.web import guard, schemas
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.wire import read_query
 
 blueprint = Blueprint("dev_inbox", __name__)
 

@@ -5,12 +5,9 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
-from auth import guard, outgoing, schemas
+from auth import outgoing
 from auth.context import latchkey
 from auth.delivery import reduce
-from auth.errors import ApiError
-from auth.fields import is_uuid
-from auth.limits import limited
 from auth.net.redirects import origin, with_fragment
 from auth.oauth_flows import (
     FLOW_LIFETIME,
@@ -25,14 +22,18 @@ from auth.oauth_flows import (
     to_provider,
     turned_back,
 )
-from auth.pages import page
 from auth.providers.client import ExternalIdentity, ProviderError
 from auth.reauthentication import reauthenticate, reauthentication_needed
 from auth.token_response import see_other
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
 from auth.tokens.sealed import seal_json
-from auth.wire import accepts_forms, checked_redirect, read_body, read_query
+from auth.web import guard, schemas
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.limits import limited
+from auth.web.pages import page
+from auth.web.wire import accepts_forms, checked_redirect, read_body, read_query
 
 blueprint = Blueprint("identities", __name__)
 

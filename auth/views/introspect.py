@@ -2,10 +2,10 @@
 
 from flask import Blueprint, Response, jsonify
 
-from auth import guard, schemas
 from auth.context import latchkey
 from auth.tokens.access_tokens import InvalidAccessToken
-from auth.wire import accepts_forms, read_body
+from auth.web import guard, schemas
+from auth.web.wire import accepts_forms, read_body
 
 blueprint = Blueprint("introspect", __name__)
 

@@ -8,11 +8,8 @@ import structlog
 from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
-from auth import audit, outgoing, schemas
+from auth import outgoing
 from auth.context import latchkey
-from auth.errors import ApiError, unavailable
-from auth.json_bodies import InvalidJson, decode
-from auth.limits import limited
 from auth.net import bounded_http
 from auth.oauth_flows import (
     FLOW_LIFETIME,
@@ -33,7 +30,11 @@ from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
 from auth.tokens.sealed import seal_json
 from auth.views.identities import link_identity
-from auth.wire import accepts_forms, checked_redirect, client, read_body, read_query
+from auth.web import audit, schemas
+from auth.web.errors import ApiError, unavailable
+from auth.web.json_bodies import InvalidJson, decode
+from auth.web.limits import limited
+from auth.web.wire import accepts_forms, checked_redirect, client, read_body, read_query
 
 log = structlog.get_logger()
 blueprint = Blueprint("oauth", __name__)

@@ -7,11 +7,12 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from auth import guard, outgoing, schemas
+from auth import outgoing
 from auth.context import latchkey
-from auth.errors import ApiError
-from auth.limits import limited
-from auth.wire import checked_redirect, read_body
+from auth.web import guard, schemas
+from auth.web.errors import ApiError
+from auth.web.limits import limited
+from auth.web.wire import checked_redirect, read_body
 
 blueprint = Blueprint("passwordless", __name__)
 

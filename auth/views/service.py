@@ -12,12 +12,12 @@ from flask import Blueprint, Response, current_app, jsonify
 from flask.sansio.blueprints import BlueprintSetupState
 
 from auth import __version__
-from auth.application import JsonResponse
 from auth.context import EXTENSION, latchkey
-from auth.limits import requests_and_window
-from auth.pages import page
 from auth.settings import PASSWORD_CLASSES, Settings
 from auth.settings.presets import PRESETS
+from auth.web.application import JsonResponse
+from auth.web.limits import requests_and_window
+from auth.web.pages import page
 from sql import Database
 
 NAME = "latchkey"

@@ -2,13 +2,13 @@
 
 from flask import Blueprint, Response, jsonify
 
-from auth import guard, schemas
 from auth.context import latchkey
-from auth.errors import ApiError
-from auth.fields import is_uuid
-from auth.limits import limited
-from auth.paging import bounds, paginated
-from auth.wire import read_query
+from auth.web import guard, schemas
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.limits import limited
+from auth.web.paging import bounds, paginated
+from auth.web.wire import read_query
 
 blueprint = Blueprint("sessions", __name__)
 

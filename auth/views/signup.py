@@ -2,16 +2,17 @@
 
 from flask import Blueprint, Response, json
 
-from auth import outgoing, schemas
-from auth.application import JsonResponse
+from auth import outgoing
 from auth.context import latchkey
-from auth.errors import ApiError
-from auth.limits import limited
 from auth.password_attempts import in_turn
 from auth.passwords.hashing import Slot
 from auth.passwords.policy import check_strength
 from auth.token_response import tokens
-from auth.wire import checked_redirect, client, read_body
+from auth.web import schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
+from auth.web.limits import limited
+from auth.web.wire import checked_redirect, client, read_body
 
 blueprint = Blueprint("signup", __name__)
 

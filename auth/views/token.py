@@ -9,17 +9,18 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
-from auth import audit, limits, outgoing, schemas
+from auth import outgoing
 from auth.context import latchkey
-from auth.errors import ApiError
-from auth.limits import limited
 from auth.password_attempts import begin_attempt, in_turn
 from auth.passwords.hashing import Slot
 from auth.token_response import token_response
 from auth.tokens import one_time
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.views.oauth import sign_in_with_id_token
-from auth.wire import client, read_body, read_query
+from auth.web import audit, limits, schemas
+from auth.web.errors import ApiError
+from auth.web.limits import limited
+from auth.web.wire import client, read_body, read_query
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)

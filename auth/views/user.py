@@ -4,15 +4,16 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from auth import guard, outgoing, schemas
-from auth.application import JsonResponse
+from auth import outgoing
 from auth.context import latchkey
-from auth.errors import ApiError
-from auth.limits import limited
 from auth.passwords.hashing import Slot
 from auth.passwords.policy import check_strength
 from auth.reauthentication import reauthenticate, reauthenticate_in, reauthentication_needed
-from auth.wire import checked_redirect, json_body, read_body
+from auth.web import guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
+from auth.web.limits import limited
+from auth.web.wire import checked_redirect, json_body, read_body
 
 blueprint = Blueprint("user", __name__)
 

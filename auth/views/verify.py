@@ -8,16 +8,17 @@ from typing import Any
 from flask import Blueprint, Response, request
 from psycopg2.errors import UniqueViolation
 
-from auth import audit, outgoing, schemas
+from auth import outgoing
 from auth.context import latchkey
 from auth.delivery import reduce
-from auth.errors import ApiError
-from auth.limits import limited
 from auth.net.redirects import origin, with_fragment
-from auth.pages import page
 from auth.token_response import redirect_with_error, redirect_with_tokens, see_other, token_response
 from auth.tokens import one_time
-from auth.wire import FORM, accepts_forms, client, read_body, read_query
+from auth.web import audit, schemas
+from auth.web.errors import ApiError
+from auth.web.limits import limited
+from auth.web.pages import page
+from auth.web.wire import FORM, accepts_forms, client, read_body, read_query
 
 blueprint = Blueprint("verify", __name__)
 

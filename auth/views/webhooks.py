@@ -4,14 +4,15 @@ from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
 
-from auth import guard, outgoing, schemas
-from auth.application import JsonResponse
+from auth import outgoing
 from auth.context import latchkey
 from auth.delivery import webhooks
-from auth.errors import ApiError
-from auth.fields import is_uuid
-from auth.paging import bounds, paginated
-from auth.wire import read_body, read_query
+from auth.web import guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.paging import bounds, paginated
+from auth.web.wire import read_body, read_query
 
 blueprint = Blueprint("webhooks", __name__)
 

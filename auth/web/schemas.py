@@ -9,7 +9,8 @@ from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_sc
 from marshmallow.fields import Nested
 
 from auth.delivery import webhooks
-from auth.fields import (
+from auth.tokens import one_time
+from auth.web.fields import (
     MAX_PAGE,
     MAX_PAGE_SIZE,
     PAGE_SIZE,
@@ -30,7 +31,6 @@ from auth.fields import (
     Timestamp,
     Uuid,
 )
-from auth.tokens import one_time
 
 
 class Input(Schema):

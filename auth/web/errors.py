@@ -12,10 +12,10 @@ from gunicorn.http.errors import ParseException
 from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
 from werkzeug.exceptions import HTTPException
 
-from auth import audit
-from auth.application import JsonResponse
 from auth.passwords.hashing import TooManyWaiting
 from auth.tally import Tally
+from auth.web import audit
+from auth.web.application import JsonResponse
 
 log = structlog.get_logger()
 _queue_full = Tally("hashing_queue_full")

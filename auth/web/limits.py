@@ -20,8 +20,8 @@ from limits.errors import StorageError
 from limits.storage import Storage
 
 from auth.context import latchkey
-from auth.errors import ApiError, envelope
 from auth.settings import Settings
+from auth.web.errors import ApiError, envelope
 from sql import Database
 
 log = structlog.get_logger()

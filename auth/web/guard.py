@@ -12,9 +12,9 @@ from flask import g, request
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
-from auth.errors import ApiError
 from auth.net import networks
 from auth.tokens.access_tokens import Caller, InvalidAccessToken
+from auth.web.errors import ApiError
 
 View = Callable[..., ResponseReturnValue]
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from flask import Response, json, request
 
-from auth.application import JsonResponse
+from auth.web.application import JsonResponse
 
 
 def bounds(query: Mapping[str, int]) -> dict[str, int]:

@@ -15,13 +15,14 @@ from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from auth import json_bodies, limits, response_headers, uuids
+from auth import uuids
 from auth.context import latchkey
-from auth.errors import ApiError
 from auth.logs import RequestLog
 from auth.net import networks
-from auth.schemas import RedirectQuery
 from auth.settings import Settings
+from auth.web import json_bodies, limits, response_headers
+from auth.web.errors import ApiError
+from auth.web.schemas import RedirectQuery
 
 log = structlog.get_logger()
 

@@ -1,0 +1,1 @@
+"""What every request passes: edge, guard, limits, input, errors, paging, pages."""
