@@ -112,7 +112,7 @@ def post_worker_init(worker) -> None:
     """Tell the worker what the application knows, and let the master decide when it ends; when there is no master any more, soon."""
     # Not above: the master would keep the application as it was, and hand it to workers that are to begin anew with another.
     from auth.context import EXTENSION
-    from auth.password_attempts import REQUESTS_IN_TURN
+    from auth.flows.password_attempts import REQUESTS_IN_TURN
 
     worker.is_to_hash = REQUESTS_IN_TURN.match
     worker.places_to_hash = worker.wsgi.extensions[EXTENSION].passwords.places

@@ -6,8 +6,9 @@ from typing import Any
 import click
 from flask.cli import with_appcontext
 
-from auth import addresses, timeline
+from auth import addresses
 from auth.context import latchkey
+from auth.flows import timeline
 from auth.web import counts
 from auth.web.fields import is_uuid
 

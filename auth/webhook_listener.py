@@ -11,10 +11,10 @@ from flask.cli import AppGroup
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from auth import outgoing
 from auth.context import latchkey
 from auth.delivery import http, webhooks
 from auth.delivery.senders import TryLater
+from auth.flows import outgoing
 from auth.settings import targets
 
 DESCRIPTION = "flask webhooks listen"

@@ -12,8 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from auth.context import EXTENSION
+from auth.flows.password_attempts import REQUESTS_IN_TURN
 from auth.gunicorn_worker import QUEUE
-from auth.password_attempts import REQUESTS_IN_TURN
 from auth.views.token import GRANTS
 from auth.web.wire import PREFIX
 from tests import wire

@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from auth import timeline
 from auth.delivery.worker import Deliverer
+from auth.flows import timeline
 from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
 from tests.audit import FIREFOX, REQUEST_ID, act, only_what_follows, refuse, story
 from tests.cast import PASSWORD

@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth import timeline
+from auth.flows import timeline
 from auth.web import audit
 from tests.audit import act, only_what_follows, refuse, story
 from tests.test_contract import CONTRACT

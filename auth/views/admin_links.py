@@ -2,8 +2,8 @@
 
 from flask import Blueprint, Response, json
 
-from auth import outgoing
 from auth.context import latchkey
+from auth.flows import outgoing
 from auth.passwords.policy import check_strength
 from auth.tokens import one_time
 from auth.web import guard, schemas

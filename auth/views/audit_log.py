@@ -2,8 +2,8 @@
 
 from flask import Blueprint, Response, json
 
-from auth import timeline
 from auth.context import latchkey
+from auth.flows import timeline
 from auth.web import counts, guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid

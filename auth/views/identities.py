@@ -5,11 +5,10 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
-from auth import outgoing
 from auth.context import latchkey
 from auth.delivery import reduce
-from auth.net.redirects import origin, with_fragment
-from auth.oauth_flows import (
+from auth.flows import outgoing
+from auth.flows.oauth_flows import (
     FLOW_LIFETIME,
     authorization_url,
     browser_secret,
@@ -22,9 +21,10 @@ from auth.oauth_flows import (
     to_provider,
     turned_back,
 )
+from auth.flows.reauthentication import reauthenticate, reauthentication_needed
+from auth.flows.token_response import see_other
+from auth.net.redirects import origin, with_fragment
 from auth.providers.client import ExternalIdentity, ProviderError
-from auth.reauthentication import reauthenticate, reauthentication_needed
-from auth.token_response import see_other
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
 from auth.tokens.sealed import seal_json

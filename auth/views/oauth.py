@@ -8,10 +8,9 @@ import structlog
 from flask import Blueprint, Response, jsonify, request
 from psycopg2.errors import UniqueViolation
 
-from auth import outgoing
 from auth.context import latchkey
-from auth.net import bounded_http
-from auth.oauth_flows import (
+from auth.flows import outgoing
+from auth.flows.oauth_flows import (
     FLOW_LIFETIME,
     REFUSALS,
     authorization_url,
@@ -24,8 +23,9 @@ from auth.oauth_flows import (
     to_provider,
     turned_back,
 )
+from auth.flows.token_response import redirect_with_error, redirect_with_tokens
+from auth.net import bounded_http
 from auth.providers.client import ExternalIdentity, ProviderError, ProviderUnavailable
-from auth.token_response import redirect_with_error, redirect_with_tokens
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
 from auth.tokens.sealed import seal_json

@@ -7,8 +7,8 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from auth import outgoing
 from auth.context import latchkey
+from auth.flows import outgoing
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.limits import limited

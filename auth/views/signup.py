@@ -2,12 +2,12 @@
 
 from flask import Blueprint, Response, json
 
-from auth import outgoing
 from auth.context import latchkey
-from auth.password_attempts import in_turn
+from auth.flows import outgoing
+from auth.flows.password_attempts import in_turn
+from auth.flows.token_response import tokens
 from auth.passwords.hashing import Slot
 from auth.passwords.policy import check_strength
-from auth.token_response import tokens
 from auth.web import schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError

@@ -9,11 +9,11 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
-from auth import outgoing
 from auth.context import latchkey
-from auth.password_attempts import begin_attempt, in_turn
+from auth.flows import outgoing
+from auth.flows.password_attempts import begin_attempt, in_turn
+from auth.flows.token_response import token_response
 from auth.passwords.hashing import Slot
-from auth.token_response import token_response
 from auth.tokens import one_time
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.views.oauth import sign_in_with_id_token

@@ -4,11 +4,11 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from auth import outgoing
 from auth.context import latchkey
+from auth.flows import outgoing
+from auth.flows.reauthentication import reauthenticate, reauthenticate_in, reauthentication_needed
 from auth.passwords.hashing import Slot
 from auth.passwords.policy import check_strength
-from auth.reauthentication import reauthenticate, reauthenticate_in, reauthentication_needed
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError

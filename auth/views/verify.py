@@ -8,11 +8,11 @@ from typing import Any
 from flask import Blueprint, Response, request
 from psycopg2.errors import UniqueViolation
 
-from auth import outgoing
 from auth.context import latchkey
 from auth.delivery import reduce
+from auth.flows import outgoing
+from auth.flows.token_response import redirect_with_error, redirect_with_tokens, see_other, token_response
 from auth.net.redirects import origin, with_fragment
-from auth.token_response import redirect_with_error, redirect_with_tokens, see_other, token_response
 from auth.tokens import one_time
 from auth.web import audit, schemas
 from auth.web.errors import ApiError

@@ -4,9 +4,9 @@ from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
 
-from auth import outgoing
 from auth.context import latchkey
 from auth.delivery import webhooks
+from auth.flows import outgoing
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError

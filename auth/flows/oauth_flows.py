@@ -9,9 +9,9 @@ import structlog
 from flask import Response, request
 
 from auth.context import latchkey
+from auth.flows.token_response import redirect_with_error
 from auth.net import bounded_http
 from auth.providers.client import Provider, ProviderError
-from auth.token_response import redirect_with_error
 from auth.tokens import one_time
 from auth.tokens.sealed import open_json
 from auth.web.errors import ApiError

@@ -5,7 +5,7 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
-from auth.password_attempts import begin_attempt
+from auth.flows.password_attempts import begin_attempt
 from auth.passwords.hashing import Slot
 from auth.web import guard
 from auth.web.errors import ApiError

@@ -1,0 +1,1 @@
+"""Steps that several views share."""
