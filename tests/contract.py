@@ -14,7 +14,7 @@ from openapi_core.contrib.werkzeug import WerkzeugOpenAPIRequest, WerkzeugOpenAP
 from openapi_core.validation.response.exceptions import InvalidData
 from werkzeug.wrappers import Request, Response
 
-OPENAPI = Path(__file__).resolve().parent.parent / "openapi.yaml"
+OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
 PREFIX = "/auth/v1"
 _seen: set[tuple[Any, ...]] = set()
 

@@ -36,7 +36,7 @@ class OidcProvider:
 
     def __enter__(self) -> Self:
         with self._output.open("wb") as output:
-            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "cwd": Path(__file__).parent.parent}
+            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "cwd": Path(__file__).parents[2]}
             self._process = subprocess.Popen([sys.executable, "-m", "tests.oidc_provider", *self._arguments], **how)
         try:
             wait_until(self._answers, 30)

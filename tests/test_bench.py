@@ -9,7 +9,7 @@ import pytest
 from bench import figures
 from bench.figures import Figure, against, alone, table
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_a_ratio_is_the_median_of_those_of_the_rounds():

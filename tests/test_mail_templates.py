@@ -359,7 +359,7 @@ class TestTemplatesOfTheDeployment:
 
 
 class TestTheDocumentation:
-    PAGE = (Path(__file__).parent.parent / "docs" / "messages.md").read_text()
+    PAGE = (Path(__file__).parents[2] / "docs" / "messages.md").read_text()
 
     def table(self, heading):
         section = self.PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]

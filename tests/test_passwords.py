@@ -121,7 +121,7 @@ class TestHashing:
         assert sign_in(app.test_client(), alice.email).status_code == 200
 
     def test_who_would_wait_too_long_is_told_so(self, make_app, database, monkeypatch):
-        monkeypatch.setattr(passwords, "LONGEST_WAIT", 0.1)
+        monkeypatch.setattr(hashing, "LONGEST_WAIT", 0.1)
         app = make_app(AUTH_BCRYPT_COST="12")
         answers = at_once(8, lambda _: sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1"))
         assert {answer.status_code for answer in answers} == {401, 503}

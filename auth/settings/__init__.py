@@ -29,7 +29,6 @@ from auth.settings import setting_checks, state
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
-_SECRET_LENGTH = Length(min=32, error="Must be at least 32 characters.")
 _WITHOUT_PREFIX = {"database_url", "port"}
 # Kubernetes and Docker links put the address of every service that they know into each container's environment: for one
 # that is called "auth" these names, which nobody set as settings.
@@ -177,7 +176,7 @@ def _add_kept_secrets(values: dict, directory: Path) -> None:
 
     for field in ("secret_key", "service_role_key"):
         if not values[field]:
-            values[field] = (kept(field, functools.partial(state.kept_secret, name=field), _SECRET_LENGTH),)
+            values[field] = (kept(field, functools.partial(state.kept_secret, name=field), setting_checks.at_least_32_characters),)
     if not values["jwt_keys"] and not values["jwt_secret"]:
         values["jwt_keys"] = kept("jwt_keys.json", state.kept_jwt_keys, setting_checks.jwk_set)
     if lines:
@@ -254,7 +253,7 @@ def _read(env: Env) -> dict:
 
 def _secrets(env: Env, name: str) -> tuple[str, ...]:
     """Read `new,old`: the first one is used, all are accepted."""
-    return tuple(env.list(name, [], subcast=str.strip, validate=_each(_SECRET_LENGTH)) or ())
+    return tuple(env.list(name, [], subcast=str.strip, validate=_each(setting_checks.at_least_32_characters)) or ())
 
 
 def _names_among(env: Env, name: str, allowed: Collection[str]) -> tuple[str, ...]:

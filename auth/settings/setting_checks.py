@@ -12,6 +12,12 @@ from auth.tokens import access_tokens
 _JWK_SETS = "a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
 
 
+def at_least_32_characters(value: str) -> None:
+    """Check a secret."""
+    if len(value) < 32:
+        raise ValidationError("Must be at least 32 characters.")
+
+
 def at_least_32_bytes(value: str) -> None:
     """Check the secret of HS256 (RFC 7518, section 3.2)."""
     if len(value.encode()) < 32:
