@@ -20,7 +20,7 @@ from bench.load import Load
 from bench.memory import proportional_mebibytes
 from bench.people import People
 from bench.service import RAISED, BenchService, new_state_dir
-from tests.processes import CHECKOUT, free_port, wait_until
+from tests.support.processes import CHECKOUT, free_port, wait_until
 
 SLOW, IDLE, TOO_MANY = 1000, 5000, 400
 # Long enough to see what happens when gunicorn's patience ends, and slow clients come again.

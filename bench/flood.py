@@ -14,7 +14,7 @@ from bench.load import Load
 from bench.people import LOG_IN, PASSWORD, REFRESH, People
 from bench.service import RAISED, BenchService, new_state_dir
 from bench.throughput import hashes_per_second
-from tests.processes import wait_until
+from tests.support.processes import wait_until
 
 SECONDS = 5
 # Some 80 requests a second in all: enough to see who waits, and few enough to leave the cores to those who hash.

@@ -15,7 +15,7 @@ from bench.figures import ROUNDS, Figure, against
 from bench.load import Load
 from bench.people import LOG_IN, REFRESH, People
 from bench.service import RAISED, BenchService
-from tests.processes import CHECKOUT
+from tests.support.processes import CHECKOUT
 
 DIRECTORY = CHECKOUT / "var" / "bench-large"
 USERS, SESSIONS, AUDIT_ROWS = 1_000_000, 3_000_000, 10_000_000

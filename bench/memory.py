@@ -7,7 +7,7 @@ from bench import load
 from bench.figures import Figure, against, alone
 from bench.people import REFRESH, People
 from bench.service import RAISED, BenchService, new_state_dir
-from tests.processes import children_of
+from tests.support.processes import children_of
 
 REQUESTS = 100_000
 _SECONDS = 5

@@ -14,7 +14,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from auth.operations.embedded_postgres import running_url
-from tests.processes import CHECKOUT, Service
+from tests.support.processes import CHECKOUT, Service
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _LIMITS = ("SIGNUP", "LOGIN", "LOGIN_FAILURES", "ACCOUNT_FAILURES", "RECOVER", "VERIFY", "REFRESH", "LOGOUT", "USER_CHANGES")

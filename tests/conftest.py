@@ -17,25 +17,33 @@ from psycopg2.extensions import connection as Connection
 
 # ruff: noqa: E402
 # Before they are imported: their assertions then say as much as those of the tests.
-pytest.register_assert_rewrite("tests.answers", "tests.cast", "tests.contract", "tests.hosts", "tests.inbox", "tests.links", "tests.server")
+pytest.register_assert_rewrite(
+    "tests.support.answers",
+    "tests.support.cast",
+    "tests.support.contract",
+    "tests.support.hosts",
+    "tests.support.inbox",
+    "tests.support.links",
+    "tests.support.server",
+)
 
 import sql
 from app import create_app
 from auth import settings
 from auth.context import EXTENSION
 from auth.operations.embedded_postgres import EmbeddedPostgres
-from tests import log_watch
-from tests.cast import Person, register
-from tests.contract import CheckedClient
-from tests.hooks import Hooks
-from tests.hosts import limited_server, limited_service, new_state_dir, redis_server, serve, slow_service, small_service  # noqa: F401 (fixtures)
-from tests.http_target import HttpTarget
-from tests.inbox import Mailbox
-from tests.links import Outbox
-from tests.log_watch import pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 (hooks)
-from tests.processes import Service
-from tests.rows import Rows
-from tests.server import ServerClient
+from tests.support import log_watch
+from tests.support.cast import Person, register
+from tests.support.contract import CheckedClient
+from tests.support.hooks import Hooks
+from tests.support.hosts import limited_server, limited_service, new_state_dir, redis_server, serve, slow_service, small_service  # noqa: F401 (fixtures)
+from tests.support.http_target import HttpTarget
+from tests.support.inbox import Mailbox
+from tests.support.links import Outbox
+from tests.support.log_watch import pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 (hooks)
+from tests.support.processes import Service
+from tests.support.rows import Rows
+from tests.support.server import ServerClient
 
 BASE_URL = "http://localhost:8000"
 SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from auth.context import EXTENSION
-from tests.answers import assert_error
-from tests.cast import PASSWORD, Session, register, sign_in
 from tests.conftest import SERVICE_ROLE_KEY, new_app
-from tests.server import ServerClient, at_once
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD, Session, register, sign_in
+from tests.support.server import ServerClient, at_once
 from tests.test_contract import routes
 
 NOBODY = "00000000-0000-0000-0000-000000000000"

@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from tests.answers import A_UUID, ANYTHING, assert_error
-from tests.cast import Session
 from tests.conftest import BASE_URL
+from tests.support.answers import A_UUID, ANYTHING, assert_error
+from tests.support.cast import Session
 
 HS_SECRET = "a shared secret of at least 32 bytes"
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.cast import PASSWORD, sign_in
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.server import at_once
 
 DAVE = {"email": "dave@example.com"}
 UNCONFIRMED = {"email_confirmed_at": None, "confirmed_at": None}

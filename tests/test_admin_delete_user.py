@@ -4,9 +4,9 @@ import uuid
 
 import pytest
 
-from tests.answers import A_SENTENCE, assert_error, assert_ok
-from tests.cast import PASSWORD
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.cast import PASSWORD
+from tests.support.server import at_once
 
 NO_SUCH_USER = "There is no such user"
 

@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
 from tests.conftest import SERVICE_ROLE_KEY
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
 
 
 def test_it_answers_the_whole_user(client, service_role, alice):

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.answers import A_SENTENCE, assert_error, assert_ok, user
+from tests.support.answers import A_SENTENCE, assert_error, assert_ok, user
 
 NAMES = ["ada", "bea", "cleo", "dora", "ella"]
 EMAILS = [f"{name}@example.com" for name in NAMES]

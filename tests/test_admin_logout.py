@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
+from tests.support.server import at_once
 
 SIGNED_OUT = {"message": "User signed out", "timestamp": A_TIMESTAMP}
 

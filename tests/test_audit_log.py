@@ -9,12 +9,12 @@ import pytest
 
 import sql
 from auth.web import audit
-from tests.answers import A_UUID, assert_error
-from tests.cast import PASSWORD, Person, refresh, register
-from tests.hosts import HOME, at
-from tests.links import follow, send, type_in
-from tests.rows import Rows
-from tests.server import at_once
+from tests.support.answers import A_UUID, assert_error
+from tests.support.cast import PASSWORD, Person, refresh, register
+from tests.support.hosts import HOME, at
+from tests.support.links import follow, send, type_in
+from tests.support.rows import Rows
+from tests.support.server import at_once
 
 WRONG_PASSWORD = "Wrong-Horse-1"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -16,13 +16,13 @@ from auth.flows.password_attempts import REQUESTS_IN_TURN
 from auth.gunicorn_worker import QUEUE
 from auth.views.token import GRANTS
 from auth.web.wire import PREFIX
-from tests import wire
-from tests.answers import assert_error
-from tests.cast import PASSWORD
-from tests.contract import routes
-from tests.crowd import crowd
-from tests.processes import Service, UnfinishedRequest, children_of, descriptors_of, wait_until
-from tests.wire import HOST
+from tests.support import wire
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD
+from tests.support.contract import routes
+from tests.support.crowd import crowd
+from tests.support.processes import Service, UnfinishedRequest, children_of, descriptors_of, wait_until
+from tests.support.wire import HOST
 
 POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'

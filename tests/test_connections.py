@@ -18,8 +18,8 @@ from gunicorn.config import Config
 
 from auth.connections import Connection, Line
 from auth.threads import Threads
-from tests.processes import Service, children_of, descriptors_of, free_port, wait_until
-from tests.wire import HOST, connect, read
+from tests.support.processes import Service, children_of, descriptors_of, free_port, wait_until
+from tests.support.wire import HOST, connect, read
 
 # Served as long as a hash takes.
 LOG_IN = b'{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
@@ -132,7 +132,7 @@ class FailingService(Service):
     def __init__(self, state_dir: Path, files: int = 1000, connections: int = 500) -> None:
         port = free_port()
         how = ["--config", os.devnull, "--bind", f"127.0.0.1:{port}", "--worker-class", "auth.gunicorn_worker.Worker", "--threads", "8"]
-        gunicorn = [sys.executable, "-m", "gunicorn", *how, "--worker-connections", str(connections), "tests.failing_app:app"]
+        gunicorn = [sys.executable, "-m", "gunicorn", *how, "--worker-connections", str(connections), "tests.support.failing_app:app"]
         super().__init__(state_dir, command=["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *gunicorn], PORT=str(port))
 
     def _is_healthy(self) -> bool:

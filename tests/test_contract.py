@@ -10,7 +10,7 @@ from openapi_schema_validator import OAS30Validator, oas30_format_checker
 from openapi_spec_validator import validate
 
 from auth import __version__
-from tests.contract import OPENAPI, routes
+from tests.support.contract import OPENAPI, routes
 
 CONTRACT: dict[str, Any] = yaml.safe_load(OPENAPI.read_bytes())
 # What is answered before a route is found, or where there is none.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.answers import assert_error
+from tests.support.answers import assert_error
 
 ORIGIN = {"Origin": "https://app.example.com"}
 ALLOWED = {"authorization", "apikey", "content-type", "x-client-info", "x-supabase-api-version", "x-request-id"}

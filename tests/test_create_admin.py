@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, assert_error, assert_ok, token_response, user
-from tests.cast import PASSWORD, session_of, sign_in
-from tests.processes import CHECKOUT, Service
-from tests.server import ServerClient
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, token_response, user
+from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.processes import CHECKOUT, Service
+from tests.support.server import ServerClient
 
 CAROL = "carol@example.com"
 

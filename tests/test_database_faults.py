@@ -19,12 +19,12 @@ from werkzeug.wrappers import Response
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from sql import Database, apply_schema
 from sql.pool import CHECKOUT_DEADLINE, DEADLINE, PAUSE, Pool, UnansweredError, connect
-from tests.answers import assert_error
-from tests.cast import PASSWORD, Session, register, sign_in
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.postgres import Postgres
-from tests.processes import free_port, wait_until
-from tests.server import ServerClient, at_once
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD, Session, register, sign_in
+from tests.support.postgres import Postgres
+from tests.support.processes import free_port, wait_until
+from tests.support.server import ServerClient, at_once
 
 # Seconds within which a request must be answered; and what a noisy machine may need beside.
 SOON = 3

@@ -8,9 +8,9 @@ import pytest
 from auth.delivery.events import GIVE_UP
 from auth.delivery.senders import Refused, TryLater
 from auth.delivery.worker import FIRST_PAUSE, LEASE, LONGEST_PAUSE, Deliverer
-from tests.outbox import CODE, TOKEN, Outbox, Recorder
-from tests.processes import wait_until
-from tests.smtp_server import BadMailServer, MailServer, sender
+from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
+from tests.support.processes import wait_until
+from tests.support.smtp_server import BadMailServer, MailServer, sender
 
 DAY = 86_400
 

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from auth.delivery.worker import LEASE
-from tests.cast import PASSWORD
-from tests.outbox import Outbox
-from tests.processes import CHECKOUT, Service, free_port, wait_until
-from tests.smtp_server import BadMailServer, Certificate, MailServer
+from tests.support.cast import PASSWORD
+from tests.support.outbox import Outbox
+from tests.support.processes import CHECKOUT, Service, free_port, wait_until
+from tests.support.smtp_server import BadMailServer, Certificate, MailServer
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 

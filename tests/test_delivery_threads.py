@@ -13,10 +13,10 @@ from app import constants
 from auth.delivery.senders import Sender, TryLater
 from auth.delivery.worker import Deliverer
 from sql import Database
-from tests.forwarder import Forwarder
-from tests.outbox import Outbox
-from tests.processes import wait_until
-from tests.smtp_server import BadMailServer, sender
+from tests.support.forwarder import Forwarder
+from tests.support.outbox import Outbox
+from tests.support.processes import wait_until
+from tests.support.smtp_server import BadMailServer, sender
 
 
 class Target(Sender):

@@ -8,9 +8,9 @@ import pytest
 from auth.delivery.senders import TryLater
 from auth.delivery.worker import Deliverer
 from auth.settings import SettingsError
-from tests.answers import A_TIMESTAMP, assert_error
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.outbox import CODE, TOKEN, Outbox, Recorder, message
+from tests.support.answers import A_TIMESTAMP, assert_error
+from tests.support.outbox import CODE, TOKEN, Outbox, Recorder, message
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 KEY = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}

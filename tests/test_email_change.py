@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.cast import PASSWORD, session_of, sign_in
-from tests.links import (
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.links import (
     BROWSER,
     CHALLENGE,
     EXPIRED,

@@ -3,8 +3,8 @@
 import pytest
 
 from auth.addresses import InvalidAddress, canonical_email, canonical_phone
-from tests.answers import assert_error
-from tests.cast import PASSWORD, sign_in
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD, sign_in
 
 
 @pytest.mark.parametrize(

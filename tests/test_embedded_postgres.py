@@ -14,7 +14,7 @@ import psycopg2
 import pytest
 
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, _programs
-from tests.processes import wait_until
+from tests.support.processes import wait_until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, A_UUID, assert_error
-from tests.cast import PASSWORD, session_of, sign_in
-from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, Outbox, follow, hand_in, type_in
-from tests.outbox import Outbox as Messages
-from tests.processes import free_port, wait_until
-from tests.server import at_once, until_served
-from tests.smtp_server import BadMailServer, MailServer
+from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
+from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, Outbox, follow, hand_in, type_in
+from tests.support.outbox import Outbox as Messages
+from tests.support.processes import free_port, wait_until
+from tests.support.server import at_once, until_served
+from tests.support.smtp_server import BadMailServer, MailServer
 
 # Seconds: far less than anybody waits for a mail server, and more than a busy machine needs.
 PATIENCE = 5

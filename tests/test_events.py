@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, A_UUID
-from tests.cast import PASSWORD, Person, Session, refresh, register
-from tests.links import CHALLENGE, OTHER_PHONE, PHONE, VERIFIER, WITH_CHALLENGE, Outbox, follow, hand_in, press, send, type_in
-from tests.links import query as query_of
-from tests.oauth import Service
-from tests.rows import Rows
+from tests.support.answers import A_TIMESTAMP, A_UUID
+from tests.support.cast import PASSWORD, Person, Session, refresh, register
+from tests.support.links import CHALLENGE, OTHER_PHONE, PHONE, VERIFIER, WITH_CHALLENGE, Outbox, follow, hand_in, press, send, type_in
+from tests.support.links import query as query_of
+from tests.support.oauth import Service
+from tests.support.rows import Rows
 from tests.test_contract import routes
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 
 ALL_EVENTS = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 NEW_PASSWORD = "New-Horse-2"

@@ -9,12 +9,12 @@ from contextlib import closing
 import pytest
 
 from auth.delivery.worker import Deliverer
-from tests.answers import assert_error
-from tests.audit import REQUEST_ID, SOMEWHERE, act, only_what_follows, refuse
-from tests.cast import PASSWORD, Session, session_of, sign_in
-from tests.links import PHONE, follow
-from tests.processes import CHECKOUT
-from tests.smtp_server import MailServer, sender
+from tests.support.answers import assert_error
+from tests.support.audit import REQUEST_ID, SOMEWHERE, act, only_what_follows, refuse
+from tests.support.cast import PASSWORD, Session, session_of, sign_in
+from tests.support.links import PHONE, follow
+from tests.support.processes import CHECKOUT
+from tests.support.smtp_server import MailServer, sender
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 FROM = ", from 198.51.100.7 (Firefox on Linux)"

@@ -3,10 +3,10 @@
 import pytest
 
 from auth.context import EXTENSION
-from tests.answers import A_SENTENCE, assert_error
-from tests.cast import PASSWORD, Session, register, session_of, sign_in
-from tests.crowd import crowd
-from tests.hosts import ELSEWHERE, HOME, OFFICE, at
+from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cast import PASSWORD, Session, register, session_of, sign_in
+from tests.support.crowd import crowd
+from tests.support.hosts import ELSEWHERE, HOME, OFFICE, at
 
 WRONG = "Wrong-Horse-1"
 TOO_MANY = "Too many failed sign-ins; try again later, or sign in by a link"

@@ -6,12 +6,12 @@ afterwards. And a sign-up never changes a user that it did not make.
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.cast import PASSWORD, session_of, sign_in
-from tests.links import OTHER_PHONE, PHONE, assert_dead, fragment, hand_in, press, type_in
-from tests.oauth import Service, external
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.links import OTHER_PHONE, PHONE, assert_dead, fragment, hand_in, press, type_in
+from tests.support.oauth import Service, external
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 DAVE = "dave@example.com"
 MALLORYS = "Mallorys-Horse-1"
 # Where sign-ups are signed in before anything is proved.

@@ -4,9 +4,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, Like, assert_error, assert_ok, identity, user
-from tests.cast import PASSWORD, register, session_of, sign_in
-from tests.links import EXPIRED, PHONE, SITE, assert_dead, assert_signs_in, follow, fragment, hand_in, later, tokens_for, type_in
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, Like, assert_error, assert_ok, identity, user
+from tests.support.cast import PASSWORD, register, session_of, sign_in
+from tests.support.links import EXPIRED, PHONE, SITE, assert_dead, assert_signs_in, follow, fragment, hand_in, later, tokens_for, type_in
 
 NEW = "Another-Horse-1"
 DAVE = "dave@example.com"

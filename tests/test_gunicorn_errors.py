@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_UUID
-from tests.processes import Service, wait_until
-from tests.wire import HOST, Reply, connect, exchange, read
+from tests.support.answers import A_SENTENCE, A_UUID
+from tests.support.processes import Service, wait_until
+from tests.support.wire import HOST, Reply, connect, exchange, read
 
 SECRET = "Secret-Of-This-Test-1"
 JSON = b"Content-Type: application/json\r\n"

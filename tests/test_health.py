@@ -10,10 +10,10 @@ import psycopg2
 import pytest
 
 from auth import __version__
-from tests.answers import A_TIMESTAMP, assert_error, assert_ok
-from tests.processes import Service, wait_until
-from tests.server import ServerClient, at_once
-from tests.ways import Way, postgres_target
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
+from tests.support.processes import Service, wait_until
+from tests.support.server import ServerClient, at_once
+from tests.support.ways import Way, postgres_target
 
 HEALTHY = {"status": "healthy", "service": "latchkey", "version": __version__, "timestamp": A_TIMESTAMP}
 UNHEALTHY = HEALTHY | {"status": "unhealthy", "code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.answers import A_SENTENCE, ANYTHING, assert_error
-from tests.cast import PASSWORD
+from tests.support.answers import A_SENTENCE, ANYTHING, assert_error
+from tests.support.cast import PASSWORD
 
 
 @dataclass(frozen=True)

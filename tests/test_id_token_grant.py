@@ -6,13 +6,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.answers import A_SENTENCE, assert_error, token_response
-from tests.cast import session_of
-from tests.fake_provider import Answer, signing_key
-from tests.oauth import new_user
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, assert_error, token_response
+from tests.support.cast import session_of
+from tests.support.fake_provider import Answer, signing_key
+from tests.support.oauth import new_user
+from tests.support.server import at_once
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 PATH = "/token?grant_type=id_token"
 NONCE = "a-nonce-of-the-application"
 DETAILS = "id_token: must be a fresh one of this provider for this client, with its nonce"

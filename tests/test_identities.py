@@ -6,15 +6,15 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok, identity
-from tests.cast import PASSWORD
-from tests.fake_provider import Answer
-from tests.links import CHALLENGE
-from tests.oauth import APPLICATION, SITE, assert_failed, begin_linking, external, fragment, identities_of, link, single
-from tests.server import at_once
-from tests.user_agent import UserAgent
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok, identity
+from tests.support.cast import PASSWORD
+from tests.support.fake_provider import Answer
+from tests.support.links import CHALLENGE
+from tests.support.oauth import APPLICATION, SITE, assert_failed, begin_linking, external, fragment, identities_of, link, single
+from tests.support.server import at_once
+from tests.support.user_agent import UserAgent
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICES: dict[str, Any] = {"sub": "alice-at-google", "email": "alice.liddell@gmail.example", "email_verified": True, "name": "Alice L."}
 LINKED = {"message": A_SENTENCE, "type": "identity_linked"}
 AUTHORIZE = "/user/identities/authorize"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.answers import A_SENTENCE, assert_error, assert_ok
-from tests.cast import PASSWORD
 from tests.conftest import SERVICE_ROLE_KEY
+from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.cast import PASSWORD
 
 INACTIVE = {"active": False}
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
-from tests.cast import PASSWORD, sign_in
-from tests.links import PHONE, assert_dead, assert_signed_in, assert_signs_in, hand_in, later, type_in
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.links import PHONE, assert_dead, assert_signed_in, assert_signs_in, hand_in, later, type_in
+from tests.support.server import at_once
 
 DAVE = "dave@example.com"
 DAYS = 86_400

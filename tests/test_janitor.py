@@ -8,11 +8,11 @@ import pytest
 from auth.delivery import janitor
 from auth.delivery.worker import Deliverer
 from sql.pool import connect
-from tests.answers import assert_error
-from tests.cast import refresh
-from tests.links import assert_dead, follow, later
-from tests.plans import STATEMENTS, analyze, plan_of
-from tests.processes import wait_until
+from tests.support.answers import assert_error
+from tests.support.cast import refresh
+from tests.support.links import assert_dead, follow, later
+from tests.support.plans import STATEMENTS, analyze, plan_of
+from tests.support.processes import wait_until
 
 DAY = 86_400
 MANY = 20_000

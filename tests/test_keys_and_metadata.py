@@ -5,8 +5,8 @@ import json
 import yaml
 
 from auth import __version__
-from tests.answers import assert_ok
-from tests.contract import OPENAPI
+from tests.support.answers import assert_ok
+from tests.support.contract import OPENAPI
 from tests.test_access_tokens import private_jwk
 
 CACHED = "public, max-age=300"

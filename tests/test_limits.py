@@ -8,12 +8,12 @@ import pytest
 
 from auth.context import EXTENSION
 from auth.settings import SettingsError
-from tests.answers import A_SENTENCE, assert_error
-from tests.cast import PASSWORD, refresh, register, session_of, sign_in
 from tests.conftest import new_app
-from tests.hosts import ELSEWHERE, HOME, OFFICE, at
-from tests.processes import Service, wait_until
-from tests.server import ServerClient, at_once, until_served
+from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cast import PASSWORD, refresh, register, session_of, sign_in
+from tests.support.hosts import ELSEWHERE, HOME, OFFICE, at
+from tests.support.processes import Service, wait_until
+from tests.support.server import ServerClient, at_once, until_served
 
 WRONG = "Wrong-Horse-1"
 NOBODY = "00000000-0000-0000-0000-000000000000"

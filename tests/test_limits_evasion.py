@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
-from tests.answers import assert_error
-from tests.cast import PASSWORD, register, sign_in
-from tests.hosts import HOME, OFFICE, at
-from tests.server import at_once, until_served
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD, register, sign_in
+from tests.support.hosts import HOME, OFFICE, at
+from tests.support.server import at_once, until_served
 
 WRONG = "Wrong-Horse-1"
 LOG_IN = "/token?grant_type=password"

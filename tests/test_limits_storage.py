@@ -14,8 +14,8 @@ from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter, S
 
 import sql
 from auth.web.limits import PostgresStorage
-from tests.processes import free_port
-from tests.server import at_once
+from tests.support.processes import free_port
+from tests.support.server import at_once
 
 PER_MINUTE = RateLimitItemPerMinute(3)
 

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from tests.answers import assert_error
-from tests.cast import PASSWORD, Session, session_of, sign_in
-from tests.links import (
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD, Session, session_of, sign_in
+from tests.support.links import (
     BROWSER,
     BY_LINK,
     EXPIRED,
@@ -25,7 +25,7 @@ from tests.links import (
     send,
     type_in,
 )
-from tests.server import at_once
+from tests.support.server import at_once
 
 NEW = "new@example.com"
 DAVE = "dave@example.com"

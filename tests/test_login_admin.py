@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, token_response, user
-from tests.cast import PASSWORD, register, session_of, sign_in
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, token_response, user
+from tests.support.cast import PASSWORD, register, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, assert_error, assert_ok
-from tests.server import at_once
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
+from tests.support.server import at_once
 
 DONE = {"message": "Successfully logged out", "timestamp": A_TIMESTAMP}
 

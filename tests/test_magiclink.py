@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.cast import PASSWORD, sign_in
-from tests.links import ON_ITS_WAY, PHONE, assert_dead, assert_signed_in, assert_signs_in, follow, fragment, later, press, type_in
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.links import ON_ITS_WAY, PHONE, assert_dead, assert_signed_in, assert_signs_in, follow, fragment, later, press, type_in
 
 DAVE = "dave@example.com"
 

@@ -15,8 +15,8 @@ from auth.delivery.senders import ConsoleSender, TryLater
 from auth.delivery.sms import TwilioSender, WebhookSender
 from auth.delivery.smtp import SmtpSender, hostname_for
 from auth.settings import SettingsError, targets
-from tests.outbox import message
-from tests.smtp_server import MailServer, sender
+from tests.support.outbox import message
+from tests.support.smtp_server import MailServer, sender
 
 SECRET = "whsec_" + base64.b64encode(bytes(24)).decode()
 TWILIO = {"AUTH_SMS_PROVIDER": "twilio", "AUTH_TWILIO_ACCOUNT_SID": "AC1", "AUTH_TWILIO_AUTH_TOKEN": "t", "AUTH_TWILIO_FROM": "+15555550100"}

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from auth.delivery.senders import Refused, TryLater
-from tests.outbox import message
-from tests.processes import free_port
-from tests.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer, sender
+from tests.support.outbox import message
+from tests.support.processes import free_port
+from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer, sender
 
 ALICE = "alice@example.com"
 CREDENTIALS = f"{USER}:{ENCODED_PASSWORD}@"

@@ -15,7 +15,7 @@ from jinja2 import Environment, meta
 from auth.delivery import languages
 from auth.delivery.messages import CannotRender, Templates
 from auth.web import pages
-from tests.outbox import CODE, TOKEN
+from tests.support.outbox import CODE, TOKEN
 
 TEMPLATES = Templates("https://auth.example.com", "https://app.example.com:8443/start")
 CATALOGUES = languages.load_catalogues()

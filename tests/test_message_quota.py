@@ -5,10 +5,10 @@ Counted by recipient and network, and by recipient: neither can a stranger flood
 
 import pytest
 
-from tests.answers import A_SENTENCE, assert_error, assert_ok
-from tests.cast import PASSWORD, Session
-from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signs_in, later, type_in
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.cast import PASSWORD, Session
+from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signs_in, later, type_in
+from tests.support.server import at_once
 
 NETWORK, ELSEWHERE, THIRD = ({"REMOTE_ADDR": address} for address in ("198.51.100.1", "203.0.113.1", "192.0.2.1"))
 EFFECTS = ("users", "identities", "one_time_tokens", "sessions")

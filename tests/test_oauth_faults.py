@@ -1,6 +1,6 @@
 """A provider at fault: a browser is sent on with a clean error in time, nothing is left behind, and nobody else notices.
 
-What is right about the faults is in tests/fake_provider.py; here the provider is told which one to have.
+What is right about the faults is in tests/support/fake_provider.py; here the provider is told which one to have.
 """
 
 import base64
@@ -20,12 +20,12 @@ from joserfc import jws
 from joserfc.jwk import OctKey
 
 from auth.providers.id_tokens import IdTokens, IssuerUnavailable
-from tests.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
-from tests.oauth import APPLICATION, assert_failed, fragment
-from tests.processes import wait_until
-from tests.server import at_once
+from tests.support.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
+from tests.support.oauth import APPLICATION, assert_failed, fragment
+from tests.support.processes import wait_until
+from tests.support.server import at_once
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True, "name": "Alice"}
 FAILED = ("bad_oauth_callback", "server_error")
 # Deeper than a parser's recursion, and smaller than what is read of an answer.

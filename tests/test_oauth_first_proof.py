@@ -6,13 +6,13 @@ she must have no password, no session, no identity, no code and no link that sti
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, assert_error, identity
-from tests.cast import PASSWORD, Session, session_of, sign_in
-from tests.links import PHONE, VERIFIER, WITH_CHALLENGE
-from tests.links import fragment as link_fragment
-from tests.oauth import assert_failed, begin_linking, external, fragment, link, query
+from tests.support.answers import A_TIMESTAMP, assert_error, identity
+from tests.support.cast import PASSWORD, Session, session_of, sign_in
+from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE
+from tests.support.links import fragment as link_fragment
+from tests.support.oauth import assert_failed, begin_linking, external, fragment, link, query
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 EMAIL = "alice@example.com"
 MALLORYS = {"email": EMAIL, "password": PASSWORD, "data": {"name": "Not Alice"}}
 

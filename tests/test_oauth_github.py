@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.answers import assert_error, identity
-from tests.links import VERIFIER, WITH_CHALLENGE
-from tests.oauth import assert_failed, external, new_user, query
+from tests.support.answers import assert_error, identity
+from tests.support.links import VERIFIER, WITH_CHALLENGE
+from tests.support.oauth import assert_failed, external, new_user, query
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 FAILED = ("bad_oauth_callback", "server_error")
 OCTOCAT: dict[str, Any] = {"name": "The Octocat", "avatar_url": "https://avatars.example/u/1"}
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.answers import ANYTHING, assert_error, identity
-from tests.cast import PASSWORD, register
-from tests.fake_provider import FakeProvider
-from tests.oauth import assert_failed, external, fragment, identities_of, link, new_user
-from tests.server import at_once
+from tests.support.answers import ANYTHING, assert_error, identity
+from tests.support.cast import PASSWORD, register
+from tests.support.fake_provider import FakeProvider
+from tests.support.oauth import assert_failed, external, fragment, identities_of, link, new_user
+from tests.support.server import at_once
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 NOT_VERIFIED = [False, "false", "False", None, 0, 1, "0", "1", "yes", "", [], {}, [True], {"email_verified": True}]
 FAILED = ("bad_oauth_callback", "server_error")
 

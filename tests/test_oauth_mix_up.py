@@ -10,12 +10,12 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from auth.settings.presets import PRESETS
-from tests.fake_provider import FakeProvider, GitHub
-from tests.oauth import SITE, Fakes, Service, assert_failed, begin_linking, fragment, single
-from tests.server import at_once
-from tests.user_agent import Page
+from tests.support.fake_provider import FakeProvider, GitHub
+from tests.support.oauth import SITE, Fakes, Service, assert_failed, begin_linking, fragment, single
+from tests.support.server import at_once
+from tests.support.user_agent import Page
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 FAILED = ("bad_oauth_callback", "server_error")
 STALE = ("bad_oauth_state", "invalid_request")
 CALLBACK = f"{SITE}/callback"

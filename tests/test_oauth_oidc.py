@@ -6,17 +6,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests import oidc_provider
-from tests.answers import A_TIMESTAMP, ANYTHING, Like, assert_error, token_response
-from tests.cast import Session
-from tests.links import VERIFIER, WITH_CHALLENGE
-from tests.oauth import assert_failed, external, fragment, new_user, query, single
-from tests.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
-from tests.processes import Service, free_port
-from tests.server import ServerClient
-from tests.user_agent import Page, UserAgent, origin_of
+from tests.support import oidc_provider
+from tests.support.answers import A_TIMESTAMP, ANYTHING, Like, assert_error, token_response
+from tests.support.cast import Session
+from tests.support.links import VERIFIER, WITH_CHALLENGE
+from tests.support.oauth import assert_failed, external, fragment, new_user, query, single
+from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
+from tests.support.processes import Service, free_port
+from tests.support.server import ServerClient
+from tests.support.user_agent import Page, UserAgent, origin_of
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 A_SECRET = Like("256 random bits", r"[\w-]{43}")
 
 

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from auth.settings.presets import GENERIC, PRESETS, Preset
-from tests.fake_provider import Apple, FakeProvider, PlainProvider
-from tests.oauth import fragment, single
+from tests.support.fake_provider import Apple, FakeProvider, PlainProvider
+from tests.support.oauth import fragment, single
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 NAMES = ["apple", "azure", "bitbucket", "discord", "facebook", "github", "gitlab", "google", "linkedin", "slack", "spotify", "twitch", "twitter"]
 OPENID = {name for name, preset in PRESETS.items() if preset.issuer}
 each_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))

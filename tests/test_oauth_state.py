@@ -5,13 +5,13 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from tests.answers import A_SENTENCE, ANYTHING, Like, assert_error, assert_ok
-from tests.fake_provider import FakeProvider
-from tests.links import CHALLENGE, WITH_CHALLENGE
-from tests.oauth import ALLOW_LIST, APPLICATION, SITE, Service, assert_failed, fragment, query, single
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, ANYTHING, Like, assert_error, assert_ok
+from tests.support.fake_provider import FakeProvider
+from tests.support.links import CHALLENGE, WITH_CHALLENGE
+from tests.support.oauth import ALLOW_LIST, APPLICATION, SITE, Service, assert_failed, fragment, query, single
+from tests.support.server import at_once
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
 MALLORY = {"sub": "mallory-at-google", "email": "mallory@example.com", "email_verified": True}
 A_SECRET = Like("256 random bits", r"[\w-]{43}")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.processes import CHECKOUT
+from tests.support.processes import CHECKOUT
 
 
 @pytest.mark.parametrize(

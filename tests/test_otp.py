@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, WITH_CHALLENGE, assert_signed_in, assert_signs_in, hand_in, later, type_in
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, WITH_CHALLENGE, assert_signed_in, assert_signs_in, hand_in, later, type_in
 
 DAVE = "dave@example.com"
 

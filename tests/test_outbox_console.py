@@ -7,10 +7,10 @@ import pytest
 
 from auth.delivery.senders import ConsoleSender, Sender, TryLater
 from auth.delivery.worker import Deliverer
-from tests.cast import PASSWORD
-from tests.inbox import Mailbox
-from tests.processes import Service, wait_until
-from tests.server import at_once
+from tests.support.cast import PASSWORD
+from tests.support.inbox import Mailbox
+from tests.support.processes import Service, wait_until
+from tests.support.server import at_once
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 

@@ -14,9 +14,9 @@ from jinja2.meta import find_undeclared_variables
 from auth import __version__
 from auth.delivery import languages
 from auth.web import pages
-from tests.answers import assert_error
-from tests.cast import PASSWORD
-from tests.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send, tokens_for
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD
+from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send, tokens_for
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"

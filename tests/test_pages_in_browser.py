@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests import browser
-from tests.browser import Browser, BrowserError
-from tests.cast import PASSWORD
-from tests.links import path
-from tests.processes import Service, free_port, wait_until
-from tests.server import ServerClient
+from tests.support import browser
+from tests.support.browser import Browser, BrowserError
+from tests.support.cast import PASSWORD
+from tests.support.links import path
+from tests.support.processes import Service, free_port, wait_until
+from tests.support.server import ServerClient
 
 PROGRAM = browser.find()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="NOT TESTED: the pages in a browser. It needs Chromium: apt-get install chromium")

@@ -4,9 +4,9 @@ import bcrypt
 import pytest
 
 from auth.passwords import hashing
-from tests.answers import A_SENTENCE, assert_error
-from tests.cast import PASSWORD, sign_in
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.server import at_once
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.cast import register, session_of
-from tests.links import OTHER_PHONE, PHONE, assert_signed_in, follow, fragment, hand_in, later, type_in
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cast import register, session_of
+from tests.support.links import OTHER_PHONE, PHONE, assert_signed_in, follow, fragment, hand_in, later, type_in
 
 THIRD_PHONE = "+491705555555"
 

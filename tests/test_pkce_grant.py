@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.answers import A_SENTENCE, assert_error, token_response
-from tests.cast import session_of
-from tests.links import CHALLENGE, VERIFIER, WITH_CHALLENGE, later
-from tests.oauth import APPLICATION, fragment, new_user, query
-from tests.server import at_once
+from tests.support.answers import A_SENTENCE, assert_error, token_response
+from tests.support.cast import session_of
+from tests.support.links import CHALLENGE, VERIFIER, WITH_CHALLENGE, later
+from tests.support.oauth import APPLICATION, fragment, new_user, query
+from tests.support.server import at_once
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 PATH = "/token?grant_type=pkce"
 ALICE: dict[str, Any] = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
 

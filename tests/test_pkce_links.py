@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
-from tests.cast import PASSWORD, session_of
-from tests.links import (
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
+from tests.support.cast import PASSWORD, session_of
+from tests.support.links import (
     BROWSER,
     CHALLENGE,
     EXPIRED,
@@ -24,7 +24,7 @@ from tests.links import (
     tokens_for,
     type_in,
 )
-from tests.server import at_once
+from tests.support.server import at_once
 
 OTHER_VERIFIER = "another-code-verifier-0123456789-abcdefghijklmn"
 APP = "https://app.example.com/in"

@@ -4,8 +4,8 @@ import http.client
 
 import pytest
 
-from tests.answers import A_SENTENCE, assert_error
-from tests.cast import PASSWORD
+from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cast import PASSWORD
 
 UNKNOWN = "There is nothing at this path"
 

@@ -11,9 +11,9 @@ from auth.settings import SettingsError
 from auth.settings.presets import PRESETS
 from auth.settings.providers import SUFFIXES
 from tests.conftest import clear_settings
-from tests.contract import OPENAPI
+from tests.support.contract import OPENAPI
 
-pytest_plugins = ["tests.oauth_fixtures"]
+pytest_plugins = ["tests.support.oauth_fixtures"]
 GOOGLE = {"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "x", "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": "a-secret-of-google"}
 ACME = {"AUTH_PROVIDER_ACME_CLIENT_ID": "x", "AUTH_PROVIDER_ACME_ISSUER": "https://acme.example"}
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from flask.testing import FlaskClient
 
-from tests.answers import A_SENTENCE, assert_error
-from tests.cast import PASSWORD
-from tests.hosts import HOME, OFFICE, at
+from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cast import PASSWORD
+from tests.support.hosts import HOME, OFFICE, at
 
 PROXY = "10.0.0.1"
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, ANYTHING, assert_error, assert_ok
-from tests.cast import PASSWORD
-from tests.crowd import crowd
-from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in, later, type_in
+from tests.support.answers import A_SENTENCE, ANYTHING, assert_error, assert_ok
+from tests.support.cast import PASSWORD
+from tests.support.crowd import crowd
+from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in, later, type_in
 
 NEW = "Another-Horse-1"
 NEEDED = (400, "reauthentication_needed")

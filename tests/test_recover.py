@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
-from tests.cast import Session
-from tests.links import ON_ITS_WAY, PHONE, assert_dead, assert_signed_in, assert_signs_in, follow, fragment, hand_in, later, type_in
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
+from tests.support.cast import Session
+from tests.support.links import ON_ITS_WAY, PHONE, assert_dead, assert_signed_in, assert_signs_in, follow, fragment, hand_in, later, type_in
 
 NEW = "Another-Horse-1"
 

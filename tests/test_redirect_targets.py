@@ -8,9 +8,9 @@ from urllib.parse import quote, urlencode
 import pytest
 from flask.testing import FlaskClient
 
-from tests.answers import A_SENTENCE, assert_error
-from tests.cast import PASSWORD
-from tests.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
+from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cast import PASSWORD
+from tests.support.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
 
 SITE = "https://app.example.com/start"
 ALLOWED = [

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from tests.answers import A_UUID, assert_error
-from tests.cast import PASSWORD
+from tests.support.answers import A_UUID, assert_error
+from tests.support.cast import PASSWORD
 
 SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 

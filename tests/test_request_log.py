@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from auth.context import EXTENSION
-from tests.answers import A_TIMESTAMP, A_UUID, assert_error
-from tests.cast import PASSWORD, refresh, session_of, sign_in
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.hosts import HOME, at
-from tests.processes import Service, wait_until
-from tests.server import ServerClient
-from tests.wire import HOST, exchange
+from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
+from tests.support.cast import PASSWORD, refresh, session_of, sign_in
+from tests.support.hosts import HOME, at
+from tests.support.processes import Service, wait_until
+from tests.support.server import ServerClient
+from tests.support.wire import HOST, exchange
 
 WRONG = "Wrong-Horse-1"
 NEW = "Another-Horse-1"

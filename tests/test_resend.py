@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, assert_error, assert_ok
-from tests.cast import PASSWORD, session_of, sign_in
-from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_dead, assert_signs_in, follow, fragment, hand_in, type_in
+from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_dead, assert_signs_in, follow, fragment, hand_in, type_in
 
 DAVE = "dave@example.com"
 NEW = "new@example.com"

@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from tests.processes import Service, UnfinishedRequest, free_port, processes_of, python_for, sockets_of, wait_until
+from tests.support.processes import Service, UnfinishedRequest, free_port, processes_of, python_for, sockets_of, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 

@@ -15,7 +15,7 @@ import pytest
 from auth import scheduling
 from auth.scheduling import CORES
 from auth.shares import Share, Shares
-from tests.processes import Service, children_of, sockets_of, wait_until
+from tests.support.processes import Service, children_of, sockets_of, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and Linux alone schedules threads one by one")
 NICENESS = 13

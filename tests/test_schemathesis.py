@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.contract import OPENAPI
-from tests.server import ServerClient, at_once
+from tests.support.contract import OPENAPI
+from tests.support.server import ServerClient, at_once
 
 CHECKS = [
     "not_a_server_error",

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok
 
 
 def entry(session, current, user_agent="Werkzeug/3.1.9"):

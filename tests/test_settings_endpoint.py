@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.answers import assert_ok
+from tests.support.answers import assert_ok
 
 DEFAULTS = {
     "external_email_enabled": True,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, AN_ACCESS_TOKEN, assert_error, assert_ok, identity, token_response, user
-from tests.cast import PASSWORD, session_of, sign_in
-from tests.server import at_once, until_served
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, AN_ACCESS_TOKEN, assert_error, assert_ok, identity, token_response, user
+from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.server import at_once, until_served
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, token_response, user
-from tests.cast import PASSWORD, session_of
-from tests.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signed_in, later, type_in
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, token_response, user
+from tests.support.cast import PASSWORD, session_of
+from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signed_in, later, type_in
 
 NEW = "Another-Horse-1"
 DAVE = {"phone": PHONE, "password": PASSWORD}

@@ -9,8 +9,8 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from auth.connections import MOST_HELD
-from tests.processes import Service, wait_until
-from tests.wire import HOST, connect
+from tests.support.processes import Service, wait_until
+from tests.support.wire import HOST, connect
 
 # Seconds that a request may take to arrive; and what a noisy machine may need beside.
 DEADLINE = 10

@@ -11,10 +11,10 @@ from standardwebhooks import Webhook
 from auth.delivery.senders import Refused, TryLater
 from auth.delivery.sms import TwilioSender, WebhookSender
 from auth.delivery.worker import Deliverer
-from tests.http_target import HttpTarget
-from tests.outbox import CODE, Outbox, message
-from tests.processes import free_port
-from tests.smtp_server import Certificate
+from tests.support.http_target import HttpTarget
+from tests.support.outbox import CODE, Outbox, message
+from tests.support.processes import free_port
+from tests.support.smtp_server import Certificate
 
 DAVE = "+4915112345678"
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()

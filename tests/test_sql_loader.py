@@ -7,9 +7,9 @@ import pytest
 
 import sql
 from sql import Database, InvalidStatement, load_statements
-from tests.answers import assert_error
-from tests.cast import PASSWORD, session_of, sign_in
-from tests.server import at_once
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.server import at_once
 
 GOOD = """-- name: add(left integer, right integer)
 -- Adds two numbers.

@@ -14,7 +14,7 @@ from auth.context import EXTENSION
 from auth.settings import state
 from auth.tokens import access_tokens
 from tests.conftest import clear_settings
-from tests.processes import Service
+from tests.support.processes import Service
 
 NAMES = ("secret_key", "service_role_key", "jwt_keys.json")
 

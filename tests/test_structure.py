@@ -15,7 +15,7 @@ from auth import settings
 from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.views import token
 from tests.conftest import clear_settings
-from tests.contract import OPENAPI
+from tests.support.contract import OPENAPI
 from tests.test_contract import CONTRACT, COUNTED_INSIDE, guard_of, is_limited, views
 
 ROOT = OPENAPI.parent

@@ -8,12 +8,12 @@ import pytest
 
 from auth.delivery.worker import Deliverer
 from auth.flows import timeline
-from tests.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
-from tests.audit import FIREFOX, REQUEST_ID, act, only_what_follows, refuse, story
-from tests.cast import PASSWORD
-from tests.links import PHONE, follow
-from tests.plans import analyze, plan_of
-from tests.smtp_server import BadMailServer, MailServer, sender
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
+from tests.support.audit import FIREFOX, REQUEST_ID, act, only_what_follows, refuse, story
+from tests.support.cast import PASSWORD
+from tests.support.links import PHONE, follow
+from tests.support.plans import analyze, plan_of
+from tests.support.smtp_server import BadMailServer, MailServer, sender
 from tests.test_admin_list_users import links, pagination
 from tests.test_contract import CONTRACT
 

@@ -4,7 +4,7 @@ import pytest
 
 from auth.flows import timeline
 from auth.web import audit
-from tests.audit import act, only_what_follows, refuse, story
+from tests.support.audit import act, only_what_follows, refuse, story
 from tests.test_contract import CONTRACT
 
 NOBODY = "00000000-0000-0000-0000-000000000000"

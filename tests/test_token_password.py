@@ -5,9 +5,9 @@ import unicodedata
 import bcrypt
 import pytest
 
-from tests.answers import A_TIMESTAMP, assert_error, assert_ok, identity, token_response, user
-from tests.cast import PASSWORD, Session, refresh, register, session_of, sign_in
-from tests.server import at_once, until_served
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, token_response, user
+from tests.support.cast import PASSWORD, Session, refresh, register, session_of, sign_in
+from tests.support.server import at_once, until_served
 
 WRONG = "Wrong-Horse-1"
 

@@ -6,9 +6,9 @@ import psycopg2
 import pytest
 
 import sql
-from tests.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, assert_ok, token_response, user
-from tests.cast import refresh
-from tests.server import at_once
+from tests.support.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, assert_ok, token_response, user
+from tests.support.cast import refresh
+from tests.support.server import at_once
 
 ENDED = "Invalid Refresh Token: the session has ended"
 STOLEN = "Invalid Refresh Token: it was used before, so the session has been ended"

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from threading import Thread
 
 from auth.turns import Turns
-from tests.processes import wait_until
-from tests.server import at_once
+from tests.support.processes import wait_until
+from tests.support.server import at_once
 
 LONG = 30
 MANY = 30

@@ -1,4 +1,4 @@
-"""The browser's manners that other tests rely on (tests/user_agent.py): each is what browsers do, and what they refuse."""
+"""The browser's manners that other tests rely on (tests/support/user_agent.py): each is what browsers do, and what they refuse."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
-from tests.user_agent import Blocked, UserAgent, site_of
+from tests.support.user_agent import Blocked, UserAgent, site_of
 
 HERE, THERE = "https://here.example", "https://there.example"
 FORM = "<form method=post action={}><input type=hidden name=a value=1><button name=b value=2></form>"

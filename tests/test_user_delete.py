@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
-from tests.cast import PASSWORD, sign_in
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
+from tests.support.cast import PASSWORD, sign_in
 
 NEEDED = {"msg": "This needs reauthentication", "details": A_SENTENCE}
 

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 import sql
-from tests.rows import Rows
+from tests.support.rows import Rows
 
 IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%s, 'google', 'alice-at-google', '{\"sub\": \"alice-at-google\"}')"
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from auth.turns import Turns
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
-from tests.cast import PASSWORD, sign_in
-from tests.server import at_once, until_served
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.server import at_once, until_served
 
 NEW = "Another-Horse-1"
 TOO_LARGE = {"msg": "User metadata is too large", "details": A_SENTENCE}

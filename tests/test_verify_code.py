@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response, user
-from tests.cast import session_of
-from tests.links import (
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response, user
+from tests.support.cast import session_of
+from tests.support.links import (
     BY_CODE,
     BY_LINK,
     OTHER_PHONE,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response
-from tests.cast import PASSWORD, Session, session_of
-from tests.links import (
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response
+from tests.support.cast import PASSWORD, Session, session_of
+from tests.support.links import (
     BROWSER,
     BY_LINK,
     EXPIRED,

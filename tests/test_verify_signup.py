@@ -4,9 +4,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.answers import A_REFRESH_TOKEN, A_SENTENCE, A_TIMESTAMP, AN_ACCESS_TOKEN, ANYTHING, assert_error, identity, user
-from tests.cast import PASSWORD, Session, session_of, sign_in
-from tests.server import at_once
+from tests.support.answers import A_REFRESH_TOKEN, A_SENTENCE, A_TIMESTAMP, AN_ACCESS_TOKEN, ANYTHING, assert_error, identity, user
+from tests.support.cast import PASSWORD, Session, session_of, sign_in
+from tests.support.server import at_once
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 SITE = "http://localhost:8000"

@@ -11,8 +11,8 @@ import pytest
 
 from auth import settings
 from auth.net.networks import reach
-from tests.answers import assert_error
-from tests.hooks import Hooks
+from tests.support.answers import assert_error
+from tests.support.hooks import Hooks
 
 PUBLIC = ["93.184.216.34", "1.1.1.1", "2606:2800:220:1::1", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 PRIVATE = [

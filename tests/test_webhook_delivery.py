@@ -12,11 +12,11 @@ from structlog.testing import capture_logs
 from auth.delivery.events import GIVE_UP, LONGEST_PAUSE, MOST_MAILS, SHORTEST_PAUSE, EventSender, as_message
 from auth.delivery.senders import Refused, TryLater
 from auth.delivery.worker import LEASE, Deliverer
-from tests.answers import A_TIMESTAMP
-from tests.cast import register
-from tests.hooks import ALICE, DAY, Hooks, events_at, verified
-from tests.http_target import HttpTarget
-from tests.processes import free_port
+from tests.support.answers import A_TIMESTAMP
+from tests.support.cast import register
+from tests.support.hooks import ALICE, DAY, Hooks, events_at, verified
+from tests.support.http_target import HttpTarget
+from tests.support.processes import free_port
 
 SECRET_KEYS = ("the first root secret of these tests", "the second root secret of these tests")
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from auth.delivery import webhooks
-from tests.answers import A_TIMESTAMP, A_UUID, Like, assert_error, assert_ok
-from tests.hooks import verified
+from tests.support.answers import A_TIMESTAMP, A_UUID, Like, assert_error, assert_ok
+from tests.support.hooks import verified
 
 URL = "https://192.0.1.1/hooks"
 A_SECRET = Like("a secret", r"whsec_[A-Za-z0-9+/]{43}=")

@@ -14,8 +14,8 @@ from gunicorn.workers.gthread import PollableMethodQueue
 
 from auth.gunicorn_worker import Worker
 from auth.shares import Shares
-from tests.processes import UnfinishedRequest, children_of, wait_until
-from tests.wire import HOST, connect
+from tests.support.processes import UnfinishedRequest, children_of, wait_until
+from tests.support.wire import HOST, connect
 
 # Seconds after which gunicorn kills a process that has not ended.
 GRACE = 8

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.cast import PASSWORD, session_of
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.faults.history import Held, History, Person, State, Unanswered
 from tests.faults.mail import Post
-from tests.server import at_once
+from tests.support.cast import PASSWORD, session_of
+from tests.support.server import at_once
 
 ADMIN = {"apikey": SERVICE_ROLE_KEY}
 # How many people at once try to use what works once.

@@ -9,12 +9,12 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-from tests import links
-from tests.cast import PASSWORD, Person, Session, refresh, register, sign_in
-from tests.fake_provider import Apple, FakeProvider
 from tests.faults.clients import ADMIN
-from tests.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
-from tests.rows import Rows
+from tests.support import links
+from tests.support.cast import PASSWORD, Person, Session, refresh, register, sign_in
+from tests.support.fake_provider import Apple, FakeProvider
+from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
+from tests.support.rows import Rows
 
 Ask = Callable[[], Any]
 ALICE, NEW = "alice@example.com", "new@example.com"

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import httpx
 
-from tests.cast import Session
-from tests.server import ServerClient
+from tests.support.cast import Session
+from tests.support.server import ServerClient
 
 
 @dataclass(frozen=True)

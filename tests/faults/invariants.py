@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.cast import refresh, sign_in
 from tests.faults.history import History, Person, State
 from tests.faults.mail import Post
-from tests.processes import wait_until
-from tests.rows import Rows
+from tests.support.cast import refresh, sign_in
+from tests.support.processes import wait_until
+from tests.support.rows import Rows
 
 # So many persons are also asked for over HTTP; the rows of all are looked at.
 ASKED = 150

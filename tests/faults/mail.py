@@ -4,8 +4,8 @@ import re
 import threading
 from typing import Any, Self
 
-from tests.smtp_server import MailServer
-from tests.ways import Way
+from tests.support.smtp_server import MailServer
+from tests.support.ways import Way
 
 _ID = re.compile(r"<([0-9a-f-]{36})@")
 

@@ -12,8 +12,8 @@ from psycopg2.extensions import parse_dsn
 
 from auth.operations.embedded_postgres import EmbeddedPostgres, _programs
 from tests.faults.world import World
-from tests.postgres import Postgres
-from tests.processes import free_port, wait_until
+from tests.support.postgres import Postgres
+from tests.support.processes import free_port, wait_until
 
 
 class _Standby(EmbeddedPostgres):

@@ -5,8 +5,8 @@ import uuid
 import pytest
 
 from tests.faults import invariants
-from tests.processes import wait_until
-from tests.rows import Rows
+from tests.support.processes import wait_until
+from tests.support.rows import Rows
 
 pytestmark = pytest.mark.selection
 # What somebody does to the rows behind the service's back, and what is said of it then.

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.contract import description
-from tests.fake_provider import Apple, FakeProvider
 from tests.faults.clients import ADMIN
 from tests.faults.conversations import REQUESTS, WITHOUT, Stage
 from tests.faults.ways import Conversation
+from tests.support.contract import description
+from tests.support.fake_provider import Apple, FakeProvider
 
 pytestmark = pytest.mark.selection
 # What a try uses up, whether or not it ends well: counts, and the flow that a callback belongs to.

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.history import History
 from tests.faults.world import World, serves_again
-from tests.processes import wait_until
+from tests.support.processes import wait_until
 
 IN_CI = pytest.mark.selection
 # Seconds in which every request is answered and the service is back, as promised; and what clients, service and Postgres together

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.world import World, serves_again
-from tests.processes import wait_until
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.selection
 

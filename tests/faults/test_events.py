@@ -12,10 +12,10 @@ import pytest
 from tests.faults import invariants
 from tests.faults.clients import ADMIN
 from tests.faults.world import serves_again
-from tests.http_target import HttpTarget
-from tests.processes import children_of, wait_until
-from tests.rows import Rows
-from tests.server import ServerClient
+from tests.support.http_target import HttpTarget
+from tests.support.processes import children_of, wait_until
+from tests.support.rows import Rows
+from tests.support.server import ServerClient
 
 pytestmark = pytest.mark.selection
 CHANCE = random.Random(5)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import Service, children_of, wait_until
+from tests.support.processes import Service, children_of, wait_until
 
 pytestmark = pytest.mark.selection
 MIB = 2**20

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.cast import PASSWORD, register, session_of, sign_in
 from tests.faults.clients import ADMIN
 from tests.faults.neighbours import PgBouncer, Replica, url_of_both
 from tests.faults.world import serves_again
-from tests.processes import wait_until
-from tests.server import ServerClient, at_once
+from tests.support.cast import PASSWORD, register, session_of, sign_in
+from tests.support.processes import wait_until
+from tests.support.server import ServerClient, at_once
 
 # Seconds in which every request is answered and the service is back, and what two busy cores may add.
 PROMISED = 5

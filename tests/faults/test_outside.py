@@ -12,17 +12,17 @@ from auth.delivery.messages import Message
 from auth.delivery.smtp import SmtpSender
 from auth.delivery.worker import Deliverer
 from auth.settings.targets import smtp_server
-from tests.fake_provider import Answer, FakeProvider
 from tests.faults.conversations import back_from
 from tests.faults.invariants import doubled
 from tests.faults.mail import Post
 from tests.faults.world import serves_again
-from tests.http_target import HttpTarget
-from tests.outbox import Outbox
-from tests.processes import free_port, wait_until
-from tests.rows import Rows
-from tests.server import ServerClient
-from tests.smtp_server import MAIL_FROM, BadMailServer
+from tests.support.fake_provider import Answer, FakeProvider
+from tests.support.http_target import HttpTarget
+from tests.support.outbox import Outbox
+from tests.support.processes import free_port, wait_until
+from tests.support.rows import Rows
+from tests.support.server import ServerClient
+from tests.support.smtp_server import MAIL_FROM, BadMailServer
 
 pytestmark = pytest.mark.selection
 # Seconds in which a client is answered, whatever is the matter with others; and what a busy machine may add.

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.faults.world import serves_again
-from tests.processes import Service, children_of, processes_of, threads_of, wait_until
+from tests.support.processes import Service, children_of, processes_of, threads_of, wait_until
 
 pytestmark = pytest.mark.selection
 CHANCE = random.Random(7)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.faults.world import serves_again
-from tests.processes import Service, children_of, threads_of, wait_until
+from tests.support.processes import Service, children_of, threads_of, wait_until
 
 
 def reload(service: Service) -> None:

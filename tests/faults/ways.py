@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from psycopg2.extensions import parse_dsn
 
-from tests.ways import Way, postgres_target
+from tests.support.ways import Way, postgres_target
 
 
 class Conversation(Way):

@@ -11,16 +11,16 @@ from typing import Any, Self
 
 import httpx
 
-from tests import log_watch
 from tests.conftest import ENVIRONMENT
-from tests.contract import contract
 from tests.faults import clients, invariants
 from tests.faults.history import History
 from tests.faults.mail import Post
-from tests.postgres import Postgres
-from tests.processes import Service, wait_until
-from tests.rows import Rows
-from tests.server import ServerClient
+from tests.support import log_watch
+from tests.support.contract import contract
+from tests.support.postgres import Postgres
+from tests.support.processes import Service, wait_until
+from tests.support.rows import Rows
+from tests.support.server import ServerClient
 
 _seeds = count(1)
 

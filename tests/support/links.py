@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from tests.answers import A_SENTENCE, A_UUID, token_response
-from tests.cast import PASSWORD, Session, register, session_of
-from tests.rows import Rows
+from tests.support.answers import A_SENTENCE, A_UUID, token_response
+from tests.support.cast import PASSWORD, Session, register, session_of
+from tests.support.rows import Rows
 
 SITE = "http://localhost:8000"
 PHONE = "+491701234567"

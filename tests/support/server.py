@@ -10,7 +10,7 @@ import httpx
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Response
 
-from tests.contract import check
+from tests.support.contract import check
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ import pytest
 
 from auth.context import EXTENSION
 from tests.conftest import new_app
-from tests.fake_provider import FakeProvider, GitHub, Twitter
-from tests.oauth import ALLOW_LIST, SITE, Fakes, Service
+from tests.support.fake_provider import FakeProvider, GitHub, Twitter
+from tests.support.oauth import ALLOW_LIST, SITE, Fakes, Service
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import psycopg2
 from psycopg2.extensions import make_dsn
 
 from auth.operations.embedded_postgres import EmbeddedPostgres
-from tests.processes import children_of, is_running, wait_until
+from tests.support.processes import children_of, is_running, wait_until
 
 
 class Postgres:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from tests.smtp_server import Certificate
+from tests.support.smtp_server import Certificate
 
 
 @dataclass(frozen=True)

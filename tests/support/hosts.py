@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import redis
 
-from tests import log_watch
-from tests.processes import Service, free_port, wait_until
-from tests.server import ServerClient
+from tests.support import log_watch
+from tests.support.processes import Service, free_port, wait_until
+from tests.support.server import ServerClient
 
 HOME = "198.51.100.7"
 OFFICE = "203.0.113.20"

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import httpx
 
-from tests.processes import free_port, wait_until
+from tests.support.processes import free_port, wait_until
 
 CLIENT_ID, CLIENT_SECRET = "latchkey-at-django", "a-secret-that-django-knows-too"
 PASSWORD = "the-password-of-all-people-there"
@@ -37,7 +37,7 @@ class OidcProvider:
     def __enter__(self) -> Self:
         with self._output.open("wb") as output:
             how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "cwd": Path(__file__).parents[2]}
-            self._process = subprocess.Popen([sys.executable, "-m", "tests.oidc_provider", *self._arguments], **how)
+            self._process = subprocess.Popen([sys.executable, "-m", "tests.support.oidc_provider", *self._arguments], **how)
         try:
             wait_until(self._answers, 30)
         except BaseException:
@@ -73,7 +73,7 @@ def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
     settings.configure(
         SECRET_KEY="of a provider that knows nobody's secret",
         ALLOWED_HOSTS=["127.0.0.1"],
-        ROOT_URLCONF="tests.oidc_provider",
+        ROOT_URLCONF="tests.support.oidc_provider",
         INSTALLED_APPS=apps,
         MIDDLEWARE=[
             "django.middleware.security.SecurityMiddleware",

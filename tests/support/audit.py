@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.rows import Rows
+from tests.support.rows import Rows
 
 REQUEST_ID = "5631c782-5e87-49f5-b25f-0385bb245b58"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -5,8 +5,8 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
-from tests.http_target import HttpTarget, Posted
-from tests.processes import wait_until
+from tests.support.http_target import HttpTarget, Posted
+from tests.support.processes import wait_until
 
 ALICE = {"id": "7c4e0a52-5c1f-4d3c-9d5e-2a1f0c9b8e77", "email": "alice@example.com"}
 DAY = 86_400

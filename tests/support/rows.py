@@ -8,7 +8,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extras import NamedTupleCursor
 
-from tests.processes import wait_until
+from tests.support.processes import wait_until
 
 _STALE_OBJECTS = """
 SELECT account.email, kept.object

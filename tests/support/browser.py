@@ -16,7 +16,7 @@ from pathlib import Path
 from select import select
 from typing import Any, Self
 
-from tests.processes import wait_until
+from tests.support.processes import wait_until
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 # It runs alone: nothing is loaded, stored or asked for but the pages of the test. Its own sandbox does not work for root or in

@@ -5,10 +5,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from auth.context import EXTENSION
-from tests.answers import A_SENTENCE, A_TIMESTAMP, identity, token_response, user
-from tests.cast import Session
-from tests.fake_provider import Apple, Azure, FakeProvider, GitHub, Twitter
-from tests.user_agent import Page, UserAgent
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, identity, token_response, user
+from tests.support.cast import Session
+from tests.support.fake_provider import Apple, Azure, FakeProvider, GitHub, Twitter
+from tests.support.user_agent import Page, UserAgent
 
 SITE = "http://localhost:8000"
 # An application of another site than the service; what is listed for it is all but its root.
