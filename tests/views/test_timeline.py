@@ -14,8 +14,8 @@ from tests.support.cast import PASSWORD
 from tests.support.links import PHONE, follow
 from tests.support.plans import analyze, plan_of
 from tests.support.smtp_server import BadMailServer, MailServer, sender
-from tests.test_admin_list_users import links, pagination
 from tests.test_contract import CONTRACT
+from tests.views.test_admin_list_users import links, pagination
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 # As `act` and `refuse` come from there.

@@ -13,10 +13,10 @@ import pytest
 import sql
 from auth.delivery.events import EventSender
 from auth.delivery.worker import LEASE, Deliverer
+from tests.delivery.test_delivery_processes import Command
 from tests.support.hooks import events_at, verified
 from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port, wait_until
-from tests.test_delivery_processes import Command
 
 # Seconds, in the place of ten and of five: how long a webhook is waited for, and from when on it is slow.
 TIMEOUT, SLOW_AFTER = 1.0, 0.3

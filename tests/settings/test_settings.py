@@ -10,7 +10,7 @@ from app import create_app
 from auth import settings
 from auth.settings import SettingsError
 from tests.conftest import clear_settings
-from tests.test_access_tokens import HS_SECRET, private_jwk
+from tests.tokens.test_access_tokens import HS_SECRET, private_jwk
 
 SECRET = "a secret of at least 32 characters"
 

@@ -7,7 +7,7 @@ import yaml
 from auth import __version__
 from tests.support.answers import assert_ok
 from tests.support.contract import OPENAPI
-from tests.test_access_tokens import private_jwk
+from tests.tokens.test_access_tokens import private_jwk
 
 CACHED = "public, max-age=300"
 
