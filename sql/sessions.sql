@@ -1,68 +1,44 @@
--- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, email text, phone text, is_stranger boolean,
---               admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer,
---               method text, ip inet, network text, user_agent text, audience text, origin jsonb)
--- Makes a session for a user whose password was checked: only if it still is the password, the user is not banned, the address
--- that it was sent with (email, else phone) is confirmed where it must be, and the user is an administrator where only those
--- are let in. Beyond so many, the oldest session ends. The count of the try is taken back, and the network is known from now on.
-WITH candidate AS (
-  SELECT account.id,
-         CASE
-           WHEN account.banned_until > now() THEN 'user_banned'
-           WHEN :email IS NOT NULL AND :email_confirm_required AND account.email_confirmed_at IS NULL THEN 'email_not_confirmed'
-           WHEN :email IS NULL AND :phone_confirm_required AND account.phone_confirmed_at IS NULL THEN 'phone_not_confirmed'
-           WHEN :admin_only AND account.role <> 'admin' THEN 'not_admin'
-           ELSE 'live'
-         END AS state
-    FROM users AS account
-   WHERE account.id = :user_id AND account.password_hash = :checked_password_hash
-), signed_in AS (
-  -- Waits for a change of the password or a ban that is under way, and looks again at what it left.
-  UPDATE users AS account
-     SET last_sign_in_at = now(), password_hash = coalesce(:new_password_hash, account.password_hash)
-    FROM candidate
-   WHERE account.id = candidate.id AND candidate.state = 'live'
-     AND account.password_hash = :checked_password_hash
-     AND (account.banned_until > now()) IS NOT TRUE
-     AND (account.role = 'admin' OR NOT :admin_only)
-  RETURNING account
-), network AS (
-  INSERT INTO known_networks AS known (user_id, network)
-  SELECT (signed_in.account).id, :network FROM signed_in
-  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now() WHERE known.seen_at < now() - interval '1 day'
-), excess AS (
-  SELECT end_excess_sessions((signed_in.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many FROM signed_in
+-- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, address text, provider text, is_stranger boolean,
+--               admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer,
+--               refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text, audience text,
+--               origin jsonb)
+-- Starts a session for a user whose password was checked, and takes the counted attempt back. No row when the password has
+-- changed since, or the user may not sign in; select_sign_in_refusal says why.
+WITH signed_in AS (
+  -- Waits for a concurrent change of the password or a ban, and then evaluates its conditions again.
+  UPDATE users AS u
+     SET last_sign_in_at = now(), password_hash = coalesce(:new_password_hash, u.password_hash)
+   WHERE u.id = :user_id AND u.password_hash = :checked_password_hash
+     AND sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only) IS NULL
+  RETURNING u.*
 ), used AS (
   UPDATE identities AS identity
      SET last_sign_in_at = now()
     FROM signed_in
-   WHERE identity.user_id = (signed_in.account).id
-     AND identity.provider = CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END
-  RETURNING identity AS touched
-), linked AS (
-  SELECT json_agg(identity_object(coalesce(used.touched, identity)) ORDER BY identity.created_at, identity.provider) AS objects,
-         array_agg(identity.provider ORDER BY identity.created_at, identity.provider) AS providers
-    FROM candidate
-    JOIN identities AS identity ON identity.user_id = candidate.id
-    LEFT JOIN used ON (used.touched).id = identity.id
-), session AS (
-  INSERT INTO sessions (user_id, method, ip, user_agent)
-  SELECT (signed_in.account).id, :method, :ip, :user_agent FROM signed_in, excess
-  RETURNING id, counter
+   WHERE identity.user_id = signed_in.id AND identity.provider = :provider
+  RETURNING identity
 )
-SELECT CASE WHEN candidate.state = 'live' AND session.id IS NULL THEN 'invalid_credentials' ELSE candidate.state END AS state,
-       user_object(signed_in.account, linked.objects, linked.providers, :audience)::text AS user_object,
+SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object,
        session.id AS session_id,
        session.counter,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
-       iso_8601((signed_in.account).admin_since) AS admin_since,
-       take_back_attempt(coalesce(:email, :phone), :network, :is_stranger) AS taken_back,
-       CASE WHEN session.id IS NOT NULL
-            THEN record_acts(:origin, (signed_in.account).id, (signed_in.account).email, '{signed_in}', '{auth.login}',
-                             jsonb_build_object('method', :method, 'session_id', session.id)) END AS recorded
-  FROM candidate
-  CROSS JOIN linked
-  LEFT JOIN signed_in ON true
-  LEFT JOIN session ON true;
+       iso_8601(signed_in.admin_since) AS admin_since,
+       take_back_attempt(:address, :network, :is_stranger) AS taken_back,
+       record_acts(:origin, signed_in.id, signed_in.email, '{signed_in}', '{auth.login}',
+                   jsonb_build_object('method', 'password', 'session_id', session.id)) AS recorded
+  FROM signed_in
+  LEFT JOIN used ON true
+ CROSS JOIN identities_with(used.identity, signed_in.id) AS linked
+ CROSS JOIN open_session(signed_in.id, 'password', :ip, :network, :user_agent,
+                         :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS session;
+
+-- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text, is_stranger boolean,
+--                              admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, network text)
+-- Why a user with the right password may not sign in; takes the counted attempt back. No row when the password has changed.
+SELECT sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only) AS error_code,
+       take_back_attempt(:address, :network, :is_stranger) AS taken_back
+  FROM users AS u
+ WHERE u.id = :user_id AND u.password_hash = :checked_password_hash;
 
 -- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean, refresh_limit integer,
 --                       refresh_limit_seconds integer, refresh_token_lifetime integer, session_timebox integer, audience text, origin jsonb)

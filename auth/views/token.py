@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, g, request
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
@@ -78,33 +78,31 @@ def _by_id_token() -> Response:
 
 
 def _sign_in(slot: Slot, admin_only: bool = False) -> Any:
-    """Make a session for an address and its password, and return its row."""
+    """Start a session for an address and its password, and return its row."""
     body = read_body(_PASSWORD_GRANT)
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_enabled(email, phone)
     invalid = ApiError(401, "invalid_credentials", "Invalid login credentials")
 
     attempt = begin_attempt(slot, email, phone)
-    # The same for an unknown address, a wrong password, and a user without one: a statement, and a hash.
+    # An unknown address, a wrong password and a user without one take the same statement and the same hash.
     if not attempt.check(body["password"]) or attempt.password_hash is None:
         raise invalid
-    row = latchkey.db.one(
-        "sign_in",
-        user_id=attempt.user_id,
-        checked_password_hash=attempt.password_hash,
-        new_password_hash=slot.renewed_hash(body["password"], attempt.password_hash),
-        email=email,
-        phone=phone,
-        is_stranger=attempt.is_stranger,
-        admin_only=admin_only,
-        method="password",
-        **client(),
-    )
-    if row is None or row.state == "invalid_credentials":
+    checked = {
+        "user_id": attempt.user_id,
+        "checked_password_hash": attempt.password_hash,
+        "address": email or phone,
+        "provider": "email" if email else "phone",
+        "is_stranger": attempt.is_stranger,
+        "admin_only": admin_only,
+    }
+    row = latchkey.db.one("sign_in", new_password_hash=slot.renewed_hash(body["password"], attempt.password_hash), **checked, **client())
+    if row:
+        return row
+    refusal = latchkey.db.one("select_sign_in_refusal", network=g.network, **checked)
+    if refusal is None or refusal.error_code is None:
         raise invalid
-    if row.state != "live":
-        raise ApiError(403, row.state, _SIGN_IN_REFUSALS[row.state])
-    return row
+    raise ApiError(403, refusal.error_code, _SIGN_IN_REFUSALS[refusal.error_code])
 
 
 # Its limit is counted in the session itself, by the statement that refreshes it.

@@ -22,6 +22,20 @@ AS $$
   SELECT coalesce(session.refreshes >= most, false) AND session.counted_until > now()
 $$;
 
+-- Why a user may not sign in with a password (an error_code), or null.
+CREATE OR REPLACE FUNCTION sign_in_refusal(
+  u users, provider text, email_required boolean, phone_required boolean, admin_only boolean
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN u.banned_until > now() THEN 'user_banned'
+    WHEN provider = 'email' AND email_required AND u.email_confirmed_at IS NULL THEN 'email_not_confirmed'
+    WHEN provider = 'phone' AND phone_required AND u.phone_confirmed_at IS NULL THEN 'phone_not_confirmed'
+    WHEN admin_only AND u.role <> 'admin' THEN 'not_admin'
+  END
+$$;
+
 -- Whether an access token still speaks for its user: `live`, or the error_code that says why not. Every statement that
 -- serves a request with an access token asks this. `expires_at` is the token's exp: the clock is this one, not a node's.
 CREATE OR REPLACE FUNCTION caller_state(caller users, session sessions, expires_at bigint, lifetime integer, timebox integer) RETURNS text
@@ -105,4 +119,16 @@ AS $$
     RETURNING id
   )
   SELECT EXISTS (SELECT FROM ended)
+$$;
+
+-- Inserts a session for a user whose row is locked, remembers the network, and ends the oldest session beyond `most`.
+CREATE OR REPLACE FUNCTION open_session(
+  owner uuid, method text, ip inet, network text, user_agent text, most integer, lifetime integer, timebox integer
+) RETURNS SETOF sessions
+  LANGUAGE sql VOLATILE ROWS 1
+AS $$
+  INSERT INTO known_networks AS known (user_id, network) VALUES (owner, network)
+  ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE SET seen_at = now() WHERE known.seen_at < now() - interval '1 day';
+  SELECT end_excess_sessions(owner, most, lifetime, timebox);
+  INSERT INTO sessions (user_id, method, ip, user_agent) VALUES (owner, method, ip, user_agent) RETURNING *;
 $$;
