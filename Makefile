@@ -2,11 +2,13 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-faults bench bench-large lint format
+.PHONY: help run test test-browser test-faults bench bench-large lint format
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with a Postgres of its own unless DATABASE_URL is set'
-	@echo 'make test     run the tests, on a Postgres of their own unless TEST_DATABASE_URL is set; ARGS="-k token -x" goes to pytest'
+	@echo 'make test     run the tests on all cores, on Postgres servers of their own unless TEST_DATABASE_URL is set;'
+	@echo '              ARGS="-k token -x" goes to pytest, ARGS="-n 0" runs them in one process'
+	@echo 'make test-browser  run the tests of the pages in Chromium'
 	@echo 'make test-faults  kill, stop, cut off and starve the service under load, for an hour; ARGS=--selection is what CI runs, in minutes'
 	@echo 'make bench    measure how fast it is, in ten minutes; bench-large: with a million users, for which it first makes them'
 	@echo 'make lint     check format, style and types'
@@ -22,7 +24,11 @@ run:
 
 test:
 	@$(PYTHON) make_venv.py test
-	@exec .venv/bin/pytest $(ARGS)
+	@exec .venv/bin/pytest -n auto -m 'not browser' $(ARGS)
+
+test-browser:
+	@$(PYTHON) make_venv.py test
+	@exec .venv/bin/pytest -m browser $(ARGS)
 
 test-faults:
 	@$(PYTHON) make_venv.py test

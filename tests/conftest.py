@@ -4,16 +4,17 @@ Alice and Bob are users, Carol is an administrator, Mallory is a user too and me
 address and the password `PASSWORD`; none is signed in before a test says so.
 """
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import bcrypt
 import psycopg2
 import pytest
 import structlog
-from psycopg2.extensions import connection as Connection
 
 # ruff: noqa: E402
 # Before they are imported: their assertions then say as much as those of the tests.
@@ -40,7 +41,7 @@ from tests.support.hosts import limited_server, limited_service, new_state_dir, 
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
 from tests.support.links import Outbox
-from tests.support.log_watch import pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 (hooks)
+from tests.support.log_watch import pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary, pytest_testnodedown  # noqa: F401 (hooks)
 from tests.support.processes import Service
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
@@ -66,14 +67,30 @@ def state_dir() -> Iterator[Path]:
         yield Path(directory).resolve() / "var"
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Keep the database of `TEST_DATABASE_URL` to this run."""
+    url = os.environ.get("TEST_DATABASE_URL")
+    if url is None or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    guard = psycopg2.connect(url)
+    session.config.add_cleanup(guard.close)
+    guard.autocommit = True
+    name = guard.info.dbname
+    if "test" not in name:
+        pytest.exit(f"the tests delete everything in the database of TEST_DATABASE_URL, so its name must contain test: {name} does not", 2)
+    with guard.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtext('latchkey tests'))")
+        if cursor.fetchone() != (True,):
+            pytest.exit("another test run uses the database of TEST_DATABASE_URL", 2)
+
+
 @pytest.fixture(scope="session")
 def database_url(state_dir: Path) -> Iterator[str]:
-    """A Postgres with our schema: the one of `TEST_DATABASE_URL`, or one that lives as long as the tests."""
+    """A database with our schema for this xdist worker: beside the one of `TEST_DATABASE_URL`, or in an embedded Postgres."""
     if url := os.environ.get("TEST_DATABASE_URL"):
-        guard = _emptied(url)
+        url = _emptied(url, os.environ.get("PYTEST_XDIST_WORKER"))
         sql.apply_schema(url)
         yield url
-        guard.close()
         return
     postgres = EmbeddedPostgres(state_dir, {"fsync": "off", "max_connections": "200"})
     url = postgres.start()
@@ -82,18 +99,18 @@ def database_url(state_dir: Path) -> Iterator[str]:
     postgres.stop()
 
 
-def _emptied(url: str) -> Connection:
-    """Empty a database for us alone, as long as the connection is open."""
-    guard = psycopg2.connect(url)
-    guard.autocommit = True
-    with guard.cursor() as cursor:
-        if "test" not in guard.info.dbname:
-            pytest.exit(f"all that is in the database of TEST_DATABASE_URL is deleted, so its name must say test: {guard.info.dbname} does not", 2)
-        cursor.execute("SELECT pg_try_advisory_lock(hashtext('latchkey tests'))")
-        if cursor.fetchone() != (True,):
-            pytest.exit("another test run uses the database of TEST_DATABASE_URL", 2)
-        cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    return guard
+def _emptied(url: str, worker: str | None) -> str:
+    """Return the URL of an empty database: the given one, or for an xdist worker `NAME_gw0` beside it."""
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        if worker is None:
+            cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+            return url
+        name = f"{connection.info.dbname}_{worker}"
+        cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        cursor.execute(f'CREATE DATABASE "{name}"')
+    return urlsplit(url)._replace(path=f"/{quote(name)}").geturl()
 
 
 @pytest.fixture(scope="session")

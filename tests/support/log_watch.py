@@ -38,8 +38,16 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if found:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["secrets"] = found
+    elif found:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Collect the findings of an xdist worker: it alone sees the logs of the services it started."""
+    found.extend(line for line in node.workeroutput["secrets"] if line not in found)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

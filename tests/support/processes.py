@@ -111,6 +111,7 @@ class Service:
             "PORT": str(self.port),
             "AUTH_STATE_DIR": str(state_dir),
             "AUTH_WORKERS": "2",
+            "AUTH_BCRYPT_COST": "4",
             **environment,
         }
         self._command = command or [sys.executable, *GUNICORN]

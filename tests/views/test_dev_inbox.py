@@ -10,9 +10,10 @@ from auth.delivery.worker import Deliverer
 from auth.settings import SettingsError
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_TIMESTAMP, assert_error
-from tests.support.outbox import CODE, TOKEN, Outbox, Recorder, message
+from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+UNKNOWN = "00000000-0000-0000-0000-000000000000"
 KEY = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
 
 
@@ -181,7 +182,7 @@ class TestThePage:
             "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'; base-uri 'none'"
         )
 
-    @pytest.mark.parametrize("id", [message().id, "nonsense", "%00"])
+    @pytest.mark.parametrize("id", [UNKNOWN, "nonsense", "%00"])
     def test_a_message_that_is_not_there_is_404(self, client, database, id):
         assert_error(client.get(f"/dev/inbox/{id}"), 404, "not_found")
 
@@ -191,7 +192,7 @@ class TestThePage:
         assert_error(client.get(f"/dev/inbox/{id}"), 404, "not_found")
 
 
-each_path = pytest.mark.parametrize("path", ["/dev/inbox", "/auth/v1/dev/inbox", f"/dev/inbox/{message().id}"])
+each_path = pytest.mark.parametrize("path", ["/dev/inbox", "/auth/v1/dev/inbox", f"/dev/inbox/{UNKNOWN}"])
 
 
 class TestWhoMaySeeIt:

@@ -195,7 +195,7 @@ class TestABadOne:
             {"sub": None},
             {"sub": ""},
         ],
-        ids=str,
+        ids=["other issuer", "other client", "two clients", "no client", "expired", "no expiry", "issued later", "no subject", "empty subject"],
     )
     def test_wrong_claims_are_refused(self, service, google, database, claims):
         assert_refused(hand_in(service, google.id_token(**claims)), database)

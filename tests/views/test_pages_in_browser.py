@@ -17,7 +17,10 @@ from tests.support.processes import Service, free_port, wait_until
 from tests.support.server import ServerClient
 
 PROGRAM = browser.find()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="NOT TESTED: the pages in a browser. It needs Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(PROGRAM is None, reason="NOT TESTED: the pages in a browser. It needs Chromium: apt-get install chromium"),
+]
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 LONG_ADDRESS = "alexandra.konstantinopoulou-vandenberghe+newsletter@mail.department.example-university.org"
 
