@@ -7,3 +7,7 @@ SELECT set_config('synchronous_commit', 'off', true) AS setting,
                                (SELECT id FROM users WHERE email = :address OR phone = :address),
                                (SELECT user_id FROM one_time_tokens WHERE token_hash = :token_hash)),
                       :action, :reason, :details) AS recorded;
+
+-- name: record_acts(user_id uuid, email text, acts text[], events text[], details jsonb, origin jsonb)
+-- Writes the audit rows and events of what the transaction has done to a user.
+SELECT record_acts(:origin, :user_id, :email, :acts, :events, :details);

@@ -81,44 +81,6 @@ SELECT record_acts(:origin, told.user_id, :email, ARRAY[CASE WHEN told.is_create
                    jsonb_build_object('by', CASE WHEN told.is_created THEN 'message' END, 'purpose', :purpose, 'is_sent', told.is_due)) AS recorded
   FROM told;
 
--- name: request_reauthentication(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                                session_timebox integer, channel text, address text, token_id uuid, code_mac bytea,
---                                code_lifetime integer, message_id uuid, message_secret bytea, message_variables jsonb,
---                                quota_keys text[], quota_amounts integer[], quota_seconds integer[], origin jsonb)
--- Sends the caller a code that reauthenticates its session, to the address that select_caller has just shown as confirmed.
-WITH quota AS (
-  SELECT * FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds)
-), verdict AS (
-  SELECT account.id, account.user_metadata ->> 'locale' AS locale, quota.*,
-         caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state
-    FROM quota
-   CROSS JOIN users AS account
-    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
-   WHERE account.id = :caller_id
-     FOR KEY SHARE OF account
-), token AS (
-  INSERT INTO one_time_tokens (id, user_id, purpose, target, code_mac, code_expires_at, session_id, expires_at)
-  SELECT :token_id, verdict.id, 'reauthentication', :address, :code_mac,
-         now() + make_interval(secs => :code_lifetime), :caller_session_id, now() + make_interval(secs => :code_lifetime)
-    FROM verdict
-   WHERE verdict.state = 'live' AND verdict.seconds_left = 0
-), message AS (
-  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at)
-  SELECT :message_id, verdict.id, :channel, 'reauthentication', :address,
-         :message_variables || jsonb_build_object('locale', verdict.locale), :message_secret, :token_id,
-         now() + make_interval(secs => :code_lifetime)
-    FROM verdict
-   WHERE verdict.state = 'live' AND verdict.seconds_left = 0
-)
-SELECT verdict.state,
-       verdict.seconds_left,
-       verdict.amount,
-       verdict.remaining,
-       verdict.resets_in,
-       CASE WHEN verdict.state = 'live' AND verdict.seconds_left = 0
-            THEN record_acts(:origin, verdict.id, NULL, '{message_requested}', '{}', '{"purpose": "reauthentication", "is_sent": true}') END AS recorded
-  FROM verdict;
-
 -- name: spend_reauthentication_code(user_id uuid, address text, code_mac bytea, origin jsonb)
 -- Spends a code that was sent to reauthenticate a user.
 SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded
@@ -391,60 +353,22 @@ DELETE FROM users AS account
    AND account.id = token.user_id AND is_unused_sign_up(account)
 RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
 
--- name: exchange_authorization_code(code_hash bytea, code_challenge text, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text,
---                                   audience text, origin jsonb)
--- Trades an authorization code for a session, once, for whoever knows the verifier of its challenge. Used again, it ends the
--- session that it made (RFC 6749, section 4.1.2). No row for an unknown or expired code.
-WITH owner AS (
-  SELECT account.id
-    FROM users AS account
-    JOIN authorization_codes AS code ON code.user_id = account.id
-   WHERE code.code_hash = :code_hash
-     FOR UPDATE OF account
-), used AS (
-  UPDATE authorization_codes AS code
-     SET session_id = coalesce(code.session_id, gen_random_uuid())
-    FROM owner
-   WHERE code.user_id = owner.id AND code.code_hash = :code_hash AND code.code_challenge = :code_challenge AND code.expires_at > now()
-  RETURNING code.user_id, code.session_id, code.method
-), reused AS (
-  -- Only the first use finds no session of that id; the code's row makes the others wait for it.
-  SELECT end_session_of_code(used.session_id) AS is_reused FROM used
-), signed_in AS (
-  UPDATE users AS account
-     SET last_sign_in_at = now()
-    FROM used, reused
-   WHERE account.id = used.user_id AND NOT reused.is_reused AND (account.banned_until > now()) IS NOT TRUE
-  RETURNING account
-), network AS (
-  INSERT INTO known_networks (user_id, network) SELECT (signed_in.account).id, :network FROM signed_in ON CONFLICT DO NOTHING
-), excess AS (
-  SELECT end_excess_sessions((signed_in.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many FROM signed_in
-), session AS (
-  INSERT INTO sessions (id, user_id, method, ip, user_agent)
-  SELECT used.session_id, used.user_id, used.method, :ip, :user_agent FROM used, signed_in, excess
-  RETURNING id, counter
-)
-SELECT CASE WHEN used.session_id IS NULL THEN 'bad_code_verifier'
-            WHEN reused.is_reused THEN 'flow_state_not_found'
-            WHEN session.id IS NULL THEN 'user_banned'
-            ELSE 'live' END AS state,
-       user_object(signed_in.account, linked.objects, linked.providers, :audience)::text AS user_object,
-       used.method,
-       session.id AS session_id,
-       session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
-       code.user_id,
-       CASE WHEN session.id IS NOT NULL
-            THEN record_acts(:origin, code.user_id, (signed_in.account).email, '{signed_in}', '{auth.login}',
-                             jsonb_build_object('method', used.method, 'session_id', session.id))
-            WHEN reused.is_reused
-            THEN record_acts(:origin, code.user_id, NULL, '{authorization_code_reused}', '{}', jsonb_build_object('session_id', used.session_id))
-       END AS recorded
-  FROM authorization_codes AS code
-  LEFT JOIN used ON true
-  LEFT JOIN reused ON true
-  LEFT JOIN signed_in ON true
-  LEFT JOIN session ON true
-  CROSS JOIN identities_of(code.user_id) AS linked
- WHERE code.code_hash = :code_hash AND code.expires_at > now();
+-- name: lock_owner_of_authorization_code(code_hash bytea)
+-- Locks the user that an unexpired authorization code was issued to.
+SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
+  FROM users AS u
+  JOIN authorization_codes AS code ON code.user_id = u.id
+ WHERE code.code_hash = :code_hash AND code.expires_at > now()
+   FOR UPDATE OF u;
+
+-- name: select_authorization_code(code_hash bytea)
+-- An authorization code whose owner is locked; `session_id` is the session it was exchanged for.
+SELECT code_challenge, method, session_id FROM authorization_codes WHERE code_hash = :code_hash;
+
+-- name: mark_authorization_code_used(code_hash bytea, session_id uuid)
+-- Keeps the session that an authorization code was exchanged for: a second use ends it.
+UPDATE authorization_codes SET session_id = :session_id WHERE code_hash = :code_hash;
+
+-- name: end_session_of_code(session_id uuid)
+-- Ends the session of an authorization code that is used again (RFC 6749, section 4.1.2).
+UPDATE sessions SET ended_at = now(), end_reason = 'authorization_code_reused' WHERE id = :session_id AND ended_at IS NULL;

@@ -172,3 +172,21 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
   FROM users AS caller
   LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
  WHERE caller.id = :caller_id;
+
+-- name: open_session(user_id uuid, method text, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer,
+--                    ip inet, network text, user_agent text)
+-- Signs in a user whose row is locked.
+WITH signed_in AS (
+  UPDATE users SET last_sign_in_at = now() WHERE id = :user_id
+)
+SELECT id
+  FROM open_session(:user_id, :method, :ip, :network, :user_agent, :sessions_per_user, :refresh_token_lifetime, :session_timebox);
+
+-- name: select_new_session(session_id uuid, audience text)
+-- What the token response needs of a session that was just opened.
+SELECT s.id AS session_id, s.counter, s.user_id, s.method, floor(extract(epoch FROM now()))::bigint AS issued_at,
+       user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
+  FROM sessions AS s
+  JOIN users AS u ON u.id = s.user_id
+ CROSS JOIN identities_of(u.id) AS linked
+ WHERE s.id = :session_id;

@@ -268,3 +268,11 @@ WITH account AS (
   RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}')
 )
 SELECT caller.state, iso_8601(now()) AS moment FROM caller;
+
+-- name: lock_user(user_id uuid)
+-- Locks a user until the end of the transaction: later statements see what the previous holder of the lock committed.
+SELECT id, role, email, email_confirmed_at, email_proved, new_email, phone, phone_confirmed_at, phone_proved, new_phone,
+       password_hash, made_by, invited_at, last_sign_in_at, (banned_until > now()) IS TRUE AS is_banned
+  FROM users
+ WHERE id = :user_id
+   FOR UPDATE;

@@ -28,6 +28,59 @@ def own_url(path: str, parameters: Mapping[str, str]) -> str:
     return f"{latchkey.settings.base_url}/{path}?{urlencode(parameters)}"
 
 
+class Message:
+    """A mail or an SMS, with the link and the code that it carries. A phone is never sent a link."""
+
+    def __init__(self, address: str, *, link: bool = True, code: bool = True, link_lifetime: int = one_time.LINK_LIFETIME) -> None:
+        is_phone = address.startswith("+")
+        self.id = new_id()
+        self.link = one_time.new_token() if link and not is_phone else None
+        self.code = one_time.new_code() if code else None
+        self._address = address
+        self._token_id = new_id() if self.link or self.code else None
+        self._link_lifetime = link_lifetime if self.link else None
+        self._code_lifetime = (one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME) if self.code else None
+
+    def token_row(
+        self,
+        user_id: str | None,
+        purpose: str,
+        *,
+        redirect_to: str | None = None,
+        code_challenge: str | None = None,
+        session_id: str | None = None,
+        password_hash: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the parameters of `write_token`, which does nothing without a `user_id`."""
+        return {
+            "token_id": self._token_id,
+            "user_id": user_id,
+            "purpose": purpose,
+            "target": self._address,
+            "token_hash": one_time.hash_token(self.link) if self.link else None,
+            "link_lifetime": self._link_lifetime,
+            "code_mac": latchkey.codes.mac(self._address, self.code) if self.code else None,
+            "code_lifetime": self._code_lifetime,
+            "redirect_to": redirect_to,
+            "code_challenge": code_challenge,
+            "session_id": session_id,
+            "password_hash": password_hash,
+        }
+
+    def message_row(self, user_id: str | None, kind: str, **others: str | None) -> dict[str, Any]:
+        """Return the parameters of `write_message`; `others` are further variables of its template."""
+        return {
+            "message_id": self.id,
+            "user_id": user_id,
+            "kind": kind,
+            "recipient": self._address,
+            "message_variables": variables(**others),
+            "message_secret": sealed(self.id, token=self.link, code=self.code),
+            "token_id": self._token_id,
+            "lifetime": self._link_lifetime or self._code_lifetime,
+        }
+
+
 def secrets_for(address: str, *, link: bool = True, code: bool = True, prefix: str = "") -> dict[str, Any]:
     """Return a new link and code for an address, as parameters: ids, hashes, and both in the clear but sealed, for the message.
 

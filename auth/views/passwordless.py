@@ -5,7 +5,7 @@ Whoever asks need not be whom the message goes to: the answer never tells whethe
 
 from typing import Any
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, g, jsonify, request
 
 from auth.context import latchkey
 from auth.flows import outgoing
@@ -13,6 +13,7 @@ from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.limits import limited
 from auth.web.wire import checked_redirect, read_body
+from sql import Transaction
 
 blueprint = Blueprint("passwordless", __name__)
 
@@ -60,23 +61,27 @@ def reauthenticate() -> Response:
     address = email or phone
     if address is None:
         raise ApiError(400, "validation_failed", "There is no confirmed address to send a code to")
-    secrets = outgoing.secrets_for(address, link=False)
-    row = guard.admit(
-        latchkey.db.one(
-            "request_reauthentication",
-            channel="email" if email else "sms",
-            address=address,
-            message_variables=outgoing.variables(),
-            **secrets,
-            **outgoing.quota(address),
-            **guard.caller(),
-        )
-    )
-    if row.seconds_left:
-        raise outgoing.over_quota("over_email_send_rate_limit" if email else "over_sms_send_rate_limit", row)
-    outgoing.note_quota(row)
+    message = outgoing.Message(address, link=False)
+    with latchkey.db.transaction() as tx:
+        quota = tx.one("take_from_quota", **outgoing.quota(address))
+        tx.one("lock_user", user_id=guard.caller_id())
+        state = tx.one("select_caller", **guard.caller())
+        if quota.seconds_left == 0 and state is not None and state.state == "live":
+            _write_reauthentication(tx, message)
+    guard.admit(state)
+    if quota.seconds_left:
+        raise outgoing.over_quota("over_email_send_rate_limit" if email else "over_sms_send_rate_limit", quota)
+    outgoing.note_quota(quota)
     latchkey.deliverer.wake()
-    return _sent(secrets["message_id"])
+    return _sent(message.id)
+
+
+def _write_reauthentication(tx: Transaction, message: outgoing.Message) -> None:
+    user_id = guard.caller_id()
+    tx.run("write_token", **message.token_row(user_id, "reauthentication", session_id=g.caller.session_id))
+    tx.run("write_message", **message.message_row(user_id, "reauthentication"))
+    details = {"purpose": "reauthentication", "is_sent": True}
+    tx.run("record_acts", user_id=user_id, email=None, acts=["message_requested"], events=[], details=details)
 
 
 def _request(purpose: str, body: dict[str, Any]) -> Response:

@@ -11,10 +11,10 @@ from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
 from auth.flows import outgoing
+from auth.flows.authorization_codes import exchange
 from auth.flows.password_attempts import begin_attempt, in_turn
 from auth.flows.token_response import token_response
 from auth.passwords.hashing import Slot
-from auth.tokens import one_time
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.views.oauth import sign_in_with_id_token
 from auth.web import audit, limits, schemas
@@ -32,11 +32,6 @@ _SIGN_IN_REFUSALS = {
     "email_not_confirmed": "The email address is not confirmed yet",
     "phone_not_confirmed": "The phone number is not confirmed yet",
     "not_admin": "Only administrators may sign in here",
-}
-_CODE_REFUSALS = {
-    "flow_state_not_found": (400, "The authorization code is invalid, has expired, or was used before"),
-    "bad_code_verifier": (400, "The code verifier does not match the code challenge"),
-    "user_banned": (403, "This user is banned"),
 }
 _REFRESH_REFUSALS = {
     "refresh_token_not_found": "Invalid Refresh Token: the session has ended",
@@ -133,17 +128,7 @@ def _refresh() -> Response:
 @limited("verify")
 def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
-    row = latchkey.db.one(
-        "exchange_authorization_code",
-        code_hash=one_time.hash_token(body["auth_code"]),
-        code_challenge=create_s256_code_challenge(body["code_verifier"]),
-        **client(),
-    )
-    audit.about(user_id=row.user_id if row else None)
-    state = row.state if row else "flow_state_not_found"
-    if state != "live":
-        status, msg = _CODE_REFUSALS[state]
-        raise ApiError(status, state, msg)
+    row = exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
     return token_response(row, row.method)
 
 

@@ -108,19 +108,6 @@ AS $$
   SELECT count(*) FROM ended
 $$;
 
--- Ends the session that an authorization code has made, and says whether there was one: then the code was used before.
-CREATE OR REPLACE FUNCTION end_session_of_code(session_id uuid) RETURNS boolean
-  LANGUAGE sql VOLATILE
-AS $$
-  WITH ended AS (
-    UPDATE sessions
-       SET ended_at = coalesce(ended_at, now()), end_reason = coalesce(end_reason, 'authorization_code_reused')
-     WHERE id = session_id
-    RETURNING id
-  )
-  SELECT EXISTS (SELECT FROM ended)
-$$;
-
 -- Inserts a session for a user whose row is locked, remembers the network, and ends the oldest session beyond `most`.
 CREATE OR REPLACE FUNCTION open_session(
   owner uuid, method text, ip inet, network text, user_agent text, most integer, lifetime integer, timebox integer
