@@ -1,45 +1,36 @@
--- name: sign_up(email text, phone text, password_hash text, user_metadata user_metadata, autoconfirm boolean, hidden boolean,
---               token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
---               code_challenge text, message_id uuid, message_secret bytea, message_variables jsonb, quota_keys text[],
---               quota_amounts integer[], quota_seconds integer[], ip inet, network text, user_agent text, audience text, origin jsonb)
--- Registers a user by email or phone, and password. A sign-up of the same address that nobody has confirmed or used is
--- replaced, with all that belongs to it; any other user is left alone. Where that must stay `hidden` (an address has to be
--- confirmed), the answer is the same for a free and a taken address: it is built from the draft of a user, whether or not
--- that was kept, and one message is written in each case. Over the quota nothing is sent, and so nothing is replaced.
-WITH quota AS (
-  SELECT seconds_left = 0 AS allowed FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds)
-), draft AS (
-  SELECT account.*
+-- name: delete_unused_sign_up(address text, is_replaced boolean, origin jsonb)
+-- Deletes a sign-up that nobody has confirmed or used, if a new one of its address is to replace it.
+DELETE FROM users AS u
+ WHERE (u.email = :address OR u.phone = :address) AND :is_replaced AND is_unused_sign_up(u)
+RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "signed_up_again"}');
+
+-- name: insert_sign_up(email text, phone text, password_hash text, user_metadata user_metadata, is_confirmed boolean,
+--                      user_agent text, audience text)
+-- Inserts a user unless the address is taken. The user object is built from the draft of the row either way, so that it is
+-- the same for a free and a taken address.
+WITH draft AS (
+  SELECT u.*
     FROM jsonb_populate_record(NULL::users, jsonb_build_object(
            'id', gen_random_uuid(),
            'role', 'authenticated',
            'email', :email,
-           'email_confirmed_at', CASE WHEN :autoconfirm AND :email IS NOT NULL THEN now() END,
+           'email_confirmed_at', CASE WHEN :is_confirmed AND :email IS NOT NULL THEN now() END,
            'email_proved', false,
            'phone', :phone,
-           'phone_confirmed_at', CASE WHEN :autoconfirm AND :phone IS NOT NULL THEN now() END,
+           'phone_confirmed_at', CASE WHEN :is_confirmed AND :phone IS NOT NULL THEN now() END,
            'phone_proved', false,
            'password_hash', :password_hash,
            'app_metadata', '{}'::jsonb,
            'user_metadata', merge_metadata('{}', :user_metadata),
-           'confirmation_sent_at', CASE WHEN NOT :autoconfirm THEN now() END,
-           'last_sign_in_at', CASE WHEN :autoconfirm THEN now() END,
+           'confirmation_sent_at', CASE WHEN NOT :is_confirmed THEN now() END,
+           'last_sign_in_at', CASE WHEN :is_confirmed THEN now() END,
            'made_by', 'signup',
            'signup_user_agent', :user_agent,
            'created_at', now(),
            'updated_at', now()
-         )) AS account
-), replaced AS (
-  DELETE FROM users AS account
-   USING quota
-   WHERE (account.email = :email OR account.phone = :phone) AND :hidden AND quota.allowed AND is_unused_sign_up(account)
-  RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}', '{"because": "signed_up_again"}')
+         )) AS u
 ), created AS (
-  -- The count makes the deletion come first.
-  INSERT INTO users
-  SELECT draft.* FROM draft, (SELECT count(*) FROM replaced) AS deletion
-  ON CONFLICT DO NOTHING
-  RETURNING id
+  INSERT INTO users SELECT * FROM draft ON CONFLICT DO NOTHING RETURNING id
 ), draft_identity AS (
   SELECT identity.*
     FROM draft,
@@ -48,75 +39,29 @@ WITH quota AS (
            'user_id', draft.id,
            'provider', CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END,
            'subject', draft.id,
-           'identity_data', jsonb_build_object('sub', draft.id) || CASE WHEN :email IS NOT NULL
-                              THEN jsonb_build_object('email', draft.email) ELSE jsonb_build_object('phone', draft.phone) END,
+           'identity_data', jsonb_strip_nulls(jsonb_build_object('sub', draft.id, 'email', :email, 'phone', :phone)),
            'last_sign_in_at', draft.last_sign_in_at,
            'created_at', now(),
            'updated_at', now()
          )) AS identity
 ), identity AS (
   INSERT INTO identities SELECT draft_identity.* FROM draft_identity, created
-), session AS (
-  INSERT INTO sessions (user_id, method, ip, user_agent)
-  SELECT created.id, 'password', :ip, :user_agent FROM created WHERE :autoconfirm
-  RETURNING id, counter
-), network AS (
-  INSERT INTO known_networks (user_id, network) SELECT created.id, :network FROM created WHERE :autoconfirm
-), told AS (
-  -- A taken address is told that someone tried, unless what this statement saw was a sign-up to be replaced: then either this
-  -- one or another has just done so.
-  SELECT coalesce(created.id, taken.id) AS user_id,
-         CASE WHEN NOT quota.allowed THEN 'none'
-              WHEN created.id IS NOT NULL AND NOT :autoconfirm THEN CASE WHEN :email IS NOT NULL THEN 'signup' ELSE 'sms' END
-              WHEN created.id IS NULL AND taken.id IS NOT NULL AND :hidden AND :email IS NOT NULL THEN 'signup_attempt'
-              ELSE 'none' END AS kind,
-         coalesce(taken.user_metadata, draft.user_metadata) ->> 'locale' AS locale
-    FROM quota
-   CROSS JOIN draft
-    LEFT JOIN created ON true
-    LEFT JOIN LATERAL (
-           SELECT account.id, account.user_metadata
-             FROM users AS account
-            WHERE (account.email = :email OR account.phone = :phone) AND NOT (:hidden AND is_unused_sign_up(account))
-         ) AS taken ON true
-   LIMIT 1
-), token AS (
-  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, expires_at)
-  SELECT :token_id, told.user_id, CASE WHEN :email IS NOT NULL THEN 'signup' ELSE 'sms_signup' END, coalesce(:email, :phone),
-         :token_hash, :code_mac, now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge,
-         now() + make_interval(secs => :link_lifetime)
-    FROM told
-   WHERE told.kind IN ('signup', 'sms')
-), message AS (
-  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at, outcome, finished_at)
-  SELECT :message_id, told.user_id,
-         CASE WHEN told.kind <> 'none' THEN CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'sms' END END,
-         told.kind,
-         CASE WHEN told.kind <> 'none' THEN coalesce(:email, :phone) END,
-         :message_variables || jsonb_build_object('locale', told.locale),
-         CASE WHEN told.kind IN ('signup', 'sms') THEN :message_secret END,
-         CASE WHEN told.kind IN ('signup', 'sms') THEN :token_id END,
-         now() + make_interval(secs => CASE WHEN told.kind = 'sms' THEN :code_lifetime ELSE :link_lifetime END),
-         CASE WHEN told.kind = 'none' THEN 'none' END,
-         CASE WHEN told.kind = 'none' THEN now() END
-    FROM told
 )
-SELECT created.id IS NOT NULL AS created,
-       user_object(draft::users, json_build_array(identity_object(draft_identity::identities)), ARRAY[draft_identity.provider], :audience)::text
-         AS user_object,
-       session.id AS session_id,
-       session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
-       CASE WHEN created.id IS NOT NULL
-            THEN record_acts(:origin, created.id, draft.email, ARRAY['user_created', CASE WHEN session.id IS NOT NULL THEN 'signed_in' END],
-                             ARRAY['user.created', CASE WHEN session.id IS NOT NULL THEN 'auth.login' END],
-                             jsonb_build_object('by', 'signup', 'method', 'password', 'session_id', session.id))
-            ELSE record_refusal(:origin, told.user_id, 'sign_up_refused', 'user_already_exists', '{}') END AS recorded
+SELECT created.id IS NOT NULL AS is_created,
+       draft.id,
+       user_object(draft::users, json_build_array(identity_object(draft_identity::identities)),
+                   ARRAY[draft_identity.provider], :audience)::text AS user_object
   FROM draft
-  CROSS JOIN draft_identity
-  CROSS JOIN told
-  LEFT JOIN created ON true
-  LEFT JOIN session ON true;
+ CROSS JOIN draft_identity
+  LEFT JOIN created ON true;
+
+-- name: select_address_owner(address text)
+-- The user who has an address, and whether it is only a sign-up that nobody has confirmed or used.
+SELECT u.id, is_unused_sign_up(u) AS is_unused FROM users AS u WHERE u.email = :address OR u.phone = :address;
+
+-- name: record_refused_sign_up(user_id uuid, origin jsonb)
+-- Writes the audit row of a sign-up with a taken address; `user_id` is its owner.
+SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
 
 -- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
 --                   session_timebox integer, audience text)
