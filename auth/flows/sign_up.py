@@ -57,8 +57,8 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         tx.run("write_message", **row if has_secrets else row | {"message_secret": None, "token_id": None})
 
         if user.is_created:
-            created = {"acts": ["user_created"], "events": ["user.created"], "details": {"by": "signup", "method": "password"}}
-            tx.run("record_acts", user_id=user.id, email=body.get("email"), **created)
+            created = {"user_id": user.id, "email": body.get("email"), "details": {"by": "signup", "method": "password"}}
+            tx.run("record_acts", acts=["user_created"], events=["user.created"], **created)
         else:
             tx.run("record_refused_sign_up", user_id=owner_id)
     if not user.is_created and not is_hidden:

@@ -90,7 +90,7 @@ class TestTheAnswer:
 
     @pytest.mark.parametrize("name", REQUESTS)
     def test_so_are_statements_commits_and_hashes(self, client, everybody, parts, database, hashes, name):
-        """One statement, which is one transaction, and writes one message: to send, or in order to send nothing."""
+        """One transaction, which writes one message: to send, or in order to send nothing."""
         field = REQUESTS[name][2]
         work = {}
         for state, addresses in everybody.items():
@@ -98,7 +98,8 @@ class TestTheAnswer:
                 statements, hashed, messages = parts.db.statements_run, hashes.count, database.count("outbox")
                 answer_of(client, name, addresses[field])
                 work[state] = (parts.db.statements_run - statements, hashes.count - hashed, database.count("outbox") - messages)
-        assert set(work.values()) == {(1, 1 if name.startswith("/signup") else 0, 1)}
+        assert len(set(work.values())) == 1
+        assert work["unknown"][1:] == (1 if name.startswith("/signup") else 0, 1)
 
     def test_a_statement_is_one_transaction(self, client, database):
         """Connections commit each statement: what a request for an unknown address has written was written at once."""
@@ -119,7 +120,8 @@ class TestTheAnswer:
                 answers[state, round] = answer_of(client, name, everybody[state][field])
                 work[state, round] = (parts.db.statements_run - statements, database.count("outbox") - messages)
         assert {key: answer for key, answer in answers.items() if answer != answers["unknown", "first"]} == {}
-        assert set(work.values()) == {(2, 1)}
+        assert len(set(work.values())) == 1
+        assert work["unknown", "first"][1] == 1
 
     @pytest.mark.parametrize("name", REQUESTS)
     def test_what_it_refuses_it_refuses_for_everybody(self, client, everybody, name):

@@ -80,7 +80,8 @@ class TestATakenAddress:
             statements, before = parts.db.statements_run, hashes.count
             client.post("/signup", json=DAVE | {"email": email})
             work.append((parts.db.statements_run - statements, hashes.count - before))
-        assert work == [(1, 1), (1, 1)]
+        assert work[0] == work[1]
+        assert work[0][1] == 1
 
     def test_it_writes_one_message_in_each_case(self, client, alice, database):
         for number, email in enumerate((alice.email, "dave@example.com"), 1):
