@@ -264,7 +264,9 @@ def acts_of(text: str) -> set[str]:
 def acts_in(module: ast.Module) -> set[str]:
     """Return the acts that a module records: the strings in arguments and variables called `acts`."""
     lists = [node.value for node in ast.walk(module) if isinstance(node, ast.keyword) and node.arg == "acts"]
-    lists += [node.value for node in ast.walk(module) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "acts"]
+    lists += [
+        node.value for node in ast.walk(module) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "acts" and isinstance(node.value, ast.List)
+    ]
     return {node.value for acts in lists for node in ast.walk(acts) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
