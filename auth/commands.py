@@ -7,8 +7,7 @@ from flask.cli import with_appcontext
 from auth import addresses, explain
 from auth.context import latchkey
 from auth.passwords import hashing
-from auth.passwords.policy import check_strength
-from auth.web.errors import ApiError
+from auth.passwords.policy import WeakPassword, check_strength
 
 
 def register(app: Flask) -> None:
@@ -32,9 +31,9 @@ def create_admin(email: str, password: str | None) -> None:
     if known is None or not known.email_proved:
         password = hashing.normalize(password or click.prompt("Password of the new administrator", hide_input=True, confirmation_prompt=True))
         try:
-            check_strength(latchkey.settings, password, [email], status=400)
-        except ApiError as error:
-            raise click.ClickException(error.details or error.msg) from None
+            check_strength(latchkey.settings, password, [email])
+        except WeakPassword as error:
+            raise click.ClickException(f"password: {error}") from None
         password_hash = latchkey.passwords.hash(password)
     row = latchkey.db.one("make_administrator", email=email, password_hash=password_hash)
     click.echo(f"{email} is an administrator{' and was created' if row.created else ''}: {row.id}")

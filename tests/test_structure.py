@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import sql
 from auth import settings
 from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.views import token
+from auth.web.errors import ERRORS
 from tests.conftest import clear_settings
 from tests.support.contract import OPENAPI
 from tests.test_contract import CONTRACT, COUNTED_INSIDE, guard_of, is_limited, views
@@ -21,6 +23,7 @@ from tests.test_contract import CONTRACT, COUNTED_INSIDE, guard_of, is_limited, 
 ROOT = OPENAPI.parent
 SOURCES = {str(path.relative_to(ROOT)): path for path in [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py", *sorted((ROOT / "auth").rglob("*.py"))]}
 STATEMENTS = sql.load_statements()
+SQL = "".join(path.read_text() for path in sql.DIRECTORY.rglob("*.sql"))
 LONGEST_FILE = 320
 
 # Views that anybody may call; every other wears a decorator of auth/web/guard.py, outermost.
@@ -93,20 +96,13 @@ def string_of(node: ast.AST | None) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def raised_error_codes() -> set[str]:
-    """Return each string that stands where an error_code does: the second argument of `ApiError`, the value of a member
-    `error_code`, what follows a status in a tuple, or a key of a table of refusals."""
-    found: set[str | None] = set()
+def raised_error_keys() -> set[str]:
+    """Return each literal first argument of `ApiError`, `unavailable` and `refusal`."""
+    found = set()
     for source in SOURCES:
         for node in ast.walk(tree(source)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ApiError":
-                found.add(string_of(node.args[1]))
-            if isinstance(node, ast.Dict):
-                found |= {string_of(value) for key, value in zip(node.keys, node.values, strict=True) if string_of(key) == "error_code"}
-            if isinstance(node, ast.Tuple) and len(node.elts) == 3 and isinstance(node.elts[0], ast.Constant) and isinstance(node.elts[0].value, int):
-                found.add(string_of(node.elts[1]))
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and ast.unparse(node.targets[0]).endswith("_REFUSALS"):
-                found |= {string_of(key) for key in node.value.keys}
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("ApiError", "unavailable", "refusal"):
+                found.add(string_of(node.args[0]) if node.args else None)
     return {text for text in found if text}
 
 
@@ -194,15 +190,28 @@ def test_mechanisms_do_not_import_views(source):
     assert not re.search(r"^\s*(from auth\.views|import auth\.views|from auth import .*\bviews\b)", SOURCES[source].read_text(), re.MULTILINE)
 
 
-def test_error_codes_come_from_the_list_of_the_contract():
-    assert raised_error_codes() - set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"]) == set()
+def test_each_error_raised_stands_in_the_table_of_errors():
+    assert raised_error_keys() - set(ERRORS) == set()
 
 
-def test_each_error_code_of_the_contract_is_used_and_explained():
+def test_each_error_of_the_table_is_used():
+    quoted = Counter(text for source in SOURCES for text in strings(tree(source)))
+    quoted.subtract(ERRORS)
+    states = {*(text for text in quoted if quoted[text]), *re.findall(r"'([a-z_]+)'", SQL)}
+    assert set(ERRORS) - states - {f"refresh.{state}" for state in states} == set()
+
+
+def test_error_codes_of_the_table_are_those_of_the_contract_and_explained():
     listed = set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
 
-    assert listed - all_strings() == set()
+    assert {key.rpartition(".")[2] for key in ERRORS} == listed
     assert set(table("errors.md")) == listed
+
+
+def test_only_the_table_of_errors_words_them():
+    sentences = [sentence for _status, sentence in ERRORS.values() if "{" not in sentence]
+    copies = [(source, text) for source in SOURCES if source != "auth/web/errors.py" for text in strings(tree(source)) if text in sentences]
+    assert copies == []
 
 
 def test_docs_settings_explains_each_setting_and_no_other():

@@ -24,7 +24,7 @@ def exchange(code: str, code_challenge: str) -> Any:
         if owner is None or known is None:
             raise _not_found()
         if not hmac.compare_digest(known.code_challenge, code_challenge):
-            raise ApiError(400, "bad_code_verifier", "The code verifier does not match the code challenge")
+            raise ApiError("bad_code_verifier")
         if known.session_id is None:
             return _open_session(tx, owner, known.method, code_hash)
         tx.run("end_session_of_code", session_id=known.session_id)
@@ -35,7 +35,7 @@ def exchange(code: str, code_challenge: str) -> Any:
 
 def _open_session(tx: Transaction, owner: Any, method: str, code_hash: bytes | None) -> Any:
     if owner.is_banned:
-        raise ApiError(403, "user_banned", "This user is banned")
+        raise ApiError("user_banned")
     session_id = tx.one("open_session", user_id=owner.id, method=method, **client()).id
     tx.run("mark_authorization_code_used", code_hash=code_hash, session_id=session_id)
     details = {"method": method, "session_id": session_id}
@@ -44,4 +44,4 @@ def _open_session(tx: Transaction, owner: Any, method: str, code_hash: bytes | N
 
 
 def _not_found() -> ApiError:
-    return ApiError(400, "flow_state_not_found", "The authorization code is invalid, has expired, or was used before")
+    return ApiError("flow_state_not_found")

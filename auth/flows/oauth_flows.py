@@ -21,15 +21,6 @@ log = structlog.get_logger()
 # Seconds from leaving for the provider to coming back.
 FLOW_LIFETIME = 600
 
-REFUSALS = {
-    "bad_oauth_state": "This sign-in has expired, was finished before, or was begun in another browser",
-    "bad_oauth_callback": "The provider did not sign you in",
-    "identity_already_exists": "This identity belongs to another user, or the user has another one of this provider",
-    "signup_disabled": "Sign-up is disabled",
-    "user_banned": "This user is banned",
-    "session_not_found": "The session that began this has ended",
-    "oauth_provider_not_supported": "This provider is not set up",
-}
 # What is no refusal of the user (RFC 6749, section 4.1.2.1: `access_denied`).
 _ERRORS = {"bad_oauth_state": "invalid_request", "bad_oauth_callback": "server_error", "oauth_provider_not_supported": "server_error"}
 # One cookie for providers that redirect, one for those that post a form: a form from another site brings no Lax cookie.
@@ -41,7 +32,7 @@ def provider_named(name: str) -> Provider:
     provider = latchkey.providers.get(name)
     if provider is None:
         details = "provider: must be one of external_providers in /settings"
-        raise ApiError(400, "oauth_provider_not_supported", REFUSALS["oauth_provider_not_supported"], details)
+        raise ApiError("oauth_provider_not_supported", details)
     return provider
 
 
@@ -67,13 +58,13 @@ def flow_secrets(flow: Any) -> dict[str, Any]:
 
 def refused(target: str, error_code: str) -> Response:
     """Send a browser on with why nobody was signed in."""
-    return redirect_with_error(target, _ERRORS.get(error_code, "access_denied"), error_code, REFUSALS[error_code])
+    return redirect_with_error(target, _ERRORS.get(error_code, "access_denied"), ApiError(error_code))
 
 
 def turned_back(redirect_to: str | None) -> Response:
     """Send a browser back that can't be sent to the provider now."""
     target = latchkey.redirects.checked(redirect_to)
-    return redirect_with_error(target, "temporarily_unavailable", "bad_oauth_callback", "The provider can't be reached; try again shortly")
+    return redirect_with_error(target, "temporarily_unavailable", ApiError("unreachable.bad_oauth_callback"))
 
 
 def browser_secret(provider: Provider | None = None) -> str:

@@ -144,9 +144,7 @@ def note_quota(row: Any) -> None:
 def over_quota(error_code: str, row: Any) -> ApiError:
     """Return the 429 for a message too many."""
     note(Window(row.amount, 0, row.seconds_left))
-    error = refusal("Too many messages; try again later", row.seconds_left)
-    error.error_code = error_code
-    return error
+    return refusal(error_code, row.seconds_left)
 
 
 def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
@@ -159,12 +157,12 @@ def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in
 def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
     """Refuse an address of a kind that is switched off. Raises `ApiError`."""
     if email and not latchkey.settings.email_enabled:
-        raise ApiError(400, "email_provider_disabled", f"{doing} by email is disabled")
+        raise ApiError("email_provider_disabled", doing=doing)
     if phone and not latchkey.settings.phone_enabled:
-        raise ApiError(400, "phone_provider_disabled", f"{doing} by phone is disabled")
+        raise ApiError("phone_provider_disabled", doing=doing)
 
 
 def _check_country(phone: str) -> None:
     countries = latchkey.settings.sms_countries
     if countries and not phone.startswith(tuple(countries)):
-        raise ApiError(400, "validation_failed", "No messages are sent to this country", f"phone: must begin with {', '.join(countries)}")
+        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")

@@ -82,7 +82,7 @@ def begin_attempt(slot: Slot, email: str | None, phone: str | None) -> Attempt:
     )
     if row.refused_for is not None:
         limits.note(limits.Window(failures.amount, 0, row.refused_for))
-        raise limits.refusal("Too many failed sign-ins; try again later, or sign in by a link", row.refused_for)
+        raise limits.refusal("sign_in.over_request_rate_limit", row.refused_for)
     audit.about(user_id=row.user_id, tries=row.tries, of=failures.amount)
     failure = limits.Window(failures.amount, failures.amount - row.tries, row.seconds_left) if row.tries else None
     return Attempt(slot, row.user_id, row.password_hash, row.is_stranger, failure)

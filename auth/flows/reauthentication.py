@@ -37,7 +37,7 @@ def reauthenticate_in(slot: Slot, known: Any, body: dict[str, Any]) -> bool:
 def _check_current_password(password: str, known: Any, slot: Slot) -> None:
     attempt = begin_attempt(slot, known.email, None if known.email else known.phone)
     if not attempt.check(password):
-        raise ApiError(400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
+        raise ApiError("current_password_invalid", "current_password: must be the user's password")
     latchkey.db.one(
         "finish_password_attempt",
         email=known.email,
@@ -52,9 +52,9 @@ def _spend_nonce(nonce: str, known: Any) -> None:
     address = known.email if known.email_confirmed else known.phone
     spent = address and latchkey.db.one("spend_reauthentication_code", user_id=guard.caller_id(), address=address, code_mac=latchkey.codes.mac(address, nonce))
     if not spent:
-        raise ApiError(400, "reauthentication_not_valid", "The code is wrong or has expired", "nonce: must be the code that GET /reauthenticate sent")
+        raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
 
 
 def reauthentication_needed(what: str = "current_password, or nonce with the code that GET /reauthenticate sends") -> ApiError:
     """Return the refusal of a session that is too old."""
-    return ApiError(400, "reauthentication_needed", "This needs reauthentication", f"give {what}: this session is too old for this change")
+    return ApiError("reauthentication_needed", f"give {what}: this session is too old for this change")

@@ -91,4 +91,4 @@ def _draft(body: dict[str, Any], password_hash: str) -> dict[str, Any]:
 
 def _already_exists(body: dict[str, Any]) -> ApiError:
     address = "email address" if "email" in body else "phone number"
-    return ApiError(409, "user_already_exists", f"A user with this {address} has already been registered")
+    return ApiError("user_already_exists", address=address)

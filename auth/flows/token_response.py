@@ -9,6 +9,7 @@ from auth.context import latchkey
 from auth.net.redirects import with_fragment, with_query
 from auth.web import audit
 from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
 
 
 def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | None = None) -> Response:
@@ -18,10 +19,11 @@ def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | No
     return see_other(with_fragment(target, tokens(row, method) | ({"type": link_type} if link_type else {})))
 
 
-def redirect_with_error(target: str, error: str, error_code: str, description: str) -> Response:
-    """Send a browser on with what went wrong, in the fragment."""
-    audit.refused(error_code)
-    return see_other(with_fragment(target, {"error": error, "error_code": error_code, "error_description": description}))
+def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
+    """Redirect to the target with an error in the fragment; `error` is one of RFC 6749, section 4.1.2.1."""
+    audit.refused(refusal.error_code)
+    members = {"error": error, "error_code": refusal.error_code, "error_description": refusal.msg}
+    return see_other(with_fragment(target, members))
 
 
 def see_other(url: str) -> Response:

@@ -1,11 +1,10 @@
-"""Which passwords are allowed: NIST SP 800-63B, 5.1.1.2, and what a deployment asks for beyond."""
+"""The password policy: NIST SP 800-63B, section 5.1.1.2, and the requirements of the deployment."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
 from auth.settings import Settings
-from auth.web.errors import ApiError
 
 _COMMON = frozenset(FREQUENCY_LISTS["passwords"][:10_000])
 _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
@@ -16,11 +15,16 @@ _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
 }
 
 
-def check_strength(settings: Settings, password: str, own_addresses: Collection[str | None], *, status: int) -> None:
-    """Refuse a weak password: too short, of too few kinds of characters, common, or the user's own address.
+class WeakPassword(Exception):
+    """A password that the policy refuses. `problems` maps the reasons `length`, `characters` and `common` to sentences."""
 
-    Raises `ApiError` of the given status, with the reasons `length`, `characters`, `common`.
-    """
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__(f"must {' and '.join(problems.values())}")
+        self.problems = problems
+
+
+def check_strength(settings: Settings, password: str, own_addresses: Collection[str | None]) -> None:
+    """Raise `WeakPassword` for one that is too short, lacks a kind of characters, is common, or is the user's own address."""
     problems = {}
     if len(password) < settings.password_min_length:
         problems["length"] = f"have at least {settings.password_min_length} characters"
@@ -29,5 +33,4 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
     if settings.password_common_check and (password.casefold() in _COMMON or password.casefold() in own_addresses):
         problems["common"] = "not be a common one or the user's own address"
     if problems:
-        details = f"password: must {' and '.join(problems.values())}"
-        raise ApiError(status, "weak_password", "The password is too weak", details, members={"weak_password": {"reasons": list(problems)}})
+        raise WeakPassword(problems)

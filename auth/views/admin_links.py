@@ -28,7 +28,7 @@ def generate_link() -> Response:
     new_email = body["new_email"] if purpose == "email_change" else None
     password_hash = None
     if "password" in body and purpose in ("signup", "recovery"):
-        check_strength(settings, body["password"], [body["email"]], status=400)
+        check_strength(settings, body["password"], [body["email"]])
         password_hash = latchkey.passwords.hash(body["password"])
     redirect_to = checked_redirect(body) or settings.site_url
     token = one_time.new_token()
@@ -49,9 +49,9 @@ def generate_link() -> Response:
         redirect_to=redirect_to,
     )
     if row is None:
-        raise ApiError(404, "user_not_found", "There is no user with this email address")
+        raise ApiError("email.user_not_found")
     if row.is_taken:
-        raise ApiError(409, "email_exists", "A user with this email address has already been registered")
+        raise ApiError("email_exists")
     link = {
         "action_link": outgoing.own_url("verify", {"token": token, "type": purpose, "redirect_to": redirect_to}),
         "email_otp": code,
@@ -88,7 +88,7 @@ def invite() -> Response:
     if row.state == "over_email_send_rate_limit":
         raise outgoing.over_quota(row.state, row)
     if row.state == "email_exists":
-        raise ApiError(409, "email_exists", "A user with this email address has already been registered")
+        raise ApiError("email_exists")
     outgoing.note_quota(row)
     latchkey.deliverer.wake()
     return JsonResponse(f'{{"user": {row.user_object}, "message_id": "{secrets["message_id"]}"}}')

@@ -28,9 +28,9 @@ def create_user() -> Response:
     """Make a user as the caller describes it."""
     body = read_body(schemas.NewUser())
     if "role" in body and not guard.is_service_role():
-        raise ApiError(403, "insufficient_permissions", "Only the service role key may set a role", "role: must be absent")
+        raise ApiError("role.insufficient_permissions", "role: must be absent")
     if "password" in body:
-        check_strength(latchkey.settings, body["password"], [body["email"], body.get("phone")], status=400)
+        check_strength(latchkey.settings, body["password"], [body["email"], body.get("phone")])
     row = latchkey.db.one(
         "create_user",
         email=body["email"],
@@ -77,7 +77,7 @@ def update_any_user(user_id: str) -> Response:
         known = latchkey.db.one("select_addresses", id=user_id)
         if known is None:
             raise _no_such_user()
-        check_strength(latchkey.settings, body["password"], [known.email, known.phone, body.get("email"), body.get("phone")], status=400)
+        check_strength(latchkey.settings, body["password"], [known.email, known.phone, body.get("email"), body.get("phone")])
         password_hash = latchkey.passwords.hash(body["password"])
     ban_seconds = body.get("ban_duration")
     row = latchkey.db.one(
@@ -130,7 +130,7 @@ def _existing_id(user_id: str) -> str:
 
 
 def _no_such_user() -> ApiError:
-    return ApiError(404, "user_not_found", "There is no such user")
+    return ApiError("user_not_found")
 
 
 def _total(found: dict[str, str | None]) -> int:

@@ -35,7 +35,7 @@ def get_timeline(user_id: str) -> Response:
     query = read_query(schemas.PageQuery())
     known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST) if is_uuid(user_id) else None
     if known is None or not (known.exists or known.total):
-        raise ApiError(404, "user_not_found", "There is no such user")
+        raise ApiError("user_not_found")
     place = bounds(query)
     rows = latchkey.db.all("list_timeline", user_id=user_id, **place) if place["page_offset"] < known.total else []
     limits = counts.against(latchkey.settings, latchkey.db, known.addresses or [])

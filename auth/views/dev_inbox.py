@@ -40,7 +40,7 @@ def get_dev_inbox_message(message_id: str) -> Response:
     """Show the HTML of a message, for the frame that it is locked in."""
     html = dev_inbox.html_of(latchkey.db, latchkey.sealer, message_id) if is_uuid(message_id) else None
     if html is None:
-        raise ApiError(404, "not_found", "There is no such message")
+        raise ApiError("message.not_found")
     response = Response(html)
     response.headers["Content-Security-Policy"] = _MESSAGE_CSP
     return response

@@ -102,7 +102,7 @@ def linking_page() -> Response:
 def begin_linking() -> Response:
     """Send the person who has agreed to the provider, in this browser and no other."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin" or not has_own_cookie():
-        raise ApiError(403, "insufficient_permissions", "This form was sent by another site")
+        raise ApiError("form.insufficient_permissions")
     flow_hash = one_time.hash_token(read_body(schemas.LinkingForm())["flow"])
     known = flow_hash and latchkey.db.one("select_linking_flow", state_hash=flow_hash)
     if not known:
@@ -133,7 +133,7 @@ def delete_identity(identity_id: str) -> Response:
     settings = latchkey.settings
     if not is_uuid(identity_id):
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))
-        raise ApiError(404, "identity_not_found", "There is no such identity")
+        raise ApiError("identity_not_found")
     reauthenticated = bool(body) and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
     row = guard.admit(
         latchkey.db.one(
@@ -149,9 +149,9 @@ def delete_identity(identity_id: str) -> Response:
     if row.state == "reauthentication_needed":
         raise reauthentication_needed()
     if row.state == "identity_not_found":
-        raise ApiError(404, "identity_not_found", "There is no such identity")
+        raise ApiError("identity_not_found")
     if row.state == "single_identity_not_deletable":
-        raise ApiError(422, "single_identity_not_deletable", "The last way to sign in, and an address, can't be unlinked")
+        raise ApiError("single_identity_not_deletable")
     latchkey.deliverer.wake()
     return jsonify(message="Identity unlinked", timestamp=row.moment)
 

@@ -12,7 +12,6 @@ from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.oauth_flows import (
     FLOW_LIFETIME,
-    REFUSALS,
     authorization_url,
     browser_secret,
     flow_secrets,
@@ -108,7 +107,7 @@ def callback(name: str | None = None) -> Response:
         return refused(target, "bad_oauth_callback")
     if "error" in query or "code" not in query:
         error = query.get("error", "server_error")
-        return redirect_with_error(target, error if error in _CALLBACK_ERRORS else "server_error", "bad_oauth_callback", REFUSALS["bad_oauth_callback"])
+        return redirect_with_error(target, error if error in _CALLBACK_ERRORS else "server_error", ApiError("bad_oauth_callback"))
 
     try:
         secrets = flow_secrets(flow)
@@ -133,20 +132,20 @@ def callback(name: str | None = None) -> Response:
 def sign_in_with_id_token(body: dict[str, Any]) -> Any:
     """Return the row of the session that an id_token makes, once. Raises `ApiError`."""
     provider = provider_named(body["provider"])
-    refusal = ApiError(400, "bad_oauth_callback", "The id_token is not valid", "id_token: must be a fresh one of this provider for this client, with its nonce")
+    refusal = ApiError("id_token.bad_oauth_callback", "id_token: must be a fresh one of this provider for this client, with its nonce")
     try:
         with bounded_http.one_deadline():
             identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
     except ProviderError as error:
         log.warning("provider_failed", provider=provider.name, reason=str(error))
-        raise unavailable("The provider can't be reached; try again shortly") if isinstance(error, ProviderUnavailable) else refusal from None
+        raise unavailable("provider.service_unavailable") if isinstance(error, ProviderUnavailable) else refusal from None
     # Its signature can be written in several ways, what is signed in one.
     signed = body["id_token"].rpartition(".")[0]
     row = _sign_in(identity, id_token_hash=hashlib.sha256(signed.encode()).digest(), id_token_expires_at=expires_at)
     if row.state == "bad_oauth_callback":
         raise refusal
     if row.state != "live":
-        raise ApiError(409 if row.state == "identity_already_exists" else 403, row.state, REFUSALS[row.state])
+        raise ApiError(row.state)
     return row
 
 

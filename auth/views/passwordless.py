@@ -60,7 +60,7 @@ def reauthenticate() -> Response:
     phone = known.phone if known.phone_confirmed and not email else None
     address = email or phone
     if address is None:
-        raise ApiError(400, "validation_failed", "There is no confirmed address to send a code to")
+        raise ApiError("reauthentication.validation_failed")
     message = outgoing.Message(address, link=False)
     with latchkey.db.transaction() as tx:
         quota = tx.one("take_from_quota", **outgoing.quota(address))

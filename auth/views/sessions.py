@@ -37,7 +37,7 @@ def list_sessions() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def delete_session(session_id: str) -> Response:
     """End one of the caller's own sessions."""
-    not_found = ApiError(404, "not_found", "There is no such session")
+    not_found = ApiError("session.not_found")
     if not is_uuid(session_id):
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))
         raise not_found

@@ -27,9 +27,9 @@ def signup(slot: Slot) -> Response:
     settings = latchkey.settings
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     if settings.disable_signup:
-        raise ApiError(403, "signup_disabled", "Sign-up is disabled")
+        raise ApiError("signup_disabled")
     outgoing.check_channel(email, phone, doing="Sign-up")
-    check_strength(settings, password, [email, phone], status=422)
+    check_strength(settings, password, [email, phone])
 
     sign_up = sign_up_confirmed if settings.autoconfirm else sign_up_unconfirmed
     row = sign_up(body, slot.hash(password))

@@ -27,18 +27,6 @@ blueprint = Blueprint("token", __name__)
 
 # Made once: making a schema costs more than what it checks here.
 _QUERY, _PASSWORD_GRANT, _REFRESH_GRANT = schemas.TokenQuery(), schemas.PasswordGrant(), schemas.RefreshGrant()
-_SIGN_IN_REFUSALS = {
-    "user_banned": "This user is banned",
-    "email_not_confirmed": "The email address is not confirmed yet",
-    "phone_not_confirmed": "The phone number is not confirmed yet",
-    "not_admin": "Only administrators may sign in here",
-}
-_REFRESH_REFUSALS = {
-    "refresh_token_not_found": "Invalid Refresh Token: the session has ended",
-    "refresh_token_already_used": "Invalid Refresh Token: it was used before, so the session has been ended",
-    "session_expired": "Invalid Refresh Token: the session has expired",
-    "user_banned": "Invalid Refresh Token: this user is banned",
-}
 
 
 @blueprint.post("/token")
@@ -46,7 +34,7 @@ def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
     grant = _GRANTS_AS_SENT.get(request.query_string) or GRANTS.get(read_query(_QUERY)["grant_type"])
     if grant is None:
-        raise ApiError(400, "unsupported_grant_type", "Unsupported grant type", "grant_type: must be password, refresh_token, pkce or id_token")
+        raise ApiError("unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token")
     return grant()
 
 
@@ -77,7 +65,7 @@ def _sign_in(slot: Slot, admin_only: bool = False) -> Any:
     body = read_body(_PASSWORD_GRANT)
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_enabled(email, phone)
-    invalid = ApiError(401, "invalid_credentials", "Invalid login credentials")
+    invalid = ApiError("invalid_credentials")
 
     attempt = begin_attempt(slot, email, phone)
     # An unknown address, a wrong password and a user without one take the same statement and the same hash.
@@ -97,7 +85,7 @@ def _sign_in(slot: Slot, admin_only: bool = False) -> Any:
     refusal = latchkey.db.one("select_sign_in_refusal", network=g.network, **checked)
     if refusal is None or refusal.error_code is None:
         raise invalid
-    raise ApiError(403, refusal.error_code, _SIGN_IN_REFUSALS[refusal.error_code])
+    raise ApiError("sign_in.not_admin" if refusal.error_code == "not_admin" else refusal.error_code)
 
 
 # Its limit is counted in the session itself, by the statement that refreshes it.
@@ -106,7 +94,7 @@ def _refresh() -> Response:
     try:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
-        raise ApiError(400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service") from None
+        raise ApiError("forged.refresh_token_not_found") from None
     row = latchkey.db.one("refresh_session", session_id=sent.session_id, counter=sent.counter)
     if row is None:
         row = latchkey.db.one("select_refresh_refusal", session_id=sent.session_id)
@@ -115,11 +103,11 @@ def _refresh() -> Response:
     limit = latchkey.settings.rate_limit_refresh
     if state == "over_request_rate_limit":
         limits.note(limits.Window(limit.amount, 0, row.seconds_left))
-        raise limits.refusal("Too many requests; try again later", row.seconds_left)
+        raise limits.refusal("over_request_rate_limit", row.seconds_left)
     if state == "refresh_token_already_used":
         log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **client())
     if state != "live":
-        raise ApiError(400, state, _REFRESH_REFUSALS[state])
+        raise ApiError(f"refresh.{state}")
     if latchkey.settings.rate_limits_enabled:
         limits.note(limits.Window(limit.amount, limit.amount - row.refreshes, row.seconds_left))
     return token_response(row, row.method, row.signed_in_at)

@@ -17,11 +17,6 @@ from auth.web.wire import checked_redirect, json_body, read_body
 
 blueprint = Blueprint("user", __name__)
 
-_CHANGE_REFUSALS = {
-    "email_exists": (409, "A user with this email address has already been registered"),
-    "phone_exists": (409, "A user with this phone number has already been registered"),
-}
-
 
 @blueprint.get("/user")
 @guard.access_token
@@ -51,7 +46,7 @@ def update_user() -> Response:
         # What stays as it is needs no proof, and counts as no message.
         email, phone = None if email == known.email else email, None if phone == known.phone else phone
         if password is not None:
-            check_strength(latchkey.settings, password, [known.email, known.phone], status=422)
+            check_strength(latchkey.settings, password, [known.email, known.phone])
         if password is not None or email or phone:
             with latchkey.passwords.slot() as slot:
                 if password is not None:
@@ -80,9 +75,8 @@ def update_user() -> Response:
             **guard.caller(),
         )
     )
-    if row.state in _CHANGE_REFUSALS:
-        status, msg = _CHANGE_REFUSALS[row.state]
-        raise ApiError(status, row.state, msg)
+    if row.state in ("email_exists", "phone_exists"):
+        raise ApiError(row.state)
     if row.state in ("over_email_send_rate_limit", "over_sms_send_rate_limit"):
         raise outgoing.over_quota(row.state, row)
     if row.state == "reauthentication_needed":
@@ -106,7 +100,7 @@ def delete_user() -> Response:
 
 def _new_hash(slot: Slot, password: str, password_hash: str | None) -> str:
     if password_hash is not None and slot.check(password, password_hash):
-        raise ApiError(422, "same_password", "The new password is the same as the old one", "password: must differ from the current one")
+        raise ApiError("same_password", "password: must differ from the current one")
     return slot.hash(password)
 
 

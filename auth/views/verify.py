@@ -30,12 +30,6 @@ _PREVIEW_BOTS = re.compile(
     re.IGNORECASE,
 )
 _PREFETCH_HEADERS = {"sec-purpose", "purpose", "x-purpose", "x-moz"}
-_FAILURES = {
-    "otp_expired": "The link or code is invalid or has expired",
-    "user_banned": "This user is banned",
-    "email_exists": "A user with this email address has already been registered",
-    "phone_exists": "A user with this phone number has already been registered",
-}
 _DONE = {
     "email_change": "The new email address is confirmed",
     "email_restore": "The email address is restored; sign in again with a new password",
@@ -64,7 +58,7 @@ def verify() -> Response:
     if request.mimetype == FORM:
         # Another site must not sign its visitors in to a user of its choice.
         if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-            raise ApiError(403, "insufficient_permissions", "This form was sent by another site")
+            raise ApiError("form.insufficient_permissions")
         form = read_body(schemas.VerifyForm())
         token_hash = one_time.hash_token(form["token"])
         if form.get("action") == "decline":
@@ -74,7 +68,7 @@ def verify() -> Response:
 
     body = read_body(schemas.Verification())
     if body["type"] == "email_restore":
-        raise ApiError(400, "validation_failed", "The request is not valid", "type: email_restore is for the link's page alone")
+        raise ApiError("validation_failed", "type: email_restore is for the link's page alone")
     if "token_hash" in body:
         proof = {"token_hash": one_time.hash_token(body["token_hash"]), "target": None, "code_mac": None}
     else:
@@ -82,8 +76,7 @@ def verify() -> Response:
         proof = {"token_hash": None, "target": address, "code_mac": latchkey.codes.mac(address, body["token"])}
     row, error_code = _spend(body["type"], proof, redirects=False)
     if row is None:
-        status = 409 if error_code.endswith("_exists") else 403
-        raise ApiError(status, error_code, _FAILURES[error_code])
+        raise ApiError(error_code)
     return token_response(row, "otp")
 
 
@@ -121,7 +114,7 @@ def _spend_and_redirect(query: Mapping[str, str], token_hash: bytes | None) -> R
         row, error_code = _spend(link_type, {"token_hash": token_hash, "target": None, "code_mac": None}, redirects=True)
     target = _target(query, row.redirect_to if row else None)
     if row is None:
-        return redirect_with_error(target, "access_denied", error_code, _FAILURES[error_code])
+        return redirect_with_error(target, "access_denied", ApiError(error_code))
     if link_type in _DONE:
         return see_other(with_fragment(target, {"message": _DONE[link_type], "type": link_type}))
     return redirect_with_tokens(target, row, "otp", link_type)

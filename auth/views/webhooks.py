@@ -29,7 +29,7 @@ def create_webhook() -> Response:
     id, secret = outgoing.new_id(), webhooks.new_secret()
     row = latchkey.db.one("create_webhook", id=id, most=webhooks.MOST, secret=latchkey.sealer.seal(secret, id), **body)
     if row is None:
-        raise ApiError(400, "validation_failed", "There are as many webhooks as there may be", f"url: must be one of at most {webhooks.MOST}")
+        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {webhooks.MOST}")
     return _with_secret(row.webhook_object, secret)
 
 
@@ -110,7 +110,7 @@ def test_webhook(webhook_id: str) -> Response:
 
 def _sent(row: Any) -> Response:
     if row.is_disabled:
-        raise ApiError(400, "validation_failed", "The webhook is switched off", "disabled: must be false")
+        raise ApiError("disabled_webhook.validation_failed", "disabled: must be false")
     latchkey.deliverer.wake()
     return JsonResponse(row.delivery)
 
@@ -119,7 +119,7 @@ def _check_url(url: str) -> None:
     try:
         webhooks.check_url(url, latchkey.settings.webhook_private_networks)
     except webhooks.InvalidUrl as error:
-        raise ApiError(400, "validation_failed", "The request is not valid", f"url: {error}") from None
+        raise ApiError("validation_failed", f"url: {error}") from None
 
 
 def _with_secret(webhook: str, secret: str) -> Response:
@@ -140,4 +140,4 @@ def _existing(row: Any) -> Any:
 
 
 def _not_found() -> ApiError:
-    return ApiError(404, "not_found", "There is no such webhook or delivery")
+    return ApiError("webhook.not_found")

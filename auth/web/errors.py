@@ -2,7 +2,6 @@
 
 import traceback
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 import psycopg2
@@ -13,6 +12,7 @@ from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolat
 from werkzeug.exceptions import HTTPException
 
 from auth.passwords.hashing import TooManyWaiting
+from auth.passwords.policy import WeakPassword
 from auth.tally import Tally
 from auth.web import audit
 from auth.web.application import JsonResponse
@@ -20,46 +20,131 @@ from auth.web.application import JsonResponse
 log = structlog.get_logger()
 _queue_full = Tally("hashing_queue_full")
 
-# Constraints speak for themselves; this is what they say: status, error_code, msg.
+# Every error that a client is told: HTTP status and the sentence for people. A prefix sets a context apart in which the same
+# error_code has another status or sentence: `refresh.user_banned` is error_code `user_banned`.
+ERRORS = {
+    # The request
+    "bad_json": (400, "The body could not be read"),
+    "validation_failed": (400, "The request is not valid"),
+    "country.validation_failed": (400, "No messages are sent to this country"),
+    "metadata.validation_failed": (400, "The metadata is too large"),
+    "reauthentication.validation_failed": (400, "There is no confirmed address to send a code to"),
+    "webhooks.validation_failed": (400, "The limit of webhooks is reached"),
+    "disabled_webhook.validation_failed": (400, "The webhook is disabled"),
+    "not_found": (404, "There is nothing at this path"),
+    "session.not_found": (404, "There is no such session"),
+    "webhook.not_found": (404, "There is no such webhook or delivery"),
+    "message.not_found": (404, "There is no such message"),
+    "method_not_allowed": (405, "This path does not answer this method"),
+    "request_entity_too_large": (413, "The body is larger than 1 MiB"),
+    "unsupported_media_type": (415, "The body must be JSON"),
+    # The caller
+    "no_authorization": (401, "This request needs a bearer token"),
+    "bad_jwt": (401, "The access token is invalid"),
+    "expired.bad_jwt": (401, "The access token has expired"),
+    "malformed.bad_jwt": (401, "The authorization is malformed"),
+    "service_role.bad_jwt": (401, "The service role key is invalid"),
+    "session_not_found": (401, "Your session has ended. Please sign in again."),
+    "session_expired": (401, "Your session has expired. Please sign in again."),
+    "caller.user_not_found": (401, "The user of this access token no longer exists"),
+    "user_banned": (403, "This user is banned"),
+    "not_admin": (403, "Only administrators may do this"),
+    "sign_in.not_admin": (403, "Only administrators may sign in here"),
+    "insufficient_permissions": (403, "Only the service role key may do this"),
+    "role.insufficient_permissions": (403, "Only the service role key may set a role"),
+    "form.insufficient_permissions": (403, "This form was sent by another site"),
+    "reauthentication_needed": (400, "This needs reauthentication"),
+    "reauthentication_not_valid": (400, "The code is wrong or has expired"),
+    "current_password_invalid": (400, "The current password is wrong"),
+    # Signing up and in
+    "invalid_credentials": (401, "Invalid login credentials"),
+    "email_not_confirmed": (403, "The email address is not confirmed yet"),
+    "phone_not_confirmed": (403, "The phone number is not confirmed yet"),
+    "unsupported_grant_type": (400, "Unsupported grant type"),
+    "signup_disabled": (403, "Sign-up is disabled"),
+    "email_provider_disabled": (400, "{doing} by email is disabled"),
+    "phone_provider_disabled": (400, "{doing} by phone is disabled"),
+    "weak_password": (422, "The password is too weak"),
+    "admin.weak_password": (400, "The password is too weak"),
+    "same_password": (422, "The new password is the same as the old one"),
+    "user_already_exists": (409, "A user with this {address} has already been registered"),
+    "refresh.refresh_token_not_found": (400, "Invalid Refresh Token: the session has ended"),
+    "forged.refresh_token_not_found": (400, "Invalid Refresh Token: it is not one of this service"),
+    "refresh.refresh_token_already_used": (
+        400,
+        "Invalid Refresh Token: it was used before, so the session has been ended",
+    ),
+    "refresh.session_expired": (400, "Invalid Refresh Token: the session has expired"),
+    "refresh.user_banned": (400, "Invalid Refresh Token: this user is banned"),
+    # Links and codes
+    "otp_expired": (403, "The link or code is invalid or has expired"),
+    "flow_state_not_found": (400, "The authorization code is invalid, has expired, or was used before"),
+    "bad_code_verifier": (400, "The code verifier does not match the code challenge"),
+    # Users and identities
+    "user_not_found": (404, "There is no such user"),
+    "email.user_not_found": (404, "There is no user with this email address"),
+    "email_exists": (409, "A user with this email address has already been registered"),
+    "phone_exists": (409, "A user with this phone number has already been registered"),
+    "identity_not_found": (404, "There is no such identity"),
+    "single_identity_not_deletable": (422, "The last way to sign in, and an address, cannot be unlinked"),
+    # OAuth
+    "oauth_provider_not_supported": (400, "This provider is not set up"),
+    "bad_oauth_state": (400, "This sign-in has expired, was finished before, or was begun in another browser"),
+    "bad_oauth_callback": (400, "The provider did not sign you in"),
+    "unreachable.bad_oauth_callback": (400, "The provider can't be reached; try again shortly"),
+    "id_token.bad_oauth_callback": (400, "The id_token is not valid"),
+    "identity_already_exists": (
+        409,
+        "This identity belongs to another user, or the user has another one of this provider",
+    ),
+    # Limits
+    "over_request_rate_limit": (429, "Too many requests; try again later"),
+    "sign_in.over_request_rate_limit": (429, "Too many failed sign-ins; try again later, or sign in by a link"),
+    "over_email_send_rate_limit": (429, "Too many messages; try again later"),
+    "over_sms_send_rate_limit": (429, "Too many messages; try again later"),
+    # The service
+    "unexpected_failure": (500, "Something went wrong on our side; the request id is {request_id}"),
+    "service_unavailable": (503, "The service can't answer at the moment; try again shortly"),
+    "hashing.service_unavailable": (503, "Too many sign-ins at once; try again shortly"),
+    "provider.service_unavailable": (503, "The provider can't be reached; try again shortly"),
+}
+# What constraints of the database refuse.
 _CONSTRAINTS = {
-    "users_email_key": (409, "email_exists", "A user with this email address has already been registered"),
-    "users_phone_key": (409, "phone_exists", "A user with this phone number has already been registered"),
-    "user_metadata_size": (400, "validation_failed", "User metadata is too large"),
-    "app_metadata_size": (400, "validation_failed", "App metadata is too large"),
+    "users_email_key": "email_exists",
+    "users_phone_key": "phone_exists",
+    "user_metadata_size": "metadata.validation_failed",
+    "app_metadata_size": "metadata.validation_failed",
 }
-_STATUS_CODES = {
-    404: ("not_found", "There is nothing at this path"),
-    405: ("method_not_allowed", "This path does not answer this method"),
-    413: ("request_entity_too_large", "The body is larger than 1 MiB"),
-    500: ("unexpected_failure", "Something went wrong on our side"),
-}
+_HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed", 413: "request_entity_too_large"}
 
 
 class ApiError(Exception):
-    """What a client is told: HTTP status, a code for programs, a sentence for people, and perhaps details of the field."""
+    """An error of the table `ERRORS`, to be answered in the envelope of the specification.
+
+    `details` names the field and what it must be; `members` are added to the envelope; `values` fill in the sentence.
+    """
 
     def __init__(
         self,
-        status: int,
-        error_code: str,
-        msg: str,
+        key: str,
         details: str | None = None,
         *,
         headers: Mapping[str, str] | None = None,
         members: Mapping[str, Any] | None = None,
+        **values: str,
     ) -> None:
-        super().__init__(msg)
-        self.status = status
-        self.error_code = error_code
-        self.msg = msg
+        self.status, sentence = ERRORS[key]
+        self.error_code = key.rpartition(".")[2]
+        self.msg = sentence.format(**values)
         self.details = details
         self.headers = dict(headers or {})
         self.members = dict(members or {})
+        super().__init__(self.msg)
 
 
-def unavailable(msg: str = "The service can't answer at the moment; try again shortly") -> ApiError:
-    """Return the error for a passing lack: of the database, or of time to hash."""
-    return ApiError(503, "service_unavailable", msg, headers={"Retry-After": "2"})
+def unavailable(key: str = "service_unavailable") -> ApiError:
+    """Return a 503 that asks the client to come back in two seconds."""
+    return ApiError(key, headers={"Retry-After": "2"})
 
 
 def envelope(error: ApiError) -> Response:
@@ -83,6 +168,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(psycopg2.Error, _database_error)
     app.register_error_handler(ParseException, _broken_body)
+    app.register_error_handler(WeakPassword, _weak_password)
     app.register_error_handler(TooManyWaiting, _too_many_waiting)
     app.register_error_handler(Exception, _unexpected)
 
@@ -91,36 +177,48 @@ def _http_error(error: HTTPException) -> Response | HTTPException:
     status = error.code or 500
     if status < 400:
         return error
-    error_code, msg = _STATUS_CODES.get(status, ("validation_failed", f"{HTTPStatus(status).phrase}"))
+    if status >= 500:
+        return _unexpected(error)
     allow = {name: value for name, value in error.get_headers() if name == "Allow"}
-    return envelope(ApiError(status, error_code, msg, headers=allow))
+    refusal = ApiError(_HTTP_ERRORS.get(status, "validation_failed"), headers=allow)
+    refusal.status = status
+    return envelope(refusal)
 
 
 def _database_error(error: psycopg2.Error) -> Response:
-    if isinstance(error, UniqueViolation | CheckViolation) and error.diag.constraint_name in _CONSTRAINTS:
-        status, error_code, msg = _CONSTRAINTS[error.diag.constraint_name]
-        details = f"{_sent_name(error.diag.constraint_name.removesuffix('_size'))}: must be at most 8 KiB as JSON" if status == 400 else None
-        return envelope(ApiError(status, error_code, msg, details))
+    constraint = error.diag.constraint_name
+    if isinstance(error, UniqueViolation | CheckViolation) and constraint in _CONSTRAINTS:
+        return envelope(ApiError(_CONSTRAINTS[constraint], _size_details(constraint)))
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
         log.error("database_unavailable", reason=str(error).strip())
         return envelope(unavailable())
     return _unexpected(error)
 
 
-def _sent_name(column: str) -> str:
-    """Return the member by which a body has sent a column."""
+def _size_details(constraint: str) -> str | None:
+    """Name the member of the body that sent a column which is too large."""
+    column = constraint.removesuffix("_size")
+    if column == constraint:
+        return None
     body = g.get("json_body", {})
-    return column if column in body else "data" if column == "user_metadata" else "options"
+    name = column if column in body else "data" if column == "user_metadata" else "options"
+    return f"{name}: must be at most 8 KiB as JSON"
 
 
 def _broken_body(_error: ParseException) -> Response:
     # gunicorn reads a body when a view does, and finds only then that a chunk of it is malformed.
-    return envelope(ApiError(400, "bad_json", "The body could not be read", "the body's chunks are malformed"))
+    return envelope(ApiError("bad_json", "the body's chunks are malformed"))
+
+
+def _weak_password(error: WeakPassword) -> Response:
+    key = "admin.weak_password" if "is_administrative" in g else "weak_password"
+    members = {"weak_password": {"reasons": list(error.problems)}}
+    return envelope(ApiError(key, f"password: {error}", members=members))
 
 
 def _too_many_waiting(_error: TooManyWaiting) -> Response:
     _queue_full.count()
-    return envelope(unavailable("Too many sign-ins at once; try again shortly"))
+    return envelope(unavailable("hashing.service_unavailable"))
 
 
 def _unexpected(error: Exception) -> Response:
@@ -128,5 +226,4 @@ def _unexpected(error: Exception) -> Response:
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
     log.error("unexpected_failure", error=type(error).__name__, said=said, where=where)
-    msg = f"Something went wrong on our side; the request id is {g.request_id}"
-    return envelope(ApiError(500, "unexpected_failure", msg))
+    return envelope(ApiError("unexpected_failure", request_id=g.request_id))

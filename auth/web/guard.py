@@ -24,13 +24,13 @@ _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 # As Werkzeug spells them; beside X-Forwarded-….
 _FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via", "Cf-Connecting-Ip", "True-Client-Ip"}
 
-# What `caller_state` answers beside `live`: status and msg. No row at all: the user is deleted.
+# What `caller_state` answers beside `live`, as keys of `ERRORS`. No row at all: the user is deleted.
 _REFUSALS = {
-    "bad_jwt": (401, "The access token has expired"),
-    "session_not_found": (401, "The session has ended; sign in again"),
-    "session_expired": (401, "The session has expired; sign in again"),
-    "user_not_found": (401, "The user of this access token does not exist any more"),
-    "user_banned": (403, "This user is banned"),
+    "bad_jwt": "expired.bad_jwt",
+    "session_not_found": "session_not_found",
+    "session_expired": "session_expired",
+    "user_not_found": "caller.user_not_found",
+    "user_banned": "user_banned",
 }
 
 
@@ -57,7 +57,7 @@ def admin(view: View) -> View:
             _refuse_wrong_key()
             g.caller = _token_holder()
             if not admit(latchkey.db.one("select_caller", **caller())).is_admin:
-                raise ApiError(403, "not_admin", "Only administrators may do this")
+                raise ApiError("not_admin")
         return view(*args, **kwargs)
 
     return guarded
@@ -74,7 +74,7 @@ def service_role(view: View) -> View:
             # Whose access token is good is told that it does not suffice.
             g.caller = _token_holder()
             admit(latchkey.db.one("select_caller", **caller()))
-            raise ApiError(403, "insufficient_permissions", "Only the service role key may do this")
+            raise ApiError("insufficient_permissions")
         g.caller = None
         return view(*args, **kwargs)
 
@@ -88,7 +88,7 @@ def developer(view: View) -> View:
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         if not latchkey.settings.dev_inbox:
-            raise ApiError(404, "not_found", "There is nothing at this path")
+            raise ApiError("not_found")
         if latchkey.settings.is_local and _is_on_this_machine():
             g.caller = None
             return view(*args, **kwargs)
@@ -117,36 +117,35 @@ def admit(row: Any) -> Any:
     """Return the row of a statement that asked for `caller_state`. Raises `ApiError` when that is not `live`."""
     state = "user_not_found" if row is None else row.state
     if state in _REFUSALS:
-        status, msg = _REFUSALS[state]
-        raise ApiError(status, state, msg)
+        raise ApiError(_REFUSALS[state])
     return row
 
 
 def _token_holder() -> Caller:
     authorization = _single_header("Authorization")
     if not authorization:
-        raise ApiError(401, "no_authorization", "This request needs a bearer token", "Authorization: must be Bearer <token>")
+        raise ApiError("no_authorization", "Authorization: must be Bearer <token>")
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() == "bearer":
         with contextlib.suppress(InvalidAccessToken):
             return latchkey.access_tokens.verify(token.lstrip(" "))
     # Asked of what is refused alone: to look at each character takes longer than to know a token again.
     if _BEARER.fullmatch(authorization):
-        raise ApiError(401, "bad_jwt", "The access token is invalid")
-    raise ApiError(401, "bad_jwt", "The authorization is malformed", "Authorization: must be Bearer <token>")
+        raise ApiError("bad_jwt")
+    raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
 
 
 def _single_header(name: str) -> str:
     value = request.headers.get(name, "").strip()
     # Servers join a repeated header with commas, which no credential has.
     if "," in value:
-        raise ApiError(400, "validation_failed", "A header is repeated", f"{name}: must be given once")
+        raise ApiError("validation_failed", f"{name}: must be given once")
     return value
 
 
 def _refuse_wrong_key() -> None:
     if _single_header("apikey") and not _single_header("Authorization"):
-        raise ApiError(401, "bad_jwt", "The service role key is invalid")
+        raise ApiError("service_role.bad_jwt")
 
 
 def _has_service_role_key() -> bool:

@@ -152,9 +152,9 @@ def register(app: Flask, settings: Settings) -> None:
     app.register_error_handler(RateLimitExceeded, _refuse)
 
 
-def refusal(msg: str, seconds: float) -> ApiError:
-    """Return the 429 for a limit that is used up for so many seconds more."""
-    return ApiError(429, "over_request_rate_limit", msg, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
+def refusal(key: str, seconds: float) -> ApiError:
+    """Return the 429 of `ERRORS` for a limit that is used up for `seconds` more."""
+    return ApiError(key, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
 def note(window: Window) -> None:
@@ -184,7 +184,7 @@ def requests_and_window(item: RateLimitItem) -> dict[str, int]:
 def _refuse(_error: RateLimitExceeded) -> Response:
     limit = limiter.current_limit
     seconds = limit.window.reset_time - time.time() if limit else 1
-    return envelope(refusal("Too many requests; try again later", seconds))
+    return envelope(refusal("over_request_rate_limit", seconds))
 
 
 def _counted(status: int) -> list[Window]:

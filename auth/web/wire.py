@@ -116,7 +116,7 @@ def json_body() -> dict[str, Any]:
         try:
             parts.json_body = json_bodies.decode(whole_body())
         except json_bodies.InvalidJson as error:
-            raise ApiError(400, "bad_json", "The body could not be read", str(error)) from None
+            raise ApiError("bad_json", str(error)) from None
     return parts.json_body
 
 
@@ -142,7 +142,7 @@ def whole_body() -> bytes:
     if len(body) > MAX_BODY:
         raise _too_large()
     if len(body) < (request.content_length or 0):
-        raise ApiError(400, "bad_json", "The body could not be read", "the body is shorter than its Content-Length")
+        raise ApiError("bad_json", "the body is shorter than its Content-Length")
     return body
 
 
@@ -153,16 +153,16 @@ def has_gone() -> bool:
 
 
 def _too_large() -> ApiError:
-    return ApiError(413, "request_entity_too_large", "The body is larger than 1 MiB")
+    return ApiError("request_entity_too_large")
 
 
 def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str]:
     for name in schema.fields:
         if len(values.getlist(name)) > 1:
-            raise ApiError(400, "validation_failed", "A parameter is repeated", f"{name}: must be given once")
+            raise ApiError("validation_failed", f"{name}: must be given once")
         # Postgres can't store it.
         if "\0" in values.get(name, ""):
-            raise ApiError(400, "validation_failed", "A parameter is malformed", f"{name}: must not hold NUL characters")
+            raise ApiError("validation_failed", f"{name}: must not hold NUL characters")
     return values.to_dict()
 
 
@@ -171,7 +171,7 @@ def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
         return schema.load(values)
     except ValidationError as error:
         details = "; ".join(f"{name}: {problem}" for name, problem in _problems(error.normalized_messages()))
-        raise ApiError(400, "validation_failed", "The request is not valid", details) from None
+        raise ApiError("validation_failed", details) from None
 
 
 def _problems(messages: Mapping[Any, Any], *inside: str) -> Iterator[tuple[str, str]]:
@@ -207,7 +207,7 @@ def _refuse_body(length: int, is_chunked: bool) -> None:
     if (length or is_chunked) and request.mimetype != "application/json":
         view = current_app.view_functions.get(request.endpoint or "")
         if request.mimetype != FORM or not getattr(view, "accepts_forms", False):
-            raise ApiError(415, "unsupported_media_type", "The body must be JSON", "Content-Type: must be application/json")
+            raise ApiError("unsupported_media_type", "Content-Type: must be application/json")
 
 
 @functools.cache
