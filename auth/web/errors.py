@@ -27,7 +27,8 @@ ERRORS = {
     "bad_json": (400, "The body could not be read"),
     "validation_failed": (400, "The request is not valid"),
     "country.validation_failed": (400, "No messages are sent to this country"),
-    "metadata.validation_failed": (400, "The metadata is too large"),
+    "user_metadata.validation_failed": (400, "User metadata is too large"),
+    "app_metadata.validation_failed": (400, "App metadata is too large"),
     "reauthentication.validation_failed": (400, "There is no confirmed address to send a code to"),
     "webhooks.validation_failed": (400, "The limit of webhooks is reached"),
     "disabled_webhook.validation_failed": (400, "The webhook is disabled"),
@@ -112,8 +113,8 @@ ERRORS = {
 _CONSTRAINTS = {
     "users_email_key": "email_exists",
     "users_phone_key": "phone_exists",
-    "user_metadata_size": "metadata.validation_failed",
-    "app_metadata_size": "metadata.validation_failed",
+    "user_metadata_size": "user_metadata.validation_failed",
+    "app_metadata_size": "app_metadata.validation_failed",
 }
 _HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed", 413: "request_entity_too_large"}
 

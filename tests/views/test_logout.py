@@ -76,7 +76,7 @@ def test_the_user_can_sign_in_again(alice):
 def test_a_second_time_is_401(alice):
     session = alice.sign_in()
     session.post("/logout")
-    assert_error(session.post("/logout"), 401, "session_not_found", "The session has ended; sign in again")
+    assert_error(session.post("/logout"), 401, "session_not_found", "Your session has ended. Please sign in again.")
 
 
 @pytest.mark.parametrize(
