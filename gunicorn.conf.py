@@ -15,13 +15,13 @@ import time
 
 import psycopg2
 
-import sql
 from auth import open_files, scheduling
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.delivery import messages as _messages
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
 from auth.shares import Shares
+from sql import schema
 from sql.pool import size_for as _size_for
 
 try:
@@ -71,7 +71,7 @@ def on_starting(server) -> None:
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
     try:
-        sql.apply_schema(database_url)
+        schema.apply(database_url)
     except psycopg2.OperationalError as error:
         sys.exit(f"DATABASE_URL: can't use the database: {_one_line(error)}")
     except psycopg2.Error as error:

@@ -10,7 +10,6 @@ Nothing is ever formatted into a statement. Connections are in autocommit, so ea
 `Database.transaction`.
 """
 
-import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
@@ -25,13 +24,9 @@ import psycopg2
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import Json
 
-from sql.pool import Connection, Pool, connect_patiently
+from sql.pool import Connection, Pool
 
 DIRECTORY = Path(__file__).parent
-SCHEMA = DIRECTORY.parent / "schema.sql"
-FUNCTIONS = DIRECTORY / "functions"
-# Any fixed number: it names the lock under which one process at a time applies the schema.
-_SCHEMA_LOCK = 7_239_004_116
 _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n((?:--.*\n)+)", re.MULTILINE)
 # What a parameter is not: part of a string, a comment or a cast.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
@@ -222,30 +217,3 @@ class Database(_Runner):
             connection.prepared.add(name)
         cursor.execute(self._texts[name], parameters)
         return cursor
-
-
-def apply_schema(url: str) -> None:
-    """Apply schema.sql and sql/functions, unless they are what was applied last; once, when several processes start together.
-
-    Raises `psycopg2.Error`, also for a database whose tables belong to another application.
-    """
-    # Functions call each other, so their bodies can only be checked when all are there: the statements' preparation does it.
-    functions = [path.read_text() for path in sorted(FUNCTIONS.glob("*.sql"))]
-    schema = "\n".join([SCHEMA.read_text(), "SET LOCAL check_function_bodies = off;", *functions])
-    digest = hashlib.sha256(schema.encode()).hexdigest()
-    connection = connect_patiently(url)
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
-            cursor.execute("CREATE TABLE IF NOT EXISTS latchkey_schema (digest text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())")
-            cursor.execute("SELECT digest FROM latchkey_schema ORDER BY applied_at DESC LIMIT 1")
-            applied = cursor.fetchone()
-            if applied is None:
-                cursor.execute("SELECT 1 WHERE to_regclass('users') IS NOT NULL")
-                if cursor.fetchone():
-                    raise psycopg2.ProgrammingError("this database has a table users of another application; give the service one of its own")
-            if applied != (digest,):
-                cursor.execute(schema)
-                cursor.execute("INSERT INTO latchkey_schema (digest) VALUES (%s)", (digest,))
-    finally:
-        connection.close()

@@ -28,11 +28,11 @@ pytest.register_assert_rewrite(
     "tests.support.server",
 )
 
-import sql
 from app import create_app
 from auth import settings
 from auth.context import EXTENSION
 from auth.operations.embedded_postgres import EmbeddedPostgres
+from sql import schema
 from tests.support import log_watch
 from tests.support.cast import Person, register
 from tests.support.contract import CheckedClient
@@ -89,12 +89,12 @@ def database_url(state_dir: Path) -> Iterator[str]:
     """A database with our schema for this xdist worker: beside the one of `TEST_DATABASE_URL`, or in an embedded Postgres."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         url = _emptied(url, os.environ.get("PYTEST_XDIST_WORKER"))
-        sql.apply_schema(url)
+        schema.apply(url)
         yield url
         return
     postgres = EmbeddedPostgres(state_dir, {"fsync": "off", "max_connections": "200"})
     url = postgres.start()
-    sql.apply_schema(url)
+    schema.apply(url)
     yield url
     postgres.stop()
 

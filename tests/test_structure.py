@@ -16,6 +16,7 @@ from auth import settings
 from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.views import token
 from auth.web.errors import ERRORS
+from sql import schema
 from tests.conftest import clear_settings
 from tests.support.contract import OPENAPI
 from tests.test_contract import CONTRACT, COUNTED_INSIDE, guard_of, is_limited, views
@@ -140,7 +141,7 @@ def test_each_grant_is_limited_or_counted_by_its_statement():
 
 def test_what_is_limited_or_locked_is_looked_up_once():
     """`IN (SELECT … LIMIT)` may be evaluated for each row that is compared; ARRAY(…) and WITH are evaluated once."""
-    texts = {str(path): path.read_text() for path in [sql.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]}
+    texts = {str(path): path.read_text() for path in [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]}
     found = [f"{name}: {within}" for name, text in texts.items() for within in sub_selects(text) if re.search("LIMIT|OFFSET|FOR UPDATE", within)]
     assert found == []
 

@@ -17,7 +17,7 @@ from psycopg2.errors import LockNotAvailable
 from werkzeug.wrappers import Response
 
 from auth.operations.embedded_postgres import EmbeddedPostgresError
-from sql import Database, apply_schema
+from sql import Database, schema
 from sql.pool import CHECKOUT_DEADLINE, DEADLINE, PAUSE, Pool, UnansweredError, connect
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import assert_error
@@ -260,7 +260,7 @@ class TestSeveralHosts:
         assert time.monotonic() - began < 1
 
     def test_a_start_finds_the_one_that_serves(self, postgres, silent_port):
-        apply_schema(self.url(postgres, silent_port))
+        schema.apply(self.url(postgres, silent_port))
 
     def test_that_one_hangs_counts_though_the_other_refuses(self, silent_port):
         with pytest.raises(UnansweredError):

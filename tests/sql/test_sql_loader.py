@@ -5,7 +5,6 @@ import threading
 import psycopg2
 import pytest
 
-import sql
 from sql import Database, InvalidStatement, load_statements
 from tests.support.answers import assert_error
 from tests.support.cast import PASSWORD, session_of, sign_in
@@ -185,56 +184,6 @@ class TestBehindAPooler:
         assert session.get("/sessions").json["pagination"]["total"] == 1
         assert session.delete("/user").status_code == 200
         assert_error(session.get("/user"), 401, "user_not_found")
-
-
-class TestTheSchema:
-    def test_it_may_be_applied_again(self, database_url, database):
-        before = database.value("SELECT count(*) FROM latchkey_schema")
-        sql.apply_schema(database_url)
-        assert database.value("SELECT count(*) FROM latchkey_schema") == before
-
-    def test_it_is_safe_to_apply_over_itself(self, database_url, database, alice):
-        with database.of_another_version():
-            sql.apply_schema(database_url)
-        assert database.count("users") == 1
-
-    def test_it_is_applied_once_by_many_that_start_together(self, database_url, database):
-        with database.of_another_version():
-            at_once(8, lambda _: sql.apply_schema(database_url))
-            assert database.value("SELECT count(*) FROM latchkey_schema") == 2
-
-    def test_function_bodies_are_valid(self, database_url, database):
-        # They are created unchecked; once all functions are there, creating them again checks them.
-        connection = psycopg2.connect(database_url)
-        with connection.cursor() as cursor:
-            for path in sql.FUNCTIONS.glob("*.sql"):
-                cursor.execute(path.read_text())
-        connection.close()
-
-    def test_it_asks_for_no_extension(self, database):
-        assert database.value("SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql'") == 0
-
-    def test_a_database_of_another_application_is_left_alone(self, database_url, database):
-        database.run("CREATE DATABASE latchkey_other")
-        try:
-            url = _with_database(database_url, "latchkey_other")
-            other = psycopg2.connect(url)
-            with other, other.cursor() as cursor:
-                cursor.execute("CREATE TABLE users (id integer)")
-            other.close()
-            with pytest.raises(psycopg2.ProgrammingError, match="another application"):
-                sql.apply_schema(url)
-            other = psycopg2.connect(url)
-            with other, other.cursor() as cursor:
-                cursor.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
-                assert cursor.fetchone() == (1,)
-            other.close()
-        finally:
-            database.run("DROP DATABASE latchkey_other")
-
-
-def _with_database(url, name):
-    return psycopg2.extensions.make_dsn(url, dbname=name)
 
 
 def test_closing_leaves_nothing_open(database_url, database):

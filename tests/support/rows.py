@@ -44,7 +44,7 @@ class Rows:
         self._url = url
         self._connection = psycopg2.connect(url, cursor_factory=NamedTupleCursor)
         self._connection.autocommit = True
-        names = self.all("SELECT format('%%I', tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'latchkey_schema'")
+        names = self.all("SELECT format('%%I', tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_version'")
         self._tables = sorted(row.name for row in names)
 
     def run(self, statement: str, **parameters: Any) -> int:
@@ -97,14 +97,9 @@ class Rows:
             finally:
                 holder.close()
 
-    @contextmanager
-    def of_another_version(self) -> Iterator[None]:
-        """Have the schema applied in the block as if that of another version had been before."""
-        self.run("UPDATE latchkey_schema SET digest = 'another'")
-        try:
-            yield
-        finally:
-            self.run("DELETE FROM latchkey_schema WHERE digest = 'another'")
+    def outdate_functions(self) -> None:
+        """Have the functions replaced when the schema is applied next."""
+        self.run("UPDATE schema_version SET functions_digest = 'another'")
 
     def stale_objects(self) -> list[Any]:
         """Return the users whose kept object is not what `user_object` makes of them now; there should never be any."""

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from pathlib import Path
 from typing import Any
 
 import psycopg2
@@ -10,6 +9,7 @@ import pytest
 
 import sql
 from auth.web import audit
+from sql import schema
 from tests.support.answers import A_UUID, assert_error
 from tests.support.cast import PASSWORD, Person, refresh, register
 from tests.support.hosts import HOME, at
@@ -272,9 +272,9 @@ def acts_in(module: ast.Module) -> set[str]:
 
 def test_the_documentation_lists_each_action_and_no_other():
     acts = set().union(*(acts_of(re.sub(r"--[^\n]*", "", statement.text)) for statement in sql.load_statements().values()))
-    acts |= set().union(*(acts_in(ast.parse(path.read_text())) for path in (Path(sql.SCHEMA).parent / "auth").rglob("*.py")))
+    acts |= set().union(*(acts_in(ast.parse(path.read_text())) for path in (schema.SCHEMA.parent / "auth").rglob("*.py")))
     refused = {*audit.REFUSED_ACTIONS}
-    document = (Path(sql.SCHEMA).parent / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
+    document = (schema.SCHEMA.parent / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
 
     assert set(re.findall(r"^\| `(\w+)` \|", document, re.MULTILINE)) == acts | refused
 

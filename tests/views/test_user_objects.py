@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-import sql
+from sql import schema
 from tests.support.rows import Rows
 
 IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%s, 'google', 'alice-at-google', '{\"sub\": \"alice-at-google\"}')"
@@ -92,22 +92,33 @@ class TestAnUpgrade:
 
     @pytest.fixture
     def upgrade(self, database, database_url):
-        """Apply the schema as if the one before had been another."""
+        """Apply the schema as if the functions before had been others."""
 
         def upgrade():
-            with database.of_another_version():
-                sql.apply_schema(database_url)
+            database.outdate_functions()
+            schema.apply(database_url)
 
         return upgrade
 
     def test_gives_one_to_users_who_have_none(self, database, session, upgrade):
         before = session.get("/user").json
-        database.run("DROP TABLE user_objects")
+        database.run("DELETE FROM user_objects")
 
         upgrade()
 
         assert session.get("/user").json == before
         assert database.stale_objects() == []
+
+    def test_keeps_nobody_from_refreshing(self, database, database_url, alice, session):
+        database.run("UPDATE user_objects SET object = '{}'")
+        database.outdate_functions()
+        waits_for = "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE"
+        with database.locked("user_objects", alice.id, waits_for) as lock:
+            applying = lock.start(lambda: schema.apply(database_url))
+            database.run("SET LOCAL lock_timeout = '2s'; UPDATE sessions SET refreshes = 0")  # it waits for nothing
+
+        applying.result()
+        assert session.refreshed().get("/user").json["email"] == "alice@example.com"
 
     def test_writes_anew_what_is_made_otherwise_now_and_nothing_else(self, database, alice, bob, upgrade):
         database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=alice.id)

@@ -1,0 +1,81 @@
+"""The database's schema: made from schema.sql, or brought up to date by sql/migrations, one transaction each.
+
+The functions of sql/functions are not in the migrations: they hold no data, so they are replaced as a whole when their text
+has changed. `schema_version` has a row for each version the database has had, the newest with the digest of its functions.
+"""
+
+import hashlib
+
+import psycopg2
+from psycopg2.extensions import cursor as Cursor
+
+from sql import DIRECTORY
+from sql.pool import connect_patiently
+
+SCHEMA = DIRECTORY.parent / "schema.sql"
+FUNCTIONS = DIRECTORY / "functions"
+MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migrations").glob("*.sql"))}
+# The versions that this code can work with; it migrates all but the newest.
+OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
+# Any fixed number: it names the lock under which one process at a time changes the schema.
+_LOCK = 7_239_004_116
+
+
+def apply(url: str) -> list[str]:
+    """Make the schema, or bring it up to date. Return the names of the steps taken; none if it was up to date.
+
+    Several processes may do so at once. Raises `psycopg2.Error`, also for a database of another application or of a newer
+    release; the step that failed has changed nothing.
+    """
+    steps: list[str] = []
+    connection = connect_patiently(url)
+    try:
+        while True:
+            with connection, connection.cursor() as cursor:
+                step = _take_step(cursor)
+            if step is None:
+                return steps
+            steps.append(step)
+    finally:
+        connection.close()
+
+
+def _take_step(cursor: Cursor) -> str | None:
+    cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    version, functions_digest = _installed(cursor)
+    functions = "\n".join(path.read_text() for path in sorted(FUNCTIONS.glob("*.sql")))
+    digest = hashlib.sha256(functions.encode()).hexdigest()
+    if version is None:
+        cursor.execute(SCHEMA.read_text())
+        cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (NEWEST,))
+        return "schema.sql"
+    if not OLDEST <= version <= NEWEST:
+        raise psycopg2.ProgrammingError(f"the schema has version {version}, but this release works with {OLDEST} to {NEWEST}")
+    if version < NEWEST:
+        path = MIGRATIONS[version + 1]
+        try:
+            cursor.execute(path.read_text())
+        except psycopg2.Error as error:
+            raise psycopg2.ProgrammingError(f"{path.stem}: {error}") from error
+        cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (version + 1,))
+        return path.stem
+    if functions_digest != digest:
+        # They call each other, so their bodies can only be checked once all are there; a test does.
+        cursor.execute("SET LOCAL check_function_bodies = off;" + functions)
+        cursor.execute("UPDATE schema_version SET functions_digest = %s WHERE version = %s", (digest, version))
+        return "functions"
+    return None
+
+
+def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
+    """Return the version and the digest of the functions: None in an empty database, 0 in one made before versions."""
+    cursor.execute("SELECT to_regclass('schema_version'), to_regclass('latchkey_schema'), to_regclass('users')")
+    versions, unversioned, users = cursor.fetchone() or ()
+    if versions:
+        cursor.execute("SELECT version, functions_digest FROM schema_version ORDER BY version DESC LIMIT 1")
+        return cursor.fetchone() or (None, None)
+    if unversioned:
+        return 0, None
+    if users:
+        raise psycopg2.ProgrammingError("this database has a table users of another application; give the service one of its own")
+    return None, None

@@ -1,0 +1,155 @@
+"""The schema: made for a new database, and brought up to date in one that an earlier release has made."""
+
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg2
+import pytest
+
+from auth.context import EXTENSION
+from sql import schema
+from tests.conftest import new_app
+from tests.support import catalog
+from tests.support.cast import session_of, sign_in
+from tests.support.dump import SCHEMAS
+from tests.support.server import at_once
+
+NEW = ["schema.sql", "functions"]
+
+
+@pytest.fixture
+def new_database(database, database_url):
+    """Make an empty database, or one that a file of SQL fills, and return its URL."""
+    names: list[str] = []
+
+    def make(path: Path | None = None) -> str:
+        names.append(f"{urlsplit(database_url).path[1:]}_{len(names)}")
+        database.run(f"CREATE DATABASE {names[-1]}")
+        url = urlsplit(database_url)._replace(path=f"/{names[-1]}").geturl()
+        if path:
+            execute(url, path.read_text())
+        return url
+
+    yield make
+    for name in names:
+        database.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def migrations(monkeypatch, tmp_path):
+    """Add migrations with these texts to those of the release."""
+
+    def add(*texts: str) -> None:
+        added = {}
+        for number, text in enumerate(texts, schema.NEWEST + 1):
+            added[number] = tmp_path / f"{number:04}_adds.sql"
+            added[number].write_text(text)
+        monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS | added)
+        monkeypatch.setattr(schema, "NEWEST", max(schema.MIGRATIONS))
+
+    return add
+
+
+def execute(url, statement):
+    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else None
+
+
+class TestANewDatabase:
+    def test_gets_the_newest_version_without_migrations(self, new_database):
+        url = new_database()
+        assert schema.apply(url) == NEW
+        assert execute(url, "SELECT version FROM schema_version") == [(schema.NEWEST,)]
+
+    def test_is_left_as_it_is_when_it_is_up_to_date(self, database_url, database):
+        assert schema.apply(database_url) == []
+
+    def test_is_made_once_by_processes_that_start_together(self, new_database):
+        url = new_database()
+        steps = chain.from_iterable(at_once(6, lambda _: schema.apply(url)))
+        assert sorted(steps) == sorted(NEW)
+
+    def test_needs_no_extension(self, database):
+        assert database.value("SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql'") == 0
+
+    def test_of_another_application_is_left_alone(self, new_database):
+        url = new_database()
+        execute(url, "CREATE TABLE users (id integer)")
+        before = catalog.lines(url)
+        with pytest.raises(psycopg2.ProgrammingError, match="another application"):
+            schema.apply(url)
+        assert catalog.lines(url) == before
+
+
+class TestFunctions:
+    def test_are_replaced_when_they_differ(self, database, database_url, alice):
+        database.run("CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'")
+        database.outdate_functions()
+        assert schema.apply(database_url) == ["functions"]
+        assert database.value("SELECT iso_8601('2026-11-21T12:00:00Z')") == "2026-11-21T12:00:00.000000Z"
+        assert database.count("users") == 1
+
+    def test_have_valid_bodies(self, database_url, database):
+        # They are created unchecked; once all are there, creating them again checks them.
+        for path in schema.FUNCTIONS.glob("*.sql"):
+            execute(database_url, path.read_text())
+
+
+class TestMigrations:
+    def test_are_numbered_without_gaps(self):
+        assert list(schema.MIGRATIONS) == list(range(schema.OLDEST + 1, schema.NEWEST + 1))
+
+    def test_run_in_order_and_once(self, new_database, migrations):
+        url = new_database()
+        schema.apply(url)
+        migrations("CREATE TABLE added (x integer)", "INSERT INTO added VALUES (1)")
+        steps = chain.from_iterable(at_once(4, lambda _: schema.apply(url)))
+        added = [schema.MIGRATIONS[version].stem for version in (schema.NEWEST - 1, schema.NEWEST)]
+        assert sorted(steps) == [*added, "functions"]
+        assert execute(url, "SELECT x FROM added") == [(1,)]
+
+    def test_change_nothing_when_they_fail(self, new_database, migrations):
+        url = new_database()
+        schema.apply(url)
+        before = catalog.lines(url)
+        migrations("CREATE TABLE added (x integer); INSERT INTO added VALUES ('nonsense')")
+        with pytest.raises(psycopg2.ProgrammingError, match=r"^\d{4}_adds: .*nonsense"):
+            schema.apply(url)
+        assert catalog.lines(url) == before
+        assert execute(url, "SELECT max(version) FROM schema_version") == [(schema.NEWEST - 1,)]
+
+    @pytest.mark.parametrize("version", [schema.NEWEST + 1, schema.OLDEST - 1])
+    def test_refuse_a_version_that_this_release_does_not_know(self, new_database, version):
+        url = new_database()
+        schema.apply(url)
+        execute(url, f"DELETE FROM schema_version; INSERT INTO schema_version (version) VALUES ({version})")
+        expected = f"the schema has version {version}, but this release works with {schema.OLDEST} to {schema.NEWEST}"
+        with pytest.raises(psycopg2.ProgrammingError, match=f"^{expected}$"):
+            schema.apply(url)
+
+
+class TestADatabaseOfAnEarlierRelease:
+    @pytest.fixture(params=sorted(SCHEMAS.glob("*.sql")), ids=lambda path: path.stem)
+    def url(self, request, new_database):
+        return new_database(request.param)
+
+    def test_becomes_like_a_new_one(self, new_database, url):
+        fresh = new_database()
+        schema.apply(fresh)
+        schema.apply(url)
+        assert catalog.lines(url) == catalog.lines(fresh)
+
+    def test_keeps_its_users(self, environment, url):
+        schema.apply(url)
+        app = new_app({**environment, "DATABASE_URL": url})
+        client = app.test_client()
+        session = session_of(client, sign_in(client, "alice@example.com"))
+        assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
+        app.extensions[EXTENSION].db.close()
+
+    def test_has_another_version_if_it_has_other_functions(self, url):
+        """Otherwise that release would put its own functions back."""
+        assert schema.apply(url)[:1] != ["functions"]
