@@ -190,3 +190,22 @@ SELECT s.id AS session_id, s.counter, s.user_id, s.method, floor(extract(epoch F
   JOIN users AS u ON u.id = s.user_id
  CROSS JOIN identities_of(u.id) AS linked
  WHERE s.id = :session_id;
+
+-- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
+--                   session_timebox integer, reauthenticated boolean, reauthentication_age integer)
+-- Locks the caller's row, and says whether the access token still speaks for them.
+WITH caller AS (
+  SELECT id, email, phone, password_hash FROM users WHERE id = :caller_id FOR UPDATE
+)
+SELECT caller.*, iso_8601(now()) AS moment,
+       sensitive_state_now(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                           :reauthenticated, :reauthentication_age) AS state
+  FROM caller;
+
+-- name: end_user_sessions(user_id uuid, kept_session_id uuid, reason text)
+-- Ends a user's live sessions except `kept_session_id`.
+SELECT end_sessions(:user_id, :kept_session_id, :reason);
+
+-- name: void_tokens(user_id uuid)
+-- Voids the links and codes that could still sign a user in.
+SELECT void_one_time_tokens(:user_id);

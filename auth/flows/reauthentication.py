@@ -9,6 +9,7 @@ from auth.flows.password_attempts import begin_attempt
 from auth.passwords.hashing import Slot
 from auth.web import guard
 from auth.web.errors import ApiError
+from sql import Transaction
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
@@ -32,6 +33,17 @@ def reauthenticate_in(slot: Slot, known: Any, body: dict[str, Any]) -> bool:
     else:
         raise reauthentication_needed()
     return True
+
+
+def lock_caller(tx: Transaction, reauthenticated: bool, *needed: str) -> Any:
+    """Lock the caller's row until the end of the transaction, and return it.
+
+    Raises `ApiError` when the caller may not go on: its session has ended meanwhile, or needs reauthentication.
+    """
+    caller = guard.admit(tx.one("lock_caller", reauthenticated=reauthenticated, **guard.caller()))
+    if caller.state == "reauthentication_needed":
+        raise reauthentication_needed(*needed)
+    return caller
 
 
 def _check_current_password(password: str, known: Any, slot: Slot) -> None:

@@ -1,19 +1,18 @@
 """GET, PUT and DELETE /user: what users do with their own account."""
 
-from typing import Any
-
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
 from auth.flows import outgoing
-from auth.flows.reauthentication import reauthenticate, reauthenticate_in, reauthentication_needed
+from auth.flows.reauthentication import lock_caller, reauthenticate, reauthenticate_in
+from auth.flows.user_changes import Change, change_user
 from auth.passwords.hashing import Slot
 from auth.passwords.policy import check_strength
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from auth.web.limits import limited
-from auth.web.wire import checked_redirect, json_body, read_body
+from auth.web.wire import json_body, read_body
 
 blueprint = Blueprint("user", __name__)
 
@@ -56,31 +55,8 @@ def update_user() -> Response:
                 reauthenticated = reauthenticate_in(slot, known, body)
                 if password is not None:
                     checked_hash, password_hash = known.password_hash, _new_hash(slot, password, known.password_hash)
-    redirect_to = checked_redirect(body)
-    row = guard.admit(
-        latchkey.db.one(
-            "update_user",
-            reauthenticated=reauthenticated,
-            user_metadata=body.get("data"),
-            password_hash=password_hash,
-            checked_password_hash=checked_hash,
-            notice_id=outgoing.new_id(),
-            message_variables=outgoing.variables(),
-            email=email,
-            phone=phone,
-            redirect_to=redirect_to,
-            code_challenge=body.get("code_challenge"),
-            **_what_proves(email or "", "email_"),
-            **_what_proves(phone or "+", "phone_"),
-            **guard.caller(),
-        )
-    )
-    if row.state in ("email_exists", "phone_exists"):
-        raise ApiError(row.state)
-    if row.state in ("over_email_send_rate_limit", "over_sms_send_rate_limit"):
-        raise outgoing.over_quota(row.state, row)
-    if row.state == "reauthentication_needed":
-        raise reauthentication_needed()
+    change = Change(body.get("data"), email, phone, password_hash, checked_hash, reauthenticated)
+    row = change_user(change, body)
     latchkey.deliverer.wake()
     return JsonResponse(row.user_object)
 
@@ -92,9 +68,9 @@ def delete_user() -> Response:
     """Delete the caller and all that belongs to it."""
     body = read_body(schemas.Reauthentication())
     reauthenticated = bool(body) and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
-    row = guard.admit(latchkey.db.one("delete_user", reauthenticated=reauthenticated, **guard.caller()))
-    if row.state == "reauthentication_needed":
-        raise reauthentication_needed()
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated)
+        row = tx.one("delete_user", user_id=caller.id)
     return jsonify(message="User deleted", timestamp=row.moment)
 
 
@@ -102,8 +78,3 @@ def _new_hash(slot: Slot, password: str, password_hash: str | None) -> str:
     if password_hash is not None and slot.check(password, password_hash):
         raise ApiError("same_password", "password: must differ from the current one")
     return slot.hash(password)
-
-
-def _what_proves(address: str, prefix: str) -> dict[str, Any]:
-    """Return what is sent to a new address, as parameters with a prefix; without an address nothing of it is used."""
-    return outgoing.secrets_for(address, link=not address.startswith("+"), prefix=prefix) | outgoing.quota(address, prefix)

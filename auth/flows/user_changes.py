@@ -1,0 +1,103 @@
+"""What users change of themselves: metadata, password, email and phone."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import g
+
+from auth.context import latchkey
+from auth.flows import outgoing
+from auth.flows.reauthentication import lock_caller
+from auth.web import guard
+from auth.web.errors import ApiError
+from auth.web.wire import checked_redirect
+from sql import Transaction
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change by the caller, as far as it is decided before the user's row is locked. None leaves a field as it is."""
+
+    user_metadata: dict[str, Any] | None
+    email: str | None
+    phone: str | None
+    password_hash: str | None
+    # The hash that the new password was compared with.
+    checked_password_hash: str | None
+    reauthenticated: bool
+
+    @property
+    def is_sensitive(self) -> bool:
+        return bool(self.email or self.phone or self.password_hash)
+
+
+def change_user(change: Change, body: dict[str, Any]) -> Any:
+    """Change the caller's metadata and password, make a new email or phone pending, and return the caller's row.
+
+    Raises `ApiError`, and then changes nothing.
+    """
+    link = {"redirect_to": checked_redirect(body), "code_challenge": body.get("code_challenge")}
+    to_email = outgoing.Message(change.email) if change.email else None
+    to_phone = outgoing.Message(change.phone) if change.phone else None
+    with latchkey.db.transaction() as tx:
+        if to_email or to_phone:
+            _refuse_taken(tx, change)
+            _take_quota(tx, change)
+        caller = lock_caller(tx, change.reauthenticated or not change.is_sensitive)
+        user = tx.one(
+            "change_user",
+            user_id=caller.id,
+            user_metadata=change.user_metadata,
+            password_hash=change.password_hash,
+            new_email=change.email,
+            new_phone=change.phone,
+        )
+        if change.password_hash:
+            _end_other_access(tx, caller, change.checked_password_hash)
+        if to_email:
+            _write(tx, to_email, "email_change", **link)
+        if to_phone:
+            _write(tx, to_phone, "phone_change")
+        if change.password_hash and caller.email:
+            notice = outgoing.Message(caller.email, link=False, code=False)
+            tx.run("write_message", **notice.message_row(caller.id, "password_changed"))
+        _record(tx, caller, change)
+    return user
+
+
+def _refuse_taken(tx: Transaction, change: Change) -> None:
+    """Refuse an address that another user has. One that is taken later is refused when it is confirmed."""
+    taken = tx.one("select_taken_address", email=change.email, phone=change.phone, user_id=guard.caller_id())
+    if taken:
+        raise ApiError("email_exists" if taken.is_email else "phone_exists")
+
+
+def _take_quota(tx: Transaction, change: Change) -> None:
+    for address, error_code in ((change.email, "over_email_send_rate_limit"), (change.phone, "over_sms_send_rate_limit")):
+        quota = address and tx.one("take_from_quota", **outgoing.quota(address))
+        if quota and quota.seconds_left:
+            raise outgoing.over_quota(error_code, quota)
+
+
+def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str | None) -> None:
+    """End the caller's other sessions, and void links and codes. Refuses a change that was compared with an older password."""
+    if caller.password_hash != checked_password_hash:
+        raise ApiError("session_not_found")
+    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=g.caller.session_id, reason="password_changed")
+    tx.run("void_tokens", user_id=caller.id)
+
+
+def _write(tx: Transaction, message: outgoing.Message, purpose: str, **link: str | None) -> None:
+    tx.run("write_token", **message.token_row(guard.caller_id(), purpose, session_id=g.caller.session_id, **link))
+    tx.run("write_message", **message.message_row(guard.caller_id(), purpose, redirect_to=link.get("redirect_to")))
+
+
+def _record(tx: Transaction, caller: Any, change: Change) -> None:
+    acts = [
+        "user_changed" if change.user_metadata is not None else None,
+        "password_changed" if change.password_hash else None,
+        "email_change_requested" if change.email else None,
+        "phone_change_requested" if change.phone else None,
+    ]
+    details = {"new_email": change.email, "new_phone": change.phone}
+    tx.run("record_acts", user_id=caller.id, email=caller.email, acts=acts, events=["user.updated"], details=details)
