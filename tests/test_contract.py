@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 from openapi_schema_validator import OAS30Validator, oas30_format_checker
 from openapi_spec_validator import validate
 
 from auth import __version__
-from tests.support.contract import OPENAPI, routes
+from tests.support.contract import OPENAPI, description, routes
 
-CONTRACT: dict[str, Any] = yaml.safe_load(OPENAPI.read_bytes())
+CONTRACT = description()
 # What is answered before a route is found, or where there is none.
 OUTSIDE_OF_ROUTES = {(404, "not_found"), (405, "method_not_allowed"), (414, "request_entity_too_large"), (431, "request_entity_too_large")}
 # Which schemes of openapi.yaml satisfy which decorator of auth/web/guard.py; NOBODY is none at all.

@@ -338,20 +338,16 @@ class TestTheLinkHeader:
         assert "X-Evil" not in response.headers
 
 
-class TestManyUsers:
-    @pytest.fixture(autouse=True)
-    def _many(self, database):
-        insert(database, 10_500, "'user' || lpad(number::text, 5, '0') || '@example.com'", "number * interval '1 second'")
-
-    def test_the_total_is_right_above_ten_thousand(self, find):
-        response = find("?q=user")
-        assert response.json["pagination"] == pagination(1, 20, 10_500, 525)
-        assert response.headers["X-Total-Count"] == "10500"
-        assert emails(find("?q=user&page=525&sort=email&order=asc"))[-1] == "user10500@example.com"
-
-    def test_a_filter_has_a_total_of_its_own(self, find):
-        assert find("?q=user0").headers["X-Total-Count"] == "9999"
-        assert find("?q=user00001").headers["X-Total-Count"] == "1"
+def test_totals_are_exact_above_ten_thousand_users(find, database):
+    insert(database, 10_500, "'user' || lpad(number::text, 5, '0') || '@example.com'", "number * interval '1 second'")
+    # Plans that were cached while the tables were empty would read them whole for each user that the next test deletes.
+    database.run("ANALYZE")
+    response = find("?q=user")
+    assert response.json["pagination"] == pagination(1, 20, 10_500, 525)
+    assert response.headers["X-Total-Count"] == "10500"
+    assert emails(find("?q=user&page=525&sort=email&order=asc"))[-1] == "user10500@example.com"
+    assert find("?q=user0").headers["X-Total-Count"] == "9999"
+    assert find("?q=user00001").headers["X-Total-Count"] == "1"
 
 
 def test_it_is_served_under_the_prefix(client, service_role, five):
