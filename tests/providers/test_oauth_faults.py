@@ -9,20 +9,15 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
 import pytest
 from joserfc import jws
 from joserfc.jwk import OctKey
 
 from auth.providers.id_tokens import IdTokens, IssuerUnavailable
 from tests.support.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
-from tests.support.oauth import APPLICATION, assert_failed, fragment
-from tests.support.processes import wait_until
+from tests.support.oauth import APPLICATION, assert_failed, assert_turned_back, fragment
 from tests.support.server import at_once
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -316,11 +311,6 @@ class TestDiscovery:
         assert_failed(make_service().sign_in("google"), *FAILED)
 
 
-def assert_turned_back(page: Any) -> None:
-    """Whoever can't be sent to the provider is sent on with an error, as from the callback: people can't read an envelope."""
-    assert_failed(page, "bad_oauth_callback", "temporarily_unavailable")
-
-
 GARBAGE = {
     "500": Answer(500, b"<h1>Internal Server Error</h1>"),
     "503 in JSON": Answer(503, b'{"error": "temporarily_unavailable"}', {"Content-Type": "application/json", "Retry-After": "86400"}),
@@ -458,134 +448,3 @@ class TestTokenResponses:
     def test_what_is_only_unusual_is_taken(self, service, google, members):
         google.token_response = members
         service.signed_in("google")
-
-
-# What one provider of a service with one process is asked at once, by people who each wait for it; gunicorn has 16 threads there.
-FLOOD = 24
-
-
-@dataclass
-class Slow:
-    """What became of sign-ins with providers that do not answer, all at once: where each ended, and after how many seconds."""
-
-    ends: dict[str, tuple[Any, float]] = field(default_factory=dict)
-    others: list[tuple[Any, float]] = field(default_factory=list)
-    flood: list[tuple[int, float]] = field(default_factory=list)
-    other_at_gunicorn: tuple[int, float] = (0, 0.0)
-
-
-@pytest.fixture(scope="module")
-def known() -> Slow:
-    """What is filled in once, by the first test that asks."""
-    return Slow()
-
-
-def timed(act: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    began = time.monotonic()
-    result = act(*arguments)
-    return result, time.monotonic() - began
-
-
-def status_of(client: Any, path: str) -> int:
-    """Return the status of an answer, 0 where there was none."""
-    try:
-        return client.get(path).status_code
-    except httpx.TransportError:
-        return 0
-
-
-# Each is where nobody takes a connection, nor refuses one: what is sent there is dropped, as by a firewall.
-DEAD_ADDRESSES = ("127.0.0.1", "127.0.0.2")
-
-
-@contextmanager
-def unreachable() -> Iterator[int]:
-    """Yield the port that is dead at these addresses."""
-    with ExitStack() as stack:
-        port = 0
-        for address in DEAD_ADDRESSES:
-            port = stack.enter_context(socket.create_server((address, port), backlog=0)).getsockname()[1]
-            for _ in range(4):
-                waiting = stack.enter_context(socket.socket())
-                waiting.setblocking(False)
-                waiting.connect_ex((address, port))
-        yield port
-
-
-@pytest.fixture
-def unreachable_host(monkeypatch) -> str:
-    """A name that has these addresses."""
-    resolve = socket.getaddrinfo
-
-    def answer(host: Any, *arguments: Any, **options: Any) -> list[Any]:
-        hosts = DEAD_ADDRESSES if host == "unreachable.localhost" else (host,)
-        return [entry for each in hosts for entry in resolve(each, *arguments, **options)]
-
-    monkeypatch.setattr(socket, "getaddrinfo", answer)
-    return "unreachable.localhost"
-
-
-class TestSlow:
-    """All of it takes as long as one: a sign-in with each kind of slow provider, a flood of them, and other people meanwhile."""
-
-    @pytest.fixture
-    def slow_providers(self, fakes) -> Iterator[dict[str, FakeProvider]]:
-        providers: dict[str, FakeProvider] = {}
-        with ExitStack() as stack:
-            for place, path in (("discovery", FakeProvider.DISCOVERY), ("token", "/token"), ("keys", "/jwks")):
-                for behaviour in ("hang", "drip head", "drip body"):
-                    provider = stack.enter_context(FakeProvider(f"{place}{behaviour.replace(' ', '')}"))
-                    provider.instead[path] = Answer(behaviour=behaviour)
-                    providers[provider.name] = provider
-            userinfo = providers["userinfo"] = stack.enter_context(PlainProvider("userinfo"))
-            userinfo.instead["/user"] = Answer(behaviour="drip body")
-            # Everything before is answered: all of them together have one time.
-            last = providers["last"] = stack.enter_context(FakeProvider("last"))
-            last.instead["/userinfo"] = Answer(behaviour="hang")
-            for provider in providers.values():
-                provider.person = {"sub": "somebody"}
-            yield providers
-
-    @pytest.fixture
-    def slow(self, known, make_service, slow_providers, unreachable_host, google, serve, app) -> Slow:
-        if known.ends:
-            return known
-        settings = {name: value for provider in slow_providers.values() for name, value in provider.settings().items()}
-        flooded = slow_providers["discoveryhang"]
-        with unreachable() as port, ThreadPoolExecutor(64) as threads, serve(AUTH_WORKERS="1", AUTH_THREADS="16", **settings, **google.settings()) as (_, far):
-            settings |= {"AUTH_PROVIDER_UNREACHABLE_ISSUER": f"http://{unreachable_host}:{port}", "AUTH_PROVIDER_UNREACHABLE_CLIENT_ID": "x"}
-            service = make_service(**settings)
-            # Reading the contract takes a moment, which is not to be measured.
-            service.client.get("/settings")
-            asked = len(flooded.asked)
-            ends = {name: threads.submit(timed, service.sign_in, name) for name in [*slow_providers, "unreachable"]}
-            flood = [threads.submit(timed, status_of, far, "/authorize?provider=discoveryhang") for _ in range(FLOOD)]
-            wait_until(lambda: len(flooded.asked) >= asked + 2)
-            known.others = [timed(service.sign_in, "google") for _ in range(3)]
-            known.other_at_gunicorn = timed(status_of, far, "/authorize?provider=google")
-            known.flood = [future.result() for future in flood]
-            known.ends = {name: future.result() for name, future in ends.items()}
-        return known
-
-    def test_each_ends_in_time(self, slow):
-        assert {name: round(seconds) for name, (_, seconds) in slow.ends.items() if seconds >= 10} == {}
-
-    def test_those_who_are_back_are_sent_on_with_an_error(self, slow):
-        for name, (page, _) in slow.ends.items():
-            if not name.startswith(("discovery", "unreachable")):
-                assert_failed(page, *FAILED)
-
-    def test_those_who_have_not_left_are_turned_back(self, slow):
-        for name, (page, _) in slow.ends.items():
-            if name.startswith(("discovery", "unreachable")):
-                assert_turned_back(page)
-
-    def test_with_another_provider_people_sign_in_meanwhile(self, slow):
-        assert all("access_token" in page.url and seconds < 4 for page, seconds in slow.others)
-
-    def test_a_flood_does_not_take_all_threads(self, slow):
-        status, seconds = slow.other_at_gunicorn
-        assert (status, seconds < 4) == (302, True), f"{status} after {seconds:.1f} s"
-
-    def test_each_of_a_flood_is_answered_in_time(self, slow):
-        assert [(status, round(seconds)) for status, seconds in slow.flood if status != 302 or seconds >= 10] == []

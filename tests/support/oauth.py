@@ -122,6 +122,11 @@ def assert_failed(page: Page, error_code: str, error: str = "access_denied", tar
     assert fragment(page, target) == {"error": error, "error_code": error_code, "error_description": A_SENTENCE}
 
 
+def assert_turned_back(page: Page) -> None:
+    """A browser was sent to the site with an error before it reached the provider."""
+    assert_failed(page, "bad_oauth_callback", "temporarily_unavailable")
+
+
 def single(parameters: str) -> dict[str, str]:
     values = parse_qs(parameters, strict_parsing=True, keep_blank_values=True)
     assert all(len(value) == 1 for value in values.values()), parameters

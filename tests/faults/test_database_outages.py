@@ -26,6 +26,7 @@ from tests.support.postgres import Postgres
 from tests.support.processes import free_port, wait_until
 from tests.support.server import ServerClient, at_once
 
+pytestmark = pytest.mark.selection
 # Seconds within which a request must be answered; and what a noisy machine may need beside.
 SOON = 3
 SLACK = 2
@@ -243,11 +244,6 @@ class TestSeveralHosts:
         here.close()
         return f"postgresql://postgres@/postgres?host=127.0.0.1,{quote(host, safe='')}&port={port},5432&target_session_attrs=read-write"
 
-    def test_the_next_one_serves_when_the_first_is_gone(self, postgres):
-        connection = connect(self.url(postgres, free_port()))
-        assert connection.info.host.startswith("/")
-        connection.close()
-
     def test_the_next_one_serves_when_the_first_hangs(self, postgres, silent_port):
         database = Database(self.url(postgres, silent_port), size=2)
         began = time.monotonic()
@@ -367,14 +363,6 @@ class TestOneThatHangs:
 
 
 class TestAConnection:
-    def test_it_has_bounds_of_its_own_in_the_database(self, postgres):
-        connection = connect(postgres.url)
-        with connection.cursor() as cursor:
-            for name, value in (("statement_timeout", "5s"), ("lock_timeout", "2s"), ("idle_in_transaction_session_timeout", "10s")):
-                cursor.execute(f"SHOW {name}")
-                assert cursor.fetchone() == (value,)
-        connection.close()
-
     def test_one_that_waits_for_a_free_one_waits_for_a_while(self, postgres):
         pool = Pool(postgres.url, 1)
         with pool.connection():

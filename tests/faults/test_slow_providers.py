@@ -1,0 +1,116 @@
+"""OAuth providers that answer slowly or never: a sign-in ends in time, and other sign-ins do not wait for it."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.fake_provider import Answer, FakeProvider, PlainProvider
+from tests.support.oauth import assert_failed, assert_turned_back
+from tests.support.processes import wait_until
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+pytestmark = pytest.mark.selection
+# Seconds that a sign-in may spend on all requests to its provider, and that a busy machine may add.
+DEADLINE = 10
+SLACK = 5
+# Clients that ask for a sign-in with the same slow provider at once.
+FLOOD = 24
+# Connections to these addresses are neither accepted nor refused, as behind a firewall that drops packets.
+DEAD_ADDRESSES = ("127.0.0.1", "127.0.0.2")
+
+
+@contextmanager
+def dead_port() -> Iterator[int]:
+    """Yield a port of `DEAD_ADDRESSES` whose backlog is full."""
+    with ExitStack() as stack:
+        port = 0
+        for address in DEAD_ADDRESSES:
+            port = stack.enter_context(socket.create_server((address, port), backlog=0)).getsockname()[1]
+            for _ in range(4):
+                waiting = stack.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex((address, port))
+        yield port
+
+
+@pytest.fixture
+def dead_host(monkeypatch) -> str:
+    """A host name that resolves to `DEAD_ADDRESSES`."""
+    name = "unreachable.localhost"
+    resolve = socket.getaddrinfo
+
+    def answer(host: Any, *arguments: Any, **options: Any) -> list[Any]:
+        hosts = DEAD_ADDRESSES if host == name else (host,)
+        return [entry for each in hosts for entry in resolve(each, *arguments, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    return name
+
+
+@pytest.fixture
+def slow_providers() -> Iterator[dict[str, FakeProvider]]:
+    """Providers by name; each is slow at one step of a sign-in, in one way."""
+    providers: dict[str, FakeProvider] = {}
+    with ExitStack() as stack:
+        for place, path in (("discovery", FakeProvider.DISCOVERY), ("token", "/token"), ("keys", "/jwks")):
+            for behaviour in ("hang", "drip head", "drip body"):
+                provider = stack.enter_context(FakeProvider(f"{place}{behaviour.replace(' ', '')}"))
+                provider.instead[path] = Answer(behaviour=behaviour)
+                providers[provider.name] = provider
+        userinfo = providers["userinfo"] = stack.enter_context(PlainProvider("userinfo"))
+        userinfo.instead["/user"] = Answer(behaviour="drip body")
+        # It answers everything else: all requests of a sign-in share one deadline.
+        last = providers["last"] = stack.enter_context(FakeProvider("last"))
+        last.instead["/userinfo"] = Answer(behaviour="hang")
+        for provider in providers.values():
+            provider.person = {"sub": "somebody"}
+        yield providers
+
+
+def timed(act: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    began = time.monotonic()
+    result = act(*arguments)
+    return result, time.monotonic() - began
+
+
+def status_of(client: Any, path: str) -> int:
+    """Return the status of a response, 0 without one."""
+    try:
+        return client.get(path).status_code
+    except httpx.TransportError:
+        return 0
+
+
+def test_slow_provider_delays_only_its_own_sign_ins_and_those_end_in_time(make_service, slow_providers, dead_host, google, serve):
+    settings = {name: value for provider in slow_providers.values() for name, value in provider.settings().items()}
+    google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
+    flooded = slow_providers["discoveryhang"]
+    with dead_port() as port, ThreadPoolExecutor(64) as threads, serve(AUTH_WORKERS="1", **settings, **google.settings()) as (_, gunicorn):
+        settings |= {"AUTH_PROVIDER_UNREACHABLE_ISSUER": f"http://{dead_host}:{port}", "AUTH_PROVIDER_UNREACHABLE_CLIENT_ID": "x"}
+        service = make_service(**settings)
+        service.client.get("/settings")  # so that the tests have read openapi.yaml
+        asked = len(flooded.asked)
+        slow = {name: threads.submit(timed, service.sign_in, name) for name in [*slow_providers, "unreachable"]}
+        flood = [threads.submit(timed, status_of, gunicorn, "/authorize?provider=discoveryhang") for _ in range(FLOOD)]
+        wait_until(lambda: len(flooded.asked) >= asked + 2)
+
+        for page, seconds in [timed(service.sign_in, "google") for _ in range(3)]:
+            assert "access_token" in page.url
+            assert seconds < SLACK
+        status, seconds = timed(status_of, gunicorn, "/authorize?provider=google")
+        assert (status, seconds < SLACK) == (302, True), f"{status} after {seconds:.1f} s"
+
+        for name, future in slow.items():
+            page, seconds = future.result()
+            assert seconds < DEADLINE + SLACK, name
+            if name.startswith(("discovery", "unreachable")):
+                assert_turned_back(page)
+            else:
+                assert_failed(page, "bad_oauth_callback", "server_error")
+        assert all(future.result()[1] < DEADLINE + SLACK for future in flood)
