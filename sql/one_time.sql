@@ -88,270 +88,149 @@ SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', 
  WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
--- What a link would do, without doing it; no row when it would do nothing any more.
-SELECT token.purpose, token.target, token.redirect_to, account.email, account.phone, account.signup_user_agent, is_unused_sign_up(account) AS can_be_declined,
-       iso_8601(account.created_at) AS signed_up_at
+-- What a link would do, without spending it. No row when it is void.
+SELECT token.purpose, token.target, token.redirect_to, u.email, u.phone, u.signup_user_agent,
+       is_unused_sign_up(u) AS can_be_declined, iso_8601(u.created_at) AS signed_up_at
   FROM one_time_tokens AS token
-  JOIN users AS account ON account.id = token.user_id
+  JOIN users AS u ON u.id = token.user_id
  WHERE token.token_hash = :token_hash AND token.purpose = ANY (:purposes) AND is_good_link(token);
 
--- name: verify_address(token_hash bytea, target text, code_mac bytea, purposes text[], redirects boolean, authorization_code text,
---                      authorization_code_lifetime integer, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text, audience text,
---                      origin jsonb)
--- Spends a link or a code that was sent to a user's own address: confirms the address, voids what else was sent, and signs in:
--- by a session or, where the link `redirects` and was asked for with a code_challenge, by an authorization code.
--- When an address is proved for the first time, what was there before without proof goes: sessions, other identities, the phone,
--- pending changes, and the password, unless the sign-up's own message proves it. Somebody else may have set them.
-WITH spent AS (
-  SELECT * FROM spend_link(:token_hash, :purposes)
-   UNION ALL
-  SELECT * FROM spend_code(:target, :code_mac, :purposes)
-), before AS (
-  -- Waits for what is under way with this user, and sees what it has left.
-  SELECT account.id, account.email_proved, account.phone_proved, (account.banned_until > now()) IS TRUE AS is_banned,
-         spent.purpose, spent.redirect_to, spent.code_challenge, spent.password_hash AS new_password_hash, spent.target LIKE '%@%' AS by_email,
-         CASE WHEN spent.target LIKE '%@%' THEN NOT account.email_proved
-              ELSE NOT account.phone_proved AND (NOT account.email_proved OR signed_up_by_phone(account)) END AS is_first_proof,
-         -- Whoever signed up with somebody else's phone may have added an email of their own since.
-         spent.target NOT LIKE '%@%' AND NOT account.phone_proved AND signed_up_by_phone(account) AS drops_email,
-         spent.purpose IN ('signup', 'sms_signup') AS is_own_sign_up,
-         CASE WHEN spent.target LIKE '%@%' THEN NOT account.email_proved OR account.email_confirmed_at IS NULL
-              ELSE NOT account.phone_proved OR account.phone_confirmed_at IS NULL END AS is_confirmation
-    FROM users AS account
-    JOIN spent ON spent.user_id = account.id
-   WHERE spent.target IN (account.email, account.phone)
-     FOR UPDATE OF account
-), verified AS (
-  UPDATE users AS account
-     SET email = CASE WHEN before.drops_email THEN NULL ELSE account.email END,
-         email_confirmed_at = CASE WHEN before.by_email THEN coalesce(account.email_confirmed_at, now())
-                                   WHEN before.drops_email THEN NULL ELSE account.email_confirmed_at END,
-         email_proved = before.by_email OR account.email_proved AND NOT before.drops_email,
-         phone_confirmed_at = CASE WHEN NOT before.by_email THEN coalesce(account.phone_confirmed_at, now())
-                                   WHEN before.is_first_proof THEN NULL ELSE account.phone_confirmed_at END,
-         phone_proved = CASE WHEN NOT before.by_email THEN true
-                             WHEN before.is_first_proof THEN false ELSE account.phone_proved END,
-         phone = CASE WHEN before.by_email AND before.is_first_proof THEN NULL ELSE account.phone END,
-         password_hash = CASE WHEN before.new_password_hash IS NOT NULL THEN before.new_password_hash
-                              WHEN before.is_first_proof AND NOT before.is_own_sign_up THEN NULL
-                              ELSE account.password_hash END,
-         new_email = CASE WHEN before.is_first_proof THEN NULL ELSE account.new_email END,
-         email_change_sent_at = CASE WHEN before.is_first_proof THEN NULL ELSE account.email_change_sent_at END,
-         new_phone = CASE WHEN before.is_first_proof THEN NULL ELSE account.new_phone END,
-         phone_change_sent_at = CASE WHEN before.is_first_proof THEN NULL ELSE account.phone_change_sent_at END,
-         last_sign_in_at = now(),
-         updated_at = CASE WHEN before.is_first_proof OR before.new_password_hash IS NOT NULL THEN now() ELSE account.updated_at END
-    FROM before
-   WHERE account.id = before.id AND NOT before.is_banned
-  RETURNING account, before.code_challenge, before.is_first_proof AS drops, before.drops_email, before.by_email,
-            CASE WHEN before.new_password_hash IS NOT NULL THEN end_sessions(account.id, NULL, 'password_changed')
-                 WHEN before.is_first_proof THEN end_sessions(account.id, NULL, 'address_proved') END AS ended,
-            void_one_time_tokens(account.id) AS voided
-), dropped AS (
-  DELETE FROM identities AS identity
-   USING verified
-   WHERE identity.user_id = (verified.account).id AND verified.drops
-     AND identity.provider <> CASE WHEN verified.by_email THEN 'email' ELSE 'phone' END
-     AND (identity.provider <> 'email' OR verified.drops_email)
-  RETURNING identity.id
-), used AS (
-  UPDATE identities AS identity
-     SET last_sign_in_at = now()
-    FROM verified
-   WHERE identity.user_id = (verified.account).id AND identity.provider = CASE WHEN verified.by_email THEN 'email' ELSE 'phone' END
-  RETURNING identity AS touched
-), linked AS (
-  SELECT coalesce(json_agg(identity_object(coalesce(used.touched, identity)) ORDER BY identity.created_at, identity.provider), '[]') AS objects,
-         coalesce(array_agg(identity.provider ORDER BY identity.created_at, identity.provider), '{}') AS providers
-    FROM verified
-    JOIN identities AS identity ON identity.user_id = (verified.account).id AND identity.id NOT IN (SELECT id FROM dropped)
-    LEFT JOIN used ON (used.touched).id = identity.id
-), network AS (
-  INSERT INTO known_networks (user_id, network) SELECT (verified.account).id, :network FROM verified ON CONFLICT DO NOTHING
-), excess AS (
-  SELECT end_excess_sessions((verified.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many FROM verified
-), code AS (
-  INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, expires_at)
-  SELECT (verified.account).id, sha256(convert_to(:authorization_code, 'UTF8')), verified.code_challenge, 'otp', now() + make_interval(secs => :authorization_code_lifetime)
-    FROM verified
-   WHERE :redirects AND verified.code_challenge IS NOT NULL
-  RETURNING id
-), session AS (
-  INSERT INTO sessions (user_id, method, ip, user_agent)
-  SELECT (verified.account).id, 'otp', :ip, :user_agent
-    FROM verified
-   CROSS JOIN excess
-   WHERE NOT (:redirects AND verified.code_challenge IS NOT NULL)
-  RETURNING id, counter
-)
-SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
-       before.purpose,
-       user_object(verified.account, linked.objects, linked.providers, :audience)::text AS user_object,
-       CASE WHEN code.id IS NOT NULL THEN :authorization_code END AS authorization_code,
-       before.redirect_to,
-       session.id AS session_id,
-       session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
-       CASE WHEN (verified.account).id IS NOT NULL
-            THEN record_acts(:origin, before.id, (verified.account).email,
-                             ARRAY[CASE WHEN before.is_confirmation THEN CASE WHEN before.by_email THEN 'email_confirmed' ELSE 'phone_confirmed' END END,
-                                   CASE WHEN before.new_password_hash IS NOT NULL THEN 'password_changed' END,
-                                   CASE WHEN session.id IS NOT NULL THEN 'signed_in' END],
-                             ARRAY[CASE WHEN before.is_confirmation OR before.new_password_hash IS NOT NULL THEN 'user.updated' END,
-                                   CASE WHEN session.id IS NOT NULL THEN 'auth.login' END],
-                             jsonb_build_object('method', 'otp', 'purpose', before.purpose, 'session_id', session.id)) END AS recorded
-  FROM before
-  CROSS JOIN linked
-  LEFT JOIN verified ON true
-  LEFT JOIN code ON true
-  LEFT JOIN session ON true;
-
--- name: verify_change(token_hash bytea, target text, code_mac bytea, purposes text[], signs_in boolean, restore_id uuid, restore_hash bytea,
---                     restore_lifetime integer, notice_id uuid, notice_secret bytea, message_variables jsonb,
---                     sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer, ip inet, network text,
---                     user_agent text, audience text, origin jsonb)
--- Spends a link or a code that was sent to a new address: it becomes the user's, and the email that the user had, if it was proved, is
--- told. A new email ends all sessions but the one that asked for it, and the old one gets a link that restores it; a new phone ends no
--- session. An address that somebody else has by now breaks its constraint.
-WITH spent AS (
-  SELECT * FROM spend_link(:token_hash, :purposes)
-   UNION ALL
-  SELECT * FROM spend_code(:target, :code_mac, :purposes)
-), before AS (
-  SELECT account.id, CASE WHEN account.email_proved THEN account.email END AS email, account.user_metadata ->> 'locale' AS locale, (account.banned_until > now()) IS TRUE AS is_banned,
-         CASE spent.purpose WHEN 'email_change' THEN account.email ELSE account.phone END AS old_address, spent.purpose, spent.redirect_to, spent.target, spent.session_id
-    FROM users AS account
-    JOIN spent ON spent.user_id = account.id
-   WHERE spent.target = CASE spent.purpose WHEN 'email_change' THEN account.new_email ELSE account.new_phone END
-     FOR UPDATE OF account
-), changed AS (
-  UPDATE users AS account
-     SET email = CASE WHEN before.purpose = 'email_change' THEN before.target ELSE account.email END,
-         email_confirmed_at = CASE WHEN before.purpose = 'email_change' THEN now() ELSE account.email_confirmed_at END,
-         email_proved = account.email_proved OR before.purpose = 'email_change',
-         new_email = CASE WHEN before.purpose <> 'email_change' THEN account.new_email END,
-         email_change_sent_at = CASE WHEN before.purpose <> 'email_change' THEN account.email_change_sent_at END,
-         phone = CASE WHEN before.purpose = 'phone_change' THEN before.target ELSE account.phone END,
-         phone_confirmed_at = CASE WHEN before.purpose = 'phone_change' THEN now() ELSE account.phone_confirmed_at END,
-         phone_proved = account.phone_proved OR before.purpose = 'phone_change',
-         new_phone = CASE WHEN before.purpose <> 'phone_change' THEN account.new_phone END,
-         phone_change_sent_at = CASE WHEN before.purpose <> 'phone_change' THEN account.phone_change_sent_at END,
-         last_sign_in_at = CASE WHEN :signs_in THEN now() ELSE account.last_sign_in_at END,
-         updated_at = now()
-    FROM before
-   WHERE account.id = before.id AND NOT before.is_banned
-  RETURNING account, before.purpose, before.email AS old_email, before.locale, before.target,
-            CASE WHEN before.purpose = 'email_change' THEN end_sessions(account.id, before.session_id, 'email_changed') END AS ended,
-            void_one_time_tokens(account.id) AS voided
-), written AS (
-  INSERT INTO identities AS identity (user_id, provider, subject, identity_data)
-  SELECT (changed.account).id, address.provider, (changed.account).id,
-         jsonb_build_object('sub', (changed.account).id, address.provider, changed.target)
-    FROM changed
-    CROSS JOIN LATERAL (SELECT replace(changed.purpose, '_change', '') AS provider) AS address
-  ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now()
-  RETURNING identity
-), network AS (
-  INSERT INTO known_networks (user_id, network) SELECT (changed.account).id, :network FROM changed ON CONFLICT DO NOTHING
-), excess AS (
-  SELECT end_excess_sessions((changed.account).id, :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS many
-    FROM changed
-   WHERE :signs_in
-), session AS (
-  INSERT INTO sessions (user_id, method, ip, user_agent)
-  SELECT (changed.account).id, 'otp', :ip, :user_agent FROM changed, excess
-  RETURNING id, counter
-), restore AS (
-  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, expires_at)
-  SELECT :restore_id, (changed.account).id, 'email_restore', changed.old_email, :restore_hash, now() + make_interval(secs => :restore_lifetime)
-    FROM changed
-   WHERE changed.purpose = 'email_change' AND changed.old_email IS NOT NULL
-  RETURNING id
-), notice AS (
-  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at)
-  SELECT :notice_id, (changed.account).id, 'email', replace(changed.purpose, '_change', '_changed'), changed.old_email,
-         :message_variables || jsonb_build_object('locale', changed.locale, 'new_email', (changed.account).email, 'new_phone', (changed.account).phone),
-         CASE WHEN restore.id IS NOT NULL THEN :notice_secret END, restore.id, now() + make_interval(secs => :restore_lifetime)
-    FROM changed
-    LEFT JOIN restore ON true
-   WHERE changed.old_email IS NOT NULL
-)
-SELECT CASE WHEN before.is_banned THEN 'user_banned' ELSE 'live' END AS state,
-       before.purpose,
-       user_object(changed.account, linked.objects, linked.providers, :audience)::text AS user_object,
-       before.redirect_to,
-       session.id AS session_id,
-       session.counter,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
-       CASE WHEN (changed.account).id IS NOT NULL
-            THEN record_acts(:origin, before.id, (changed.account).email,
-                             ARRAY[CASE before.purpose WHEN 'email_change' THEN 'email_changed' ELSE 'phone_changed' END,
-                                   CASE WHEN session.id IS NOT NULL THEN 'signed_in' END],
-                             ARRAY['user.updated', CASE WHEN session.id IS NOT NULL THEN 'auth.login' END],
-                             jsonb_build_object('old_address', before.old_address, 'new_address', before.target, 'method', 'otp', 'session_id', session.id))
-       END AS recorded
-  FROM before
-  LEFT JOIN changed ON true
-  LEFT JOIN written ON true
-  LEFT JOIN session ON true
-  CROSS JOIN identities_with(written.identity, before.id) AS linked;
-
--- name: restore_email(token_hash bytea, origin jsonb)
--- Undoes a change of email: the old address is the user's again and proved, the password is void, everybody is signed out, and
--- what was added since goes: a phone, identities, and links to undo later changes, to addresses of whoever made this one. Nor may
--- somebody hold the address who has not proved it.
-WITH spent AS (
-  SELECT * FROM spend_link(:token_hash, '{email_restore}')
-), unused AS (
-  DELETE FROM users AS account
-   USING spent
-   WHERE account.email = spent.target AND account.id <> spent.user_id AND NOT account.email_proved AND account.last_sign_in_at IS NULL
-  RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}', '{"because": "email_restored"}')
-), squatter AS (
-  UPDATE users AS account
-     SET email = NULL, email_confirmed_at = NULL, updated_at = now()
-    FROM spent
-   WHERE account.email = spent.target AND account.id <> spent.user_id AND NOT account.email_proved AND account.last_sign_in_at IS NOT NULL
-  RETURNING account.id, record_acts(:origin, account.id, NULL, '{email_changed}', '{user.updated}', jsonb_build_object('old_address', spent.target))
-), restored AS (
-  UPDATE users AS account
-     SET email = spent.target, email_confirmed_at = now(), email_proved = true, password_hash = NULL,
-         new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
-         phone = CASE WHEN account.phone_confirmed_at >= spent.created_at THEN NULL ELSE account.phone END,
-         phone_proved = account.phone_proved AND (account.phone_confirmed_at >= spent.created_at) IS NOT TRUE,
-         phone_confirmed_at = CASE WHEN account.phone_confirmed_at < spent.created_at THEN account.phone_confirmed_at END,
-         updated_at = now()
-    FROM spent, (SELECT count(*) FROM unused) AS first, (SELECT count(*) FROM squatter) AS second
-   WHERE account.id = spent.user_id
-  RETURNING account.id, account.email, account.phone, spent.created_at,
-            end_sessions(account.id, NULL, 'email_restored') AS ended,
-            void_one_time_tokens(account.id) AS voided,
-            void_email_restores(account.id, spent.created_at) AS voided_restores
-), dropped AS (
-  DELETE FROM identities AS identity
-   USING restored
-   WHERE identity.user_id = restored.id
-     AND (identity.provider = 'phone' AND restored.phone IS NULL
-          OR identity.provider NOT IN ('email', 'phone') AND identity.created_at >= restored.created_at)
-), taken AS (
-  DELETE FROM identities AS identity USING squatter WHERE identity.user_id = squatter.id AND identity.provider = 'email'
-), written AS (
-  UPDATE identities AS identity
-     SET identity_data = jsonb_build_object('sub', restored.id, 'email', restored.email), updated_at = now()
-    FROM restored
-   WHERE identity.user_id = restored.id AND identity.provider = 'email'
-)
-SELECT 'live' AS state, NULL AS redirect_to, id AS user_id, email,
-       record_acts(:origin, id, email, '{email_change_undone}', '{user.updated}') AS recorded
-  FROM restored;
-
 -- name: decline_signup(token_hash bytea, origin jsonb)
--- "This was not me": deletes the sign-up that a link would confirm, while nobody has confirmed or used it.
-DELETE FROM users AS account
+-- "This was not me": deletes the sign-up that a link would confirm, unless it was confirmed or used.
+DELETE FROM users AS u
  USING one_time_tokens AS token
  WHERE token.token_hash = :token_hash AND token.purpose = 'signup' AND token.spent_at IS NULL AND token.expires_at > now()
-   AND account.id = token.user_id AND is_unused_sign_up(account)
-RETURNING record_acts(:origin, account.id, account.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
+   AND u.id = token.user_id AND is_unused_sign_up(u)
+RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
+
+-- name: spend_one_time_token(token_hash bytea, target text, code_mac bytea, purposes text[])
+-- Spends a link, or a code that was sent to `target`, and locks its user. Counts the try of a code.
+SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at
+  FROM spend_link(:token_hash, :purposes)
+ UNION ALL
+SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at
+  FROM spend_code(:target, :code_mac, :purposes);
+
+-- name: select_proof(user_id uuid, provider text)
+-- What proving an address (`provider` is email or phone) changes for a user whose row is locked. A first proof drops what was
+-- there before. An email that was added to a sign-up by phone is dropped too: the owner of the phone may be somebody else.
+SELECT (u.banned_until > now()) IS TRUE AS is_banned,
+       CASE :provider WHEN 'email' THEN NOT u.email_proved
+                      ELSE NOT u.phone_proved AND (NOT u.email_proved OR signed_up_by_phone(u)) END AS is_first,
+       :provider = 'phone' AND NOT u.phone_proved AND signed_up_by_phone(u) AS drops_email,
+       CASE :provider WHEN 'email' THEN NOT u.email_proved OR u.email_confirmed_at IS NULL
+                      ELSE NOT u.phone_proved OR u.phone_confirmed_at IS NULL END AS is_confirmation,
+       u.email,
+       u.phone
+  FROM users AS u
+ WHERE u.id = :user_id;
+
+-- name: drop_unproved(user_id uuid, provider text, drops_email boolean, keeps_password boolean)
+-- Drops what a user had before an address was proved for the first time: somebody else may have set it.
+WITH dropped AS (
+  DELETE FROM identities
+   WHERE user_id = :user_id AND provider <> :provider AND (provider <> 'email' OR :drops_email)
+)
+UPDATE users
+   SET email = CASE WHEN NOT :drops_email THEN email END,
+       email_confirmed_at = CASE WHEN NOT :drops_email THEN email_confirmed_at END,
+       email_proved = email_proved AND NOT :drops_email,
+       phone = CASE WHEN :provider = 'phone' THEN phone END,
+       phone_confirmed_at = CASE WHEN :provider = 'phone' THEN phone_confirmed_at END,
+       phone_proved = phone_proved AND :provider = 'phone',
+       password_hash = CASE WHEN :keeps_password THEN password_hash END,
+       new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
+       updated_at = now()
+ WHERE id = :user_id;
+
+-- name: confirm_address(user_id uuid, provider text, password_hash text)
+-- Confirms a user's email or phone as proved, and sets the password that an administrator's recovery link carries.
+WITH used AS (
+  UPDATE identities SET last_sign_in_at = now() WHERE user_id = :user_id AND provider = :provider
+)
+UPDATE users
+   SET email_confirmed_at = CASE :provider WHEN 'email' THEN coalesce(email_confirmed_at, now()) ELSE email_confirmed_at END,
+       email_proved = email_proved OR :provider = 'email',
+       phone_confirmed_at = CASE :provider WHEN 'phone' THEN coalesce(phone_confirmed_at, now()) ELSE phone_confirmed_at END,
+       phone_proved = phone_proved OR :provider = 'phone',
+       password_hash = coalesce(:password_hash, password_hash),
+       last_sign_in_at = now(),
+       updated_at = CASE WHEN :password_hash IS NOT NULL THEN now() ELSE updated_at END
+ WHERE id = :user_id;
+
+-- name: change_email(user_id uuid, email text)
+-- Makes a proved address a user's email.
+UPDATE users
+   SET email = :email, email_confirmed_at = now(), email_proved = true, new_email = NULL, email_change_sent_at = NULL,
+       updated_at = now()
+ WHERE id = :user_id;
+
+-- name: change_phone(user_id uuid, phone text)
+-- Makes a proved number a user's phone.
+UPDATE users
+   SET phone = :phone, phone_confirmed_at = now(), phone_proved = true, new_phone = NULL, phone_change_sent_at = NULL,
+       updated_at = now()
+ WHERE id = :user_id;
+
+-- name: write_address_identity(user_id uuid, provider text, address text)
+-- Gives a user the identity of an email or a phone, or updates it.
+INSERT INTO identities (user_id, provider, subject, identity_data)
+VALUES (:user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address))
+ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now();
+
+-- name: lock_users_of_restore(token_hash bytea)
+-- Locks the user whose email a link restores, and the user who has that address now, in the order of their ids.
+SELECT u.id
+  FROM users AS u
+  JOIN one_time_tokens AS token ON u.id = token.user_id OR u.email = token.target
+ WHERE token.token_hash = :token_hash AND token.purpose = 'email_restore'
+ ORDER BY u.id
+   FOR UPDATE OF u;
+
+-- name: delete_unused_holder(email text, owner_id uuid, origin jsonb)
+-- Deletes a user who holds an address of `owner_id` without having proved it or signed in.
+DELETE FROM users AS u
+ WHERE u.email = :email AND u.id <> :owner_id AND NOT u.email_proved AND u.last_sign_in_at IS NULL
+RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "email_restored"}');
+
+-- name: take_email_back(email text, owner_id uuid, origin jsonb)
+-- Takes an address of `owner_id` from a user who has signed in without proving it.
+WITH holder AS (
+  UPDATE users AS u
+     SET email = NULL, email_confirmed_at = NULL, updated_at = now()
+   WHERE u.email = :email AND u.id <> :owner_id AND NOT u.email_proved
+  RETURNING u.id, record_acts(:origin, u.id, NULL, '{email_changed}', '{user.updated}', jsonb_build_object('old_address', :email))
+)
+DELETE FROM identities USING holder WHERE identities.user_id = holder.id AND identities.provider = 'email';
+
+-- name: drop_since(user_id uuid, moment timestamptz)
+-- Drops the password, pending changes, and what was added since a moment: a phone, identities, links that undo a change of
+-- email. Whoever had taken over the user may know or hold them.
+WITH kept AS (
+  SELECT (phone_confirmed_at >= :moment) IS NOT TRUE AS phone FROM users WHERE id = :user_id
+), restores AS (
+  DELETE FROM one_time_tokens WHERE user_id = :user_id AND purpose = 'email_restore' AND created_at > :moment
+), added AS (
+  DELETE FROM identities USING kept
+   WHERE user_id = :user_id AND provider <> 'email'
+     AND CASE provider WHEN 'phone' THEN NOT kept.phone ELSE created_at >= :moment END
+)
+UPDATE users
+   SET password_hash = NULL, new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
+       phone = CASE WHEN kept.phone THEN users.phone END,
+       phone_proved = phone_proved AND kept.phone,
+       phone_confirmed_at = CASE WHEN kept.phone THEN phone_confirmed_at END
+  FROM kept
+ WHERE id = :user_id;
+
+-- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text, network text,
+--                                authorization_code_lifetime integer)
+-- Inserts an authorization code for a user who has signed in by `method`, and remembers the network.
+WITH network AS (
+  INSERT INTO known_networks (user_id, network) VALUES (:user_id, :network) ON CONFLICT DO NOTHING
+)
+INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, expires_at)
+VALUES (:user_id, :code_hash, :code_challenge, :method, now() + make_interval(secs => :authorization_code_lifetime));
 
 -- name: lock_owner_of_authorization_code(code_hash bytea)
 -- Locks the user that an unexpired authorization code was issued to.

@@ -22,7 +22,7 @@ def exchange(code: str, code_challenge: str) -> Any:
         audit.about(user_id=owner.id if owner else None)
         known = tx.one("select_authorization_code", code_hash=code_hash)
         if owner is None or known is None:
-            raise _not_found()
+            raise ApiError("flow_state_not_found")
         if not hmac.compare_digest(known.code_challenge, code_challenge):
             raise ApiError("bad_code_verifier")
         if known.session_id is None:
@@ -30,7 +30,7 @@ def exchange(code: str, code_challenge: str) -> Any:
         tx.run("end_session_of_code", session_id=known.session_id)
         details = {"session_id": known.session_id}
         tx.run("record_acts", user_id=owner.id, email=None, acts=["authorization_code_reused"], events=[], details=details)
-    raise _not_found()
+    raise ApiError("flow_state_not_found")
 
 
 def _open_session(tx: Transaction, owner: Any, method: str, code_hash: bytes | None) -> Any:
@@ -41,7 +41,3 @@ def _open_session(tx: Transaction, owner: Any, method: str, code_hash: bytes | N
     details = {"method": method, "session_id": session_id}
     tx.run("record_acts", user_id=owner.id, email=owner.email, acts=["signed_in"], events=["auth.login"], details=details)
     return tx.one("select_new_session", session_id=session_id)
-
-
-def _not_found() -> ApiError:
-    return ApiError("flow_state_not_found")

@@ -13,10 +13,13 @@ from auth.web.errors import ApiError
 
 
 def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | None = None) -> Response:
-    """Send a browser on with what it is to have: tokens in the fragment or, where it asked with a code_challenge, a code."""
-    if row.authorization_code:
-        return see_other(with_query(target, {"code": row.authorization_code}))
+    """Redirect a browser with the tokens of a session in the fragment."""
     return see_other(with_fragment(target, tokens(row, method) | ({"type": link_type} if link_type else {})))
+
+
+def redirect_with_code(target: str, authorization_code: str) -> Response:
+    """Redirect a browser with the code that its application exchanges for tokens (RFC 7636)."""
+    return see_other(with_query(target, {"code": authorization_code}))
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:

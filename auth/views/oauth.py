@@ -22,7 +22,7 @@ from auth.flows.oauth_flows import (
     to_provider,
     turned_back,
 )
-from auth.flows.token_response import redirect_with_error, redirect_with_tokens
+from auth.flows.token_response import redirect_with_code, redirect_with_error, redirect_with_tokens
 from auth.net import bounded_http
 from auth.providers.client import ExternalIdentity, ProviderError, ProviderUnavailable
 from auth.tokens import one_time
@@ -126,6 +126,8 @@ def callback(name: str | None = None) -> Response:
     row = _sign_in(identity, code_challenge=flow.code_challenge)
     if row.state != "live":
         return refused(target, row.state)
+    if row.authorization_code:
+        return redirect_with_code(target, row.authorization_code)
     return redirect_with_tokens(target, row, "oauth")
 
 

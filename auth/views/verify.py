@@ -6,19 +6,18 @@ from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, Response, request
-from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
 from auth.delivery import reduce
-from auth.flows import outgoing
-from auth.flows.token_response import redirect_with_error, redirect_with_tokens, see_other, token_response
+from auth.flows.token_response import redirect_with_code, redirect_with_error, redirect_with_tokens, see_other, token_response
+from auth.flows.verification import Proof, spend
 from auth.net.redirects import origin, with_fragment
 from auth.tokens import one_time
-from auth.web import audit, schemas
+from auth.web import schemas
 from auth.web.errors import ApiError
 from auth.web.limits import limited
 from auth.web.pages import page
-from auth.web.wire import FORM, accepts_forms, client, read_body, read_query
+from auth.web.wire import FORM, accepts_forms, read_body, read_query
 
 blueprint = Blueprint("verify", __name__)
 
@@ -43,7 +42,7 @@ def verify_link() -> Response:
     query = read_query(schemas.VerifyQuery())
     token_hash = one_time.hash_token(query["token"])
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
-        return _spend_and_redirect(query, token_hash)
+        return _spend_and_redirect(query)
     link = None
     if token_hash and query["type"] in one_time.PURPOSES:
         link = latchkey.db.one("select_link", token_hash=token_hash, purposes=one_time.PURPOSES[query["type"]])
@@ -64,20 +63,18 @@ def verify() -> Response:
         if form.get("action") == "decline":
             declined = token_hash and latchkey.db.run("decline_signup", token_hash=token_hash)
             return page("signup_declined.html") if declined else page("link_dead.html", status=403, type=form["type"])
-        return _spend_and_redirect(form, token_hash)
+        return _spend_and_redirect(form)
 
     body = read_body(schemas.Verification())
     if body["type"] == "email_restore":
         raise ApiError("validation_failed", "type: email_restore is for the link's page alone")
+    return token_response(spend(body["type"], _proof(body), redirects=False).session, "otp")
+
+
+def _proof(body: Mapping[str, str]) -> Proof:
     if "token_hash" in body:
-        proof = {"token_hash": one_time.hash_token(body["token_hash"]), "target": None, "code_mac": None}
-    else:
-        address = body.get("email") or body["phone"]
-        proof = {"token_hash": None, "target": address, "code_mac": latchkey.codes.mac(address, body["token"])}
-    row, error_code = _spend(body["type"], proof, redirects=False)
-    if row is None:
-        raise ApiError(error_code)
-    return token_response(row, "otp")
+        return Proof.by_link(body["token_hash"])
+    return Proof.by_code(body.get("email") or body["phone"], body["token"])
 
 
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
@@ -107,63 +104,18 @@ def _is_program() -> bool:
     return not _PREVIEW_BOTS.search(headers.get("User-Agent", ""))
 
 
-def _spend_and_redirect(query: Mapping[str, str], token_hash: bytes | None) -> Response:
+def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     link_type = query["type"]
-    row, error_code = None, "otp_expired"
-    if token_hash:
-        row, error_code = _spend(link_type, {"token_hash": token_hash, "target": None, "code_mac": None}, redirects=True)
-    target = _target(query, row.redirect_to if row else None)
-    if row is None:
-        return redirect_with_error(target, "access_denied", ApiError(error_code))
+    try:
+        outcome = spend(link_type, Proof.by_link(query["token"]), redirects=True)
+    except ApiError as error:
+        return redirect_with_error(_target(query, None), "access_denied", error)
+    target = _target(query, outcome.redirect_to)
     if link_type in _DONE:
         return see_other(with_fragment(target, {"message": _DONE[link_type], "type": link_type}))
-    return redirect_with_tokens(target, row, "otp", link_type)
-
-
-def _spend(link_type: str, proof: dict[str, Any], *, redirects: bool) -> tuple[Any, str]:
-    """Spend what was sent. Return the row of what has become of it, or None and the error_code."""
-    audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
-    if link_type not in one_time.PURPOSES:
-        return None, "otp_expired"
-    purposes = one_time.PURPOSES[link_type]
-    try:
-        if link_type == "email_restore":
-            row = latchkey.db.one("restore_email", token_hash=proof["token_hash"])
-        elif link_type in one_time.CHANGES:
-            row = _spend_change(proof, purposes, signs_in=not redirects)
-        else:
-            row = latchkey.db.one(
-                "verify_address",
-                **proof,
-                purposes=purposes,
-                redirects=redirects,
-                authorization_code=one_time.new_token(),
-                authorization_code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
-                **client(),
-            )
-    except UniqueViolation as error:
-        return None, "phone_exists" if error.diag.constraint_name == "users_phone_key" else "email_exists"
-    latchkey.deliverer.wake()
-    if row is None:
-        return None, "otp_expired"
-    return (None, row.state) if row.state != "live" else (row, "")
-
-
-def _spend_change(proof: dict[str, Any], purposes: list[str], *, signs_in: bool) -> Any:
-    restore_token, notice_id = one_time.new_token(), outgoing.new_id()
-    return latchkey.db.one(
-        "verify_change",
-        **proof,
-        purposes=purposes,
-        signs_in=signs_in,
-        restore_id=outgoing.new_id(),
-        restore_hash=one_time.hash_token(restore_token),
-        restore_lifetime=one_time.RESTORE_LIFETIME,
-        notice_id=notice_id,
-        notice_secret=outgoing.sealed(notice_id, token=restore_token),
-        message_variables=outgoing.variables(),
-        **client(),
-    )
+    if outcome.authorization_code:
+        return redirect_with_code(target, outcome.authorization_code)
+    return redirect_with_tokens(target, outcome.session, "otp", link_type)
 
 
 def _target(query: Mapping[str, str], asked_for: str | None) -> str:

@@ -31,16 +31,6 @@ AS $$
   SELECT count(*) FROM voided
 $$;
 
--- Voids the links that undo changes of email made after a moment: whoever has taken over a user may hold them.
-CREATE OR REPLACE FUNCTION void_email_restores(owner uuid, since timestamptz) RETURNS bigint
-  LANGUAGE sql VOLATILE
-AS $$
-  WITH voided AS (
-    DELETE FROM one_time_tokens WHERE user_id = owner AND purpose = 'email_restore' AND created_at > since RETURNING id
-  )
-  SELECT count(*) FROM voided
-$$;
-
 -- Whether a link can still be spent. Of a purpose the three newest are good; but of those that undo a change of email all, or
 -- whoever has taken over a user would only have to change it three times more.
 CREATE OR REPLACE FUNCTION is_good_link(token one_time_tokens) RETURNS boolean
