@@ -1,6 +1,7 @@
--- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text, page_size integer, page_offset bigint)
--- A page of the audit log, the newest first. With its parameters' values at hand the planner leaves out the filters that are not
--- given, so that an index finds the rest in this order.
+-- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text, page_size integer,
+--                  page_offset bigint)
+-- A page of the audit log, the newest row first. It is planned with the parameters' values: the planner drops the filters
+-- that are null, and an index gives the order.
 SELECT coalesce(json_agg(json_build_object(
          'id', entry.id,
          'at', iso_8601(entry.at),
@@ -22,7 +23,7 @@ SELECT coalesce(json_agg(json_build_object(
          LIMIT :page_size OFFSET :page_offset) AS entry;
 
 -- name: count_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text, most integer)
--- How many rows a listing of the audit log has, but counts no further than `most`.
+-- The number of rows that the filters match, counted up to `most`.
 SELECT count(*) AS total
   FROM (SELECT
           FROM audit_log

@@ -1,4 +1,4 @@
--- Whether this transaction is the one that cleans up; of several at a time only one does, over all nodes.
+-- Takes the janitor's lock for this transaction; false when another node has it.
 CREATE OR REPLACE FUNCTION is_janitors_turn() RETURNS boolean
   LANGUAGE sql VOLATILE
 AS $$

@@ -1,55 +1,58 @@
--- What one statement has done is of one moment; in which order the timeline tells it.
+-- The order of what happened at the same moment, as everything that one transaction does.
 CREATE OR REPLACE FUNCTION place_in_moment(name text) RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
   SELECT CASE name WHEN 'user_created' THEN 0 WHEN 'signed_in' THEN 2 WHEN 'ended' THEN 3 ELSE 1 END
 $$;
 
--- All that is known to have happened to a user: the newest of what the audit log has, so many; what became of sessions as far as it does
--- not tell that; and messages and events, where they are finished with or else were written.
-CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer, most bigint)
-  RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text, actor_id uuid, ip inet,
-                 user_agent text, request_id text, details jsonb)
+-- Sessions that began, ended or expired. A beginning or an end that the audit log has too is left out: both were written by
+-- one transaction, and so have the same timestamp.
+CREATE OR REPLACE FUNCTION timeline_of_sessions(owner uuid, lifetime integer, timebox integer)
+  RETURNS TABLE (at timestamptz, id uuid, name text, reason text, count bigint, ip inet, user_agent text, details jsonb)
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  (SELECT act.at, act.id, CASE WHEN act.reason IS NULL THEN 'act' ELSE 'refusal' END, act.action, act.reason, act.count::bigint,
-          act.actor, act.actor_id, act.ip, act.user_agent, act.request_id, act.details
-     FROM audit_log AS act
-    WHERE act.user_id = owner
-    ORDER BY act.at DESC, place_in_moment(act.action) DESC, act.id DESC
+  SELECT s.created_at, s.id, 'began', NULL::text, 1::bigint, s.ip, s.user_agent, jsonb_build_object('method', s.method)
+    FROM sessions AS s
+   WHERE s.user_id = owner
+     AND NOT EXISTS (SELECT
+                       FROM audit_log AS a
+                      WHERE a.user_id = owner AND a.at = s.created_at AND a.action = 'signed_in')
+   UNION ALL
+  SELECT s.ended_at, min(s.id::text)::uuid, 'ended', s.end_reason, count(*), NULL, NULL, '{}'
+    FROM sessions AS s
+   WHERE s.user_id = owner AND s.ended_at IS NOT NULL
+     AND NOT EXISTS (SELECT
+                       FROM audit_log AS a
+                      WHERE a.user_id = owner AND a.at = s.ended_at
+                        AND a.action IN ('session_ended', 'signed_out', 'refresh_token_reused', 'authorization_code_reused'))
+   GROUP BY s.ended_at, s.end_reason
+   UNION ALL
+  SELECT least(s.refreshed_at + make_interval(secs => lifetime), s.created_at + make_interval(secs => timebox)), s.id,
+         'expired', NULL, 1, NULL, NULL, '{}'
+    FROM sessions AS s
+   WHERE s.user_id = owner AND s.ended_at IS NULL AND session_expired(s, lifetime, timebox)
+$$;
+
+-- Everything that is known to have happened to a user: the newest `most` audit rows, what became of sessions, messages and
+-- webhook events.
+CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer, most bigint)
+  RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text, actor_id uuid,
+                 ip inet, user_agent text, request_id text, details jsonb)
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  (SELECT a.at, a.id, CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END, a.action, a.reason, a.count::bigint,
+          a.actor, a.actor_id, a.ip, a.user_agent, a.request_id, a.details
+     FROM audit_log AS a
+    WHERE a.user_id = owner
+    ORDER BY a.at DESC, place_in_moment(a.action) DESC, a.id DESC
     LIMIT most)
    UNION ALL
-  -- One transaction has one now(), so what a statement has done and what it has written down of that are of the same moment.
-  SELECT session.created_at, session.id, 'session', 'began', NULL::text, 1::bigint, NULL::text, NULL::uuid, session.ip, session.user_agent,
-         NULL::text, jsonb_build_object('method', session.method)
-    FROM sessions AS session
-   WHERE session.user_id = owner
-     AND NOT EXISTS (SELECT FROM audit_log AS act WHERE act.user_id = owner AND act.at = session.created_at AND act.action = 'signed_in')
+  SELECT s.at, s.id, 'session', s.name, s.reason, s.count, NULL, NULL, s.ip, s.user_agent, NULL, s.details
+    FROM timeline_of_sessions(owner, lifetime, timebox) AS s
    UNION ALL
-  SELECT ended.at, ended.id, 'session', 'ended', ended.reason, ended.count, NULL::text, NULL::uuid, NULL::inet, NULL::text, NULL::text,
-         '{}'::jsonb
-    FROM (SELECT session.ended_at AS at, min(session.id::text)::uuid AS id, session.end_reason AS reason, count(*) AS count
-            FROM sessions AS session
-           WHERE session.user_id = owner AND session.ended_at IS NOT NULL
-           GROUP BY session.ended_at, session.end_reason) AS ended
-   WHERE NOT EXISTS (SELECT
-                       FROM audit_log AS act
-                      WHERE act.user_id = owner AND act.at = ended.at
-                        AND act.action IN ('session_ended', 'signed_out', 'refresh_token_reused', 'authorization_code_reused'))
-   UNION ALL
-  SELECT least(session.refreshed_at + make_interval(secs => lifetime), session.created_at + make_interval(secs => timebox)), session.id,
-         'session', 'expired', NULL::text, 1::bigint, NULL::text, NULL::uuid, NULL::inet, NULL::text, NULL::text, '{}'::jsonb
-    FROM sessions AS session
-   WHERE session.user_id = owner AND session.ended_at IS NULL AND session_expired(session, lifetime, timebox)
-   UNION ALL
-  SELECT coalesce(message.finished_at, message.created_at), message.id, 'message', message.kind, NULL::text, 1::bigint, NULL::text, NULL::uuid,
-         NULL::inet, NULL::text, NULL::text, message_details(message, message.recipient)
-    FROM outbox AS message
-   WHERE message.user_id = owner AND message.channel IN ('email', 'sms')
-   UNION ALL
-  SELECT coalesce(message.finished_at, message.created_at), message.id, 'event', message.kind, NULL::text, 1::bigint, NULL::text, NULL::uuid,
-         NULL::inet, NULL::text, NULL::text, message_details(message, coalesce(webhook.url, message.recipient))
-    FROM outbox AS message
-    LEFT JOIN webhooks AS webhook ON webhook.id::text = message.recipient
-   WHERE message.user_id = owner AND message.channel = 'webhook'
+  SELECT coalesce(m.finished_at, m.created_at), m.id, CASE m.channel WHEN 'webhook' THEN 'event' ELSE 'message' END,
+         m.kind, NULL, 1, NULL, NULL, NULL, NULL, NULL, message_details(m, coalesce(w.url, m.recipient))
+    FROM outbox AS m
+    LEFT JOIN webhooks AS w ON m.channel = 'webhook' AND w.id::text = m.recipient
+   WHERE m.user_id = owner AND m.channel IS NOT NULL
 $$;
