@@ -8,9 +8,6 @@
 --      waited for the row, so that a session made at the same moment can't slip through.
 --   3. Rows are locked in one order, so that nothing waits in a circle: counts of messages and codes, then the user, then what
 --      belongs to it (deleting a user locks that last).
---   4. user_objects is what user_object makes of each user; triggers write it when a statement that has changed a user or its
---      identities ends. So only statements that change neither may read it; the others call user_object. Whoever loads rows
---      with triggers off (session_replication_role) fills it too, or these users are taken for deleted.
 
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,
@@ -79,13 +76,6 @@ CREATE TABLE identities (
   CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject),
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
-
--- The user object of each user, as text without its audience: it is read far more often than it changes. A table of its own, as it
--- is three times as large as the user, and listings look at many users to show a few.
-CREATE TABLE user_objects (
-  user_id  uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
-  object   text NOT NULL
-) WITH (fillfactor = 80);
 
 -- One row for each session, however often it is refreshed: `counter` is that of the newest refresh token, and no token is
 -- stored. `refreshes` are those of the window that ends at `counted_until`: AUTH_RATE_LIMIT_REFRESH limits them. No index may hold what a refresh changes, so that it stays a heap-only update.

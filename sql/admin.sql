@@ -29,7 +29,10 @@ SELECT user_object(created.account, linked.objects, linked.providers, :audience)
 
 -- name: select_any_user(id uuid, audience text)
 -- Any user, for administrators.
-SELECT with_audience(object, :audience) AS user_object FROM user_objects WHERE user_id = :id;
+SELECT user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
+  FROM users AS u
+ CROSS JOIN identities_of(u.id) AS linked
+ WHERE u.id = :id;
 
 -- name: select_addresses(id uuid)
 -- A user's addresses, which its password must differ from.
@@ -162,9 +165,10 @@ SELECT end_sessions(account.id, NULL, 'ended_by_admin') AS ended,
 
 -- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer, page_offset bigint, audience text)
 -- A page of users, for administrators.
-SELECT coalesce(json_agg(with_audience(kept.object, :audience)::json ORDER BY page.place), '[]')::text AS users
+SELECT coalesce(json_agg(user_object(u, linked.objects, linked.providers, :audience) ORDER BY page.place), '[]')::text AS users
   FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset) WITH ORDINALITY AS page (id, place)
-  JOIN user_objects AS kept ON kept.user_id = page.id;
+  JOIN users AS u ON u.id = page.id
+ CROSS JOIN identities_of(u.id) AS linked;
 
 -- name: count_users(email text, role text, q text, most integer)
 -- How many users a listing has, but counts no further than `most` (null: all).

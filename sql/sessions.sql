@@ -60,7 +60,7 @@ UPDATE sessions AS session
        ended_at = CASE WHEN refresh_token_is_stolen(session, :counter, :reuse_interval) THEN now() END,
        end_reason = CASE WHEN refresh_token_is_stolen(session, :counter, :reuse_interval) THEN 'refresh_token_reused' END
   FROM users AS account
-  JOIN user_objects AS kept ON kept.user_id = account.id
+ CROSS JOIN identities_of(account.id) AS linked
  WHERE session.id = :session_id
    AND account.id = session.user_id
    AND session.ended_at IS NULL
@@ -68,7 +68,7 @@ UPDATE sessions AS session
    AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
    AND (NOT refreshes_used_up(session, :refresh_limit) OR refresh_token_is_stolen(session, :counter, :reuse_interval))
 RETURNING CASE WHEN session.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
-          with_audience(kept.object, :audience) AS user_object,
+          user_object(account, linked.objects, linked.providers, :audience)::text AS user_object,
           session.id AS session_id,
           session.user_id,
           session.counter,

@@ -67,9 +67,9 @@ SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists
 --                   session_timebox integer, audience text)
 -- The caller itself, or why its access token no longer speaks for it; no row when the user is deleted.
 SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
-       with_audience(kept.object, :audience) AS user_object
+       user_object(caller, linked.objects, linked.providers, :audience)::text AS user_object
   FROM users AS caller
-  JOIN user_objects AS kept ON kept.user_id = caller.id
+ CROSS JOIN identities_of(caller.id) AS linked
   LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
  WHERE caller.id = :caller_id;
 

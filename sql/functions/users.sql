@@ -1,10 +1,10 @@
--- The user object of the API but for its audience, which is the deployment's; the only place that knows its fields. The planner
--- inlines it only while it holds no sub-select (24 µs; with one 54), so the identities are handed in: from identities_of, or as
--- just written.
-CREATE OR REPLACE FUNCTION user_object(account users, identities json, providers text[]) RETURNS json
+-- The user object of the API, the only place that knows its fields. The identities are handed in, from identities_of or
+-- as just written: the planner does not inline a function with a sub-select, which takes 30 µs longer.
+CREATE OR REPLACE FUNCTION user_object(account users, identities json, providers text[], audience text) RETURNS json
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT json_build_object(
+    'aud', audience,
     'id', account.id,
     'role', account.role,
     'email', account.email,
@@ -27,13 +27,6 @@ AS $$
     'created_at', iso_8601(account.created_at),
     'updated_at', iso_8601(account.updated_at)
   )
-$$;
-
--- The user object whole.
-CREATE OR REPLACE FUNCTION user_object(account users, identities json, providers text[], audience text) RETURNS json
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT with_audience(user_object(account, identities, providers)::text, audience)::json
 $$;
 
 -- Metadata after a change: merged by key; null removes one.

@@ -10,14 +10,6 @@ from psycopg2.extras import NamedTupleCursor
 
 from tests.support.processes import wait_until
 
-_STALE_OBJECTS = """
-SELECT account.email, kept.object
-  FROM users AS account
- CROSS JOIN identities_of(account.id) AS linked
-  LEFT JOIN user_objects AS kept ON kept.user_id = account.id
- WHERE kept.object IS DISTINCT FROM user_object(account, linked.objects, linked.providers)::text
-"""
-
 
 class Lock:
     """A row that is locked: whatever is started here runs until it waits for that row, or for what another one holds."""
@@ -101,10 +93,6 @@ class Rows:
     def outdate_functions(self) -> None:
         """Have the functions replaced when the schema is applied next."""
         self.run("UPDATE schema_version SET functions_digest = 'another'")
-
-    def stale_objects(self) -> list[Any]:
-        """Return the users whose kept object is not what `user_object` makes of them now; there should never be any."""
-        return self.all(_STALE_OBJECTS)
 
     def empty(self) -> None:
         if not self._can_empty:
