@@ -1,19 +1,16 @@
 """The application factory. Nothing is decided here."""
 
-from typing import Any
-
 from flask import Flask
 
 from auth import commands, logs, settings, webhook_listener
 from auth.context import EXTENSION, Latchkey
 from auth.delivery import commands as delivery_commands
-from auth.delivery.events import GIVE_UP
-from auth.delivery.worker import Deliverer
 from auth.net.redirects import AllowList
 from auth.operations.embedded_postgres import running_url
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
 from auth.settings import Settings
+from auth.settings.constants import statement_constants
 from auth.tokens import keys
 from auth.tokens.access_tokens import AccessTokens
 from auth.tokens.one_time import Codes
@@ -49,7 +46,7 @@ BLUEPRINTS = (
 def create_app(config: Settings | None = None) -> Flask:
     """Return the WSGI application. Raises `SettingsError`."""
     config = config or settings.load()
-    logs.configure(config)
+    logs.configure(config, wire.request_context)
     app = Application("auth")
     app.url_map.merge_slashes = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -66,38 +63,17 @@ def create_app(config: Settings | None = None) -> Flask:
     return app
 
 
-def constants(config: Settings) -> dict[str, Any]:
-    """Return what statements ask of this deployment, under the names by which they declare it."""
-    return {
-        "audience": config.jwt_audience,
-        "refresh_token_lifetime": config.refresh_token_lifetime,
-        "session_timebox": config.session_timebox,
-        "reuse_interval": config.refresh_reuse_interval,
-        "rotation": config.refresh_token_rotation,
-        "refresh_limit": config.rate_limit_refresh.amount if config.rate_limits_enabled else None,
-        "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
-        "sessions_per_user": config.sessions_per_user,
-        "audit_retention": config.audit_retention,
-        "give_up": GIVE_UP,
-        "reauthentication_age": config.reauthentication_age,
-        "email_confirm_required": config.email_confirm_required,
-        "phone_confirm_required": config.phone_confirm_required,
-    }
-
-
 def _make_parts(config: Settings) -> Latchkey:
     database_url = config.database_url or running_url(config.state_dir)
-    db = Database(database_url, size=size_for(config.threads), prepare=config.db_prepare, constants=constants(config), origin=audit.origin)
-    sealer = keys.Sealer(keys.derive(config.secret_key, "outbox"))
+    db = Database(database_url, size=size_for(config.threads), prepare=config.db_prepare, constants=statement_constants(config), origin=audit.origin)
     return Latchkey(
         settings=config,
         db=db,
         access_tokens=AccessTokens(config),
         refresh_tokens=RefreshTokens(config.secret_key),
         passwords=Passwords(config),
-        sealer=sealer,
+        sealer=keys.Sealer(keys.derive(config.secret_key, "outbox")),
         codes=Codes(config.secret_key),
         redirects=AllowList(config.site_url, config.redirect_allow_list),
-        deliverer=Deliverer(config, db, sealer),
         providers={name: Provider(name, provider, config.base_url) for name, provider in config.providers.items()},
     )

@@ -19,6 +19,7 @@ from auth import open_files, scheduling
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.delivery import messages as _messages
+from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
 from auth.shares import Shares
 from sql import schema
@@ -67,6 +68,7 @@ def on_starting(server) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     server.embedded_postgres = None
+    server.delivery = DeliveryProcess()
     server.shares = Shares(workers)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
@@ -80,17 +82,24 @@ def on_starting(server) -> None:
 
 def when_ready(server) -> None:
     """Say where, and turn Ctrl-C into an end that lets requests finish: gunicorn's own would cut them off."""
-    signal.signal(signal.SIGINT, lambda _number, frame: server.signal(signal.SIGTERM, frame))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, frame: _end(server, frame))
     if sys.stderr.isatty():
         # The terminal has been closed: end, rather than reload and stay without one.
-        signal.signal(signal.SIGHUP, lambda _number, frame: server.signal(signal.SIGTERM, frame))
-    if server.embedded_postgres:
-        signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
-        signal.setitimer(signal.ITIMER_REAL, 1, 1)
+        signal.signal(signal.SIGHUP, lambda _number, frame: _end(server, frame))
+    if _loaded.deliver:
+        server.delivery.start()
+    signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
+    signal.setitimer(signal.ITIMER_REAL, 1, 1)
     _say(f"State: {_loaded.state_dir} (secrets and signing keys{', database' if server.embedded_postgres else ''}). A backup needs all of it.")
     for notice in channels.notices(_loaded):
         _say(notice)
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
+
+
+def on_reload(server) -> None:
+    """Deliver with the new code and settings."""
+    server.delivery.reload(is_wanted=_loaded.deliver)
 
 
 def pre_fork(server, worker) -> None:
@@ -143,8 +152,9 @@ def post_request(worker, _request, environ, response) -> None:
 
 def on_exit(server) -> None:
     """Stop the embedded Postgres after the last worker; fail if it was gone before, so that a supervisor starts anew."""
+    signal.setitimer(signal.ITIMER_REAL, 0)  # the end that comes now is wanted; and Python forgets handlers before it ends
+    server.delivery.stop()
     if server.embedded_postgres:
-        signal.setitimer(signal.ITIMER_REAL, 0)  # the end that comes now is wanted; and Python forgets handlers before it ends
         died = server.embedded_postgres.has_died()
         server.embedded_postgres.stop()
         if died:
@@ -188,8 +198,17 @@ def _refuse_taken_address() -> None:
             time.sleep(0.1)
 
 
+def _end(server, frame) -> None:
+    # The delivery process finishes its messages while the workers finish their requests.
+    server.delivery.end()
+    server.signal(signal.SIGTERM, frame)
+
+
 def _watch(server) -> None:
-    """Look after the embedded Postgres, every second."""
+    """Look after the delivery process and the embedded Postgres, every second."""
+    server.delivery.watch()
+    if not server.embedded_postgres:
+        return
     if server.embedded_postgres.has_died():
         # A supervisor that starts the whole service anew does it from a known state; here we could only guess at the cause.
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from flask import current_app
 
-from auth.delivery.worker import Deliverer
 from auth.net.redirects import AllowList
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
@@ -32,7 +31,6 @@ class Latchkey:
     sealer: Sealer
     codes: Codes
     redirects: AllowList
-    deliverer: Deliverer
     providers: Mapping[str, Provider]
 
 

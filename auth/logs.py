@@ -5,10 +5,11 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
-from flask import g
 
 from auth.settings import Settings
 
@@ -63,12 +64,12 @@ def _level(settings: Settings) -> int:
     return logging.getLevelNamesMapping()[settings.log_level.upper()]
 
 
-def configure(settings: Settings) -> None:
-    """Send structlog's events to standard error, from the level that is set."""
+def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dict) -> None:
+    """Send structlog's events to standard error, from the level that is set, with the members that `context` returns."""
     processors: list[structlog.types.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _add_request_id,
+        lambda _logger, _method, event: {**event, **context()},
     ]
     if _format(settings) == "json":
         processors.extend([structlog.processors.format_exc_info, _as_json])
@@ -90,10 +91,3 @@ def _as_json(_logger: object, _method: str, event: structlog.types.EventDict) ->
 def _printable(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
     # What a client has sent must not tell a terminal what to do: gunicorn lets the control characters from U+0080 on through.
     return {name: value.encode("unicode_escape").decode() if isinstance(value, str) and not value.isprintable() else value for name, value in event.items()}
-
-
-def _add_request_id(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    # No request, or one that has no id yet.
-    with contextlib.suppress(RuntimeError, AttributeError):
-        event["request_id"] = g.request_id
-    return event

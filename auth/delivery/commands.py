@@ -1,7 +1,7 @@
 """Commands for the operator: `flask deliver` and `flask mail-test ADDRESS`."""
 
-import signal
-import threading
+import os
+import sys
 import uuid
 from datetime import UTC, datetime
 
@@ -14,9 +14,7 @@ from auth.context import latchkey
 from auth.delivery import channels
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, TryLater
-
-# Seconds: longer than any message takes.
-_PATIENCE = 60.0
+from auth.operations.embedded_postgres import running_url
 
 
 def register(app: Flask) -> None:
@@ -30,19 +28,14 @@ def register(app: Flask) -> None:
 def deliver() -> None:
     """Send what waits in the outbox until SIGTERM or SIGINT; then finish what is in flight.
 
-    For processes that do nothing else, beside web processes with AUTH_DELIVER=false.
+    For processes that do nothing else, beside services with AUTH_DELIVER=false.
     """
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stopped.set())
-    deliverer = latchkey.deliverer
-    deliverer.begin()
     for notice in channels.notices(latchkey.settings):
         click.echo(notice, err=True)
     click.echo("Delivering. Ctrl-C stops it.", err=True)
-    stopped.wait()
-    deliverer.stop(_PATIENCE)
-    click.echo("Stopped.", err=True)
+    # The delivery process takes the place of this one, which has loaded more than it needs.
+    os.environ["DATABASE_URL"] = latchkey.settings.database_url or running_url(latchkey.settings.state_dir)
+    os.execv(sys.executable, [sys.executable, "-W", "ignore", "-m", "auth.delivery"])  # noqa: S606
 
 
 @click.command("mail-test")

@@ -18,9 +18,7 @@ CHANNEL = "webhook"
 # Seconds that a webhook which fails is left alone for, at first and at most.
 SHORTEST_PAUSE = 5
 LONGEST_PAUSE = 300
-# What has nothing to expire (a notice, an event) is tried for three days. A webhook that has failed for as long is disabled, and so
-# many administrators are told.
-GIVE_UP = 3 * 86_400
+# Administrators who are told that a webhook was disabled.
 MOST_MAILS = 10
 
 log = structlog.get_logger()

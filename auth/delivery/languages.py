@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from werkzeug.datastructures import LanguageAccept
-from werkzeug.http import parse_accept_header
-
 TEMPLATES = Path(__file__).parent / "templates"
 DEFAULT = "en"
 # A longer header is no browser's.
 _LONGEST_HEADER = 500
+_LANGUAGE_RANGE = re.compile(r"\s*([a-zA-Z]{2,3})(?:-[a-zA-Z0-9-]*)?\s*(?:;\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?")
 _LANGUAGE_TAG = re.compile(r"([a-zA-Z]{2,3})(?:[-_][a-zA-Z0-9_-]*)?")
 
 # The strings of one language, by channel, kind and name.
@@ -51,13 +49,15 @@ def choose(supported: Sequence[str], locale: object, accept_language: object) ->
     """
     if isinstance(locale, str) and (tag := _LANGUAGE_TAG.fullmatch(locale)) and tag[1].lower() in supported:
         return tag[1].lower()
-    if isinstance(accept_language, str):
-        accepted = parse_accept_header(accept_language[:_LONGEST_HEADER], LanguageAccept)
-        for tag_sent, quality in accepted:
-            sent = _LANGUAGE_TAG.fullmatch(tag_sent)
-            if quality > 0 and sent and sent[1].lower() in supported:
-                return sent[1].lower()
-    return DEFAULT
+    accepted = _accepted(accept_language[:_LONGEST_HEADER]) if isinstance(accept_language, str) else []
+    return next((language for language in accepted if language in supported), DEFAULT)
+
+
+def _accepted(header: str) -> list[str]:
+    """Return the languages of an Accept-Language header, the preferred one first (RFC 9110, section 12.5.4)."""
+    ranges = [match for part in header.split(",") if (match := _LANGUAGE_RANGE.fullmatch(part))]
+    qualities = [(float(match[2] or 1), match[1].lower()) for match in ranges]
+    return [language for quality, language in sorted(qualities, key=lambda pair: -pair[0]) if quality]
 
 
 def _read(path: Path) -> Catalogue:

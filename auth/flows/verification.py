@@ -53,7 +53,6 @@ def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:
         outcome = Outcome("phone_exists" if error.diag.constraint_name == "users_phone_key" else "email_exists")
     if outcome.refusal:
         raise ApiError(outcome.refusal)
-    latchkey.deliverer.wake()
     return outcome
 
 

@@ -90,5 +90,4 @@ def invite() -> Response:
     if row.state == "email_exists":
         raise ApiError("email_exists")
     outgoing.note_quota(row)
-    latchkey.deliverer.wake()
     return JsonResponse(f'{{"user": {row.user_object}, "message_id": "{secrets["message_id"]}"}}')

@@ -152,7 +152,6 @@ def delete_identity(identity_id: str) -> Response:
         raise ApiError("identity_not_found")
     if row.state == "single_identity_not_deletable":
         raise ApiError("single_identity_not_deletable")
-    latchkey.deliverer.wake()
     return jsonify(message="Identity unlinked", timestamp=row.moment)
 
 
@@ -173,5 +172,4 @@ def link_identity(flow: Any, identity: ExternalIdentity, target: str) -> Respons
         return refused(target, "identity_already_exists")
     if row is None:
         return refused(target, "session_not_found")
-    latchkey.deliverer.wake()
     return see_other(with_fragment(target, {"message": "The identity is linked", "type": "identity_linked"}))

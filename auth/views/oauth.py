@@ -180,7 +180,6 @@ def _sign_in(identity: ExternalIdentity, *, code_challenge: str | None = None, *
             row = latchkey.db.one("sign_in_by_identity", **parameters | id_token, **client())
             if row.state != "identity_lost":
                 audit.about(user_id=row.user_id, provider=identity.provider)
-                latchkey.deliverer.wake()
                 return row
             # By now the id_token is spent, by us.
             id_token = {}

@@ -72,7 +72,6 @@ def reauthenticate() -> Response:
     if quota.seconds_left:
         raise outgoing.over_quota("over_email_send_rate_limit" if email else "over_sms_send_rate_limit", quota)
     outgoing.note_quota(quota)
-    latchkey.deliverer.wake()
     return _sent(message.id)
 
 
@@ -104,7 +103,6 @@ def _request(purpose: str, body: dict[str, Any]) -> Response:
         code_challenge=body.get("code_challenge"),
         message_variables=outgoing.variables(redirect_to=redirect_to),
     )
-    latchkey.deliverer.wake()
     return _sent(secrets["message_id"])
 
 

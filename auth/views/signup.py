@@ -33,7 +33,6 @@ def signup(slot: Slot) -> Response:
 
     sign_up = sign_up_confirmed if settings.autoconfirm else sign_up_unconfirmed
     row = sign_up(body, slot.hash(password))
-    latchkey.deliverer.wake()
     user = json.loads(row.user_object)
     signed_in = tokens(row, "password") | {"user": user} if settings.autoconfirm else {}
     # The specification shows a new user without app metadata.

@@ -57,7 +57,6 @@ def update_user() -> Response:
                     checked_hash, password_hash = known.password_hash, _new_hash(slot, password, known.password_hash)
     change = Change(body.get("data"), email, phone, password_hash, checked_hash, reauthenticated)
     row = change_user(change, body)
-    latchkey.deliverer.wake()
     return JsonResponse(row.user_object)
 
 

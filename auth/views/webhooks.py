@@ -111,7 +111,6 @@ def test_webhook(webhook_id: str) -> Response:
 def _sent(row: Any) -> Response:
     if row.is_disabled:
         raise ApiError("disabled_webhook.validation_failed", "disabled: must be false")
-    latchkey.deliverer.wake()
     return JsonResponse(row.delivery)
 
 

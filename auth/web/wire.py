@@ -39,6 +39,14 @@ _CORS_ALLOWED = ["authorization", "apikey", "content-type", "x-client-info", "x-
 View = TypeVar("View", bound=Callable)
 
 
+def request_context() -> dict[str, str]:
+    """Return what every log event of a request carries: its id, once it has one."""
+    try:
+        return {"request_id": g.request_id}
+    except (RuntimeError, AttributeError):
+        return {}
+
+
 class Edge:
     """The outermost layer. Serves every path under `/auth/v1` too, adds the headers that every response has, and logs the request.
 

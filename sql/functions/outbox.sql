@@ -46,3 +46,14 @@ AS $$
     'next_attempt_at', CASE WHEN message.outcome IS NULL THEN iso_8601(message.next_attempt_at) END
   )
 $$;
+
+-- Wakes the delivery processes at commit. Kind `none` too: a request for an unknown address takes as long as any other.
+CREATE OR REPLACE FUNCTION notify_of_message() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM pg_notify('outbox', '');
+  RETURN NULL;
+END
+$$;
+CREATE OR REPLACE TRIGGER outbox_notify AFTER INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION notify_of_message();

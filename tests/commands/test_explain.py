@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from auth.delivery.worker import Deliverer
+from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_error
 from tests.support.audit import REQUEST_ID, SOMEWHERE, act, only_what_follows, refuse
 from tests.support.cast import PASSWORD, Session, session_of, sign_in

@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from auth.delivery.events import GIVE_UP
+from auth.delivery import housekeeping
+from auth.delivery.attempts import FIRST_PAUSE, LEASE, LONGEST_PAUSE
+from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import Refused, TryLater
-from auth.delivery.worker import FIRST_PAUSE, LEASE, LONGEST_PAUSE, Deliverer
+from auth.settings.constants import GIVE_UP
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
-from tests.support.processes import wait_until
 from tests.support.smtp_server import BadMailServer, MailServer, sender
 
 DAY = 86_400
@@ -236,25 +237,20 @@ class TestSecrets:
         assert mail.recipients == ["alice@example.com"]
         assert (outbox.outcome(mine), outbox.row(mine).secret) == ("failed", None)
 
-    def test_they_are_erased_even_where_nobody_can_send(self, outbox, make_deliverer, database):
+    def test_they_are_erased_even_where_nobody_can_send(self, outbox, parts):
         id = outbox.write()
         outbox.let_time_pass(4000)
-        idle = make_deliverer()
-        idle.begin()
-        idle.stop()
+        housekeeping.run(parts.db, parts.sealer, lambda: False)
         assert (outbox.outcome(id), outbox.row(id).secret) == ("expired", None)
 
 
 class TestHousekeeping:
-    def test_what_was_done_with_long_ago_is_forgotten(self, outbox, deliverer, database, make_deliverer):
+    def test_what_was_done_with_long_ago_is_forgotten(self, outbox, deliverer, database, parts):
         old, recent = outbox.write(), outbox.write()
         deliverer.deliver_due()
         waiting = outbox.sms(lifetime=None)
         database.run("UPDATE outbox SET finished_at = now() - interval '30 days 1 minute' WHERE id = %(id)s", id=old)
-        keeper = make_deliverer()
-        keeper.begin()
-        wait_until(lambda: old not in outbox.outcomes())
-        keeper.stop()
+        housekeeping.run(parts.db, parts.sealer, lambda: False)
         assert outbox.outcomes() == {recent: "sent", waiting: None}
 
 

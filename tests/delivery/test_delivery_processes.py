@@ -1,5 +1,6 @@
 """Processes that deliver: the service itself, and `flask deliver`. One that is killed loses nothing."""
 
+import json
 import os
 import re
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from auth.delivery.worker import LEASE
+from auth.delivery.attempts import LEASE
 from tests.support.cast import PASSWORD
 from tests.support.outbox import Outbox
 from tests.support.processes import CHECKOUT, Service, free_port, wait_until
@@ -63,7 +64,7 @@ class TestFlaskDeliver:
             wait_until(lambda: outbox.outcome(later) == "sent")
             command.process.send_signal(signal.SIGTERM)
             assert command.process.wait(10) == 0
-            assert command.text().splitlines()[-1] == "Stopped."
+            assert json.loads(command.text().splitlines()[-1])["event"] == "delivery_stopped"
             assert len(server.mails) == 2
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -162,7 +163,7 @@ class TestFlaskMailTest:
 
 
 class TestTheService:
-    """gunicorn with its own delivery threads."""
+    """gunicorn with its delivery process."""
 
     @pytest.fixture
     def service(self, environment, tmp_path, database):

@@ -9,10 +9,11 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from app import constants
+from auth.delivery.deliverer import GRACE, Deliverer
 from auth.delivery.senders import Sender, TryLater
-from auth.delivery.worker import Deliverer
+from auth.settings.constants import statement_constants
 from sql import Database
+from tests.support.deliverers import RunningDeliverer
 from tests.support.forwarder import Forwarder
 from tests.support.outbox import Outbox
 from tests.support.processes import wait_until
@@ -56,9 +57,8 @@ def deliver(parts):
     """Deliver from threads until the end of the test."""
     begun = []
 
-    def begin(db=None, slow_after=0.1, **senders):
-        begun.append(Deliverer(parts.settings, db or parts.db, parts.sealer, senders, slow_after=slow_after))
-        begun[-1].begin()
+    def begin(db=None, slow_after=0.1, grace=GRACE, **senders):
+        begun.append(RunningDeliverer(Deliverer(parts.settings, db or parts.db, parts.sealer, senders, slow_after=slow_after), grace))
         return begun[-1]
 
     yield begin
@@ -72,11 +72,10 @@ def is_sent(outbox, id):
 
 def test_a_message_is_sent_at_once_when_they_are_woken(outbox, deliver):
     target = Target()
-    deliverer = deliver(email=target)
+    deliver(email=target)
     for _ in range(5):
         id = outbox.write()
         began = time.monotonic()
-        deliverer.wake()
         wait_until(functools.partial(is_sent, outbox, id))
         assert time.monotonic() - began < 1
 
@@ -103,14 +102,12 @@ class TestOneDeadTargetDelaysNoOther:
     def test_a_mail_server_that_hangs_holds_up_no_sms(self, outbox, deliver):
         sms = Target()
         with BadMailServer("GREETING", "hang") as server:
-            deliverer = deliver(email=sender(server.url), sms=sms)
+            deliver(email=sender(server.url), sms=sms)
             for number in range(10):
                 outbox.write(recipient=f"user{number}@example.com")
-            deliverer.wake()
             assert server.reached.wait(5)
             outbox.sms()
             began = time.monotonic()
-            deliverer.wake()
             wait_until(lambda: sms.sent == ["+4915112345678"])
             assert time.monotonic() - began < 1
             server.recover()
@@ -131,12 +128,11 @@ class TestOneDeadTargetDelaysNoOther:
         target = Target(held="@slow.example")
         for number in range(4):
             outbox.write(recipient=f"user{number}@slow.example")
-        deliverer = deliver(email=target)
+        deliver(email=target)
         wait_until(lambda: target.holds == 4)
         target.released.set()
         wait_until(lambda: len(target.sent) == 4)
         outbox.write(recipient="last@slow.example")
-        deliverer.wake()
         wait_until(lambda: "last@slow.example" in target.sent)
 
 
@@ -146,12 +142,11 @@ class TestTheyStayAlive:
         target.fails = RuntimeError("a bug")
         broken = [outbox.write() for _ in range(5)]
         with capture_logs() as logs:
-            deliverer = deliver(email=target)
+            deliver(email=target)
             wait_until(lambda: target.failures == 5)
             assert database.count("outbox", "attempts = 1") == 5
             target.fails = None
             outbox.write(recipient="bob@example.com")
-            deliverer.wake()
             wait_until(lambda: target.sent == ["bob@example.com"])
         # They come up again after their leases; the log has said it once.
         assert [outbox.outcome(id) for id in broken] == [None] * 5
@@ -163,23 +158,20 @@ class TestTheyStayAlive:
         target.fails = SystemExit()
         for _ in range(8):
             outbox.write()
-        deliverer = deliver(email=target)
+        deliver(email=target)
         wait_until(lambda: target.failures == 8)
         assert database.count("outbox", "attempts = 1") == 8
         target.fails = None
         outbox.write(recipient="bob@example.com")
-        deliverer.wake()
         wait_until(lambda: target.sent == ["bob@example.com"])
 
     def test_after_a_database_that_was_away(self, outbox, deliver, parts, database_url):
         target = Target()
         with Forwarder(database_url) as way, capture_logs() as logs:
-            db = Database(way.url, size=2, constants=constants(parts.settings))
+            db = Database(way.url, size=2, constants=statement_constants(parts.settings))
             way.close()
             deliverer = deliver(db, email=target)
             wait_until(lambda: "delivery_fails" in [entry["event"] for entry in logs])
-            for _ in range(50):
-                deliverer.wake()
             outbox.write()
             way.open()
             wait_until(lambda: target.sent == ["alice@example.com"])
@@ -210,7 +202,6 @@ class TestTheyStayAlive:
                 wait_until(lambda: len(target.sent) == 3)
                 target.fails = TryLater("closed", is_down=True)
                 outbox.write(recipient="last@example.com")
-                deliverer.wake()
                 wait_until(lambda: database.count("outbox", "last_error = 'closed'") == 1)
                 target.fails = None
                 outbox.end_pauses()
@@ -236,13 +227,12 @@ class TestTheyDontDoubleWhatWasSent:
     def test_when_the_database_goes_away_in_between(self, outbox, deliver, parts, database_url):
         target = Target(held="@example.com")
         with Forwarder(database_url) as way:
-            db = Database(way.url, size=4, constants=constants(parts.settings))
+            db = Database(way.url, size=4, constants=statement_constants(parts.settings))
             id = outbox.write()
             # A quiet target counts as slow after a second here, so that nothing else is decided by that.
             deliverer = deliver(db, slow_after=60, email=target)
             target.holds = 2
             outbox.write(recipient="bob@example.com")
-            deliverer.wake()
             wait_until(lambda: target.holds == 4)
             way.close()
             target.released.set()
@@ -260,7 +250,6 @@ class TestTheEnd:
         target.holds = 2
         deliverer = deliver(email=target)
         id = outbox.write()
-        deliverer.wake()
         wait_until(lambda: target.holds == 3)
         ending = threading.Thread(target=deliverer.stop)
         ending.start()
@@ -274,24 +263,16 @@ class TestTheEnd:
         deliverer = deliver(email=target)
         deliverer.stop()
         id = outbox.write()
-        deliverer.wake()
         assert not any(thread.name.startswith("delivery") for thread in threading.enumerate())
         assert outbox.row(id).attempts == 0
 
     def test_one_that_takes_too_long_is_left(self, outbox, deliver):
         target = Target(held="@example.com")
         target.holds = 2
-        deliverer = deliver(email=target)
+        deliverer = deliver(email=target, grace=0.2)
         outbox.write()
-        deliverer.wake()
         wait_until(lambda: target.holds == 3)
         began = time.monotonic()
-        deliverer.stop(0.2)
+        deliverer.stop()
         assert time.monotonic() - began < 2
         target.released.set()
-
-
-def test_a_process_that_only_serves_begins_no_thread(parts):
-    # These tests run with AUTH_DELIVER=false.
-    parts.deliverer.start()
-    assert not any(thread.name.startswith("delivery") for thread in threading.enumerate())

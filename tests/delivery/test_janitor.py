@@ -6,10 +6,11 @@ import psycopg2
 import pytest
 
 from auth.delivery import janitor
-from auth.delivery.worker import Deliverer
+from auth.delivery.deliverer import Deliverer
 from sql.pool import connect
 from tests.support.answers import assert_error
 from tests.support.cast import refresh
+from tests.support.deliverers import RunningDeliverer
 from tests.support.links import assert_dead, follow, later
 from tests.support.plans import STATEMENTS, analyze, plan_of
 from tests.support.processes import wait_until
@@ -132,10 +133,8 @@ class TestCleaning:
 
     def test_whoever_delivers_cleans_from_the_start_on(self, parts, database):
         fill(database, janitor.BATCH + 1, "interval '1 minute'")
-        deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {})
-        deliverer.begin()
-        wait_until(lambda: left(database) == {})
-        deliverer.stop()
+        with RunningDeliverer(Deliverer(parts.settings, parts.db, parts.sealer, {})):
+            wait_until(lambda: left(database) == {})
 
 
 class TestRetention:

@@ -5,9 +5,10 @@ import re
 import httpx
 import pytest
 
+from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import ConsoleSender, Sender, TryLater
-from auth.delivery.worker import Deliverer
 from tests.support.cast import PASSWORD
+from tests.support.deliverers import deliver_due
 from tests.support.inbox import Mailbox
 from tests.support.processes import Service, wait_until
 from tests.support.server import at_once
@@ -142,5 +143,5 @@ class TestTheConsole:
     def test_where_it_is_another_machine_messages_wait(self, make_app, database):
         app = make_app(AUTH_BASE_URL="https://auth.example.com")
         app.test_client().post("/signup", json=DAVE)
-        app.extensions["latchkey"].deliverer.deliver_due()
+        deliver_due(app.extensions["latchkey"])
         assert database.value("SELECT outcome FROM outbox") is None

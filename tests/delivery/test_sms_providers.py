@@ -8,9 +8,10 @@ from urllib.parse import parse_qs
 import pytest
 from standardwebhooks import Webhook
 
+from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import Refused, TryLater
 from auth.delivery.sms import TwilioSender, WebhookSender
-from auth.delivery.worker import Deliverer
+from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget
 from tests.support.outbox import CODE, Outbox, message
 from tests.support.processes import free_port
@@ -198,6 +199,6 @@ class TestByTheSettings:
         parts = app.extensions["latchkey"]
         outbox = Outbox(database, parts)
         id = outbox.sms()
-        parts.deliverer.deliver_due()
+        deliver_due(parts)
         assert 198 < outbox.waits_for(id) <= 200
         assert outbox.row(id).last_error == "503 Service Unavailable"

@@ -9,11 +9,14 @@ import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
 from structlog.testing import capture_logs
 
-from auth.delivery.events import GIVE_UP, LONGEST_PAUSE, MOST_MAILS, SHORTEST_PAUSE, EventSender, as_message
+from auth.delivery.attempts import LEASE
+from auth.delivery.deliverer import Deliverer
+from auth.delivery.events import LONGEST_PAUSE, MOST_MAILS, SHORTEST_PAUSE, EventSender, as_message
 from auth.delivery.senders import Refused, TryLater
-from auth.delivery.worker import LEASE, Deliverer
+from auth.settings.constants import GIVE_UP
 from tests.support.answers import A_TIMESTAMP
 from tests.support.cast import register
+from tests.support.deliverers import deliver_due
 from tests.support.hooks import ALICE, DAY, Hooks, events_at, verified
 from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port
@@ -151,7 +154,7 @@ class TestTheSignature:
     def test_without_the_root_secret_it_waits(self, hooks, target, make_app):
         made = hooks.register(target)
         hooks.happen()
-        make_app(AUTH_SECRET_KEY=SECRET_KEYS[0]).extensions["latchkey"].deliverer.deliver_due()
+        deliver_due(make_app(AUTH_SECRET_KEY=SECRET_KEYS[0]).extensions["latchkey"])
         (waiting,) = hooks.deliveries(made)
         assert (waiting["status"], waiting["last_error"]) == ("waiting", "its secret can't be opened: its key is not among AUTH_SECRET_KEY")
         assert hooks.show(made)["failing_since"] is not None

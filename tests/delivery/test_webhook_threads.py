@@ -11,9 +11,11 @@ import psycopg2
 import pytest
 
 import sql
+from auth.delivery.attempts import LEASE
+from auth.delivery.deliverer import Deliverer
 from auth.delivery.events import EventSender
-from auth.delivery.worker import LEASE, Deliverer
 from tests.delivery.test_delivery_processes import Command
+from tests.support.deliverers import RunningDeliverer
 from tests.support.hooks import events_at, verified
 from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port, wait_until
@@ -44,9 +46,7 @@ def deliver(parts):
 
     def begin():
         sender = EventSender(parts.db, parts.sealer, True, timeout=TIMEOUT)
-        begun.append(Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}, slow_after=SLOW_AFTER))
-        begun[-1].begin()
-        return begun[-1]
+        begun.append(RunningDeliverer(Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}, slow_after=SLOW_AFTER)))
 
     yield begin
     for deliverer in begun:
@@ -70,15 +70,13 @@ class TestTheyDoNotHoldEachOtherUp:
         good = targets()
         for _ in range(3):
             hooks.happen()
-        deliverer = deliver()
-        deliverer.wake()
+        deliver()
         # Once they are known.
         wait_until(lambda: all(one["failing_since"] for one in hooks.ask("get").json["data"]))
         hooks.register(good)
         for number in range(10):
             began = time.monotonic()
             hooks.happen()
-            deliverer.wake()
             wait_until(functools.partial(has_got, good, number + 1))
             assert time.monotonic() - began < TIMEOUT
 
@@ -87,11 +85,10 @@ class TestTheyDoNotHoldEachOtherUp:
         hooks.register(good)
         for _ in range(6):
             hooks.register(targets("hang"))
-        deliverer = deliver()
+        deliver()
         began = time.monotonic()
         for _ in range(20):
             hooks.happen()
-            deliverer.wake()
         wait_until(lambda: len(good.requests) == 20, 20)
         # At worst each second makes one more of the six known. All that waits for them would take thirty.
         assert time.monotonic() - began < 7 * TIMEOUT

@@ -5,8 +5,9 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
+from auth.delivery import housekeeping
+from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget, Posted
-from tests.support.processes import wait_until
 
 ALICE = {"id": "7c4e0a52-5c1f-4d3c-9d5e-2a1f0c9b8e77", "email": "alice@example.com"}
 DAY = 86_400
@@ -52,14 +53,11 @@ class Hooks:
 
     def deliver(self) -> int:
         """Send what is due."""
-        return self._parts.deliverer.deliver_due()
+        return deliver_due(self._parts)
 
     def keep_house(self) -> None:
-        """Do what the delivery threads do each hour."""
-        # They begin with it.
-        self._parts.deliverer.begin()
-        wait_until(lambda: all(self._parts.sealer.is_newest(bytes(row.secret)) for row in self._parts.db.all("select_webhook_secrets")))
-        self._parts.deliverer.stop()
+        """Do what a delivery process does each hour."""
+        housekeeping.run(self._parts.db, self._parts.sealer, lambda: False)
 
     def end_pauses(self) -> None:
         """Make due what was put off, and have those tried again that have failed."""

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import Sender
-from auth.delivery.worker import Deliverer
 
 
 @dataclass(frozen=True)

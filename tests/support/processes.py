@@ -166,6 +166,10 @@ class Service:
         """Return what it has printed to standard error: its log, without the messages that it prints where there is no mail server."""
         return self._log.read_text()
 
+    def delivery_processes(self) -> list[int]:
+        """Return the delivery processes that the master has started. Linux only."""
+        return [pid for pid in children_of(self.process.pid) if b"auth.delivery" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
     def refuses_to_start(self) -> tuple[int, str]:
         """Return the status it ends with and what it prints."""
         self._start()

@@ -5,11 +5,12 @@ import urllib.parse
 
 import pytest
 
+from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import TryLater
-from auth.delivery.worker import Deliverer
 from auth.settings import SettingsError
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_TIMESTAMP, assert_error
+from tests.support.deliverers import deliver_due
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -264,7 +265,7 @@ class TestTheSetting:
         parts = app.extensions["latchkey"]
         outbox = Outbox(database, parts)
         outbox.write(), outbox.sms()
-        parts.deliverer.deliver_due()
+        deliver_due(parts)
         found = inbox(app.test_client(), **KEY)
         assert {(mail["channel"], mail["outcome"], mail["response"]) for mail in found} == {
             ("email", "sent", "kept in the development inbox"),

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from auth.delivery.worker import Deliverer
+from auth.delivery.deliverer import Deliverer
 from auth.flows import timeline
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
 from tests.support.audit import FIREFOX, REQUEST_ID, act, only_what_follows, refuse, story

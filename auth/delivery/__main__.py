@@ -1,0 +1,39 @@
+"""The delivery process, `python -m auth.delivery`: the service starts one, `flask deliver` is another.
+
+It loads neither Flask nor the application.
+"""
+
+import signal
+import sys
+
+import structlog
+
+from auth import logs, settings
+from auth.delivery.deliverer import Deliverer
+from auth.settings.constants import statement_constants
+from auth.tokens.keys import Sealer, derive
+from sql import Database
+
+# One claims messages; the others are used for a moment after each attempt.
+_CONNECTIONS = 4
+
+
+def main() -> None:
+    """Deliver until SIGTERM or SIGINT."""
+    try:
+        config = settings.load()
+    except (settings.SettingsError, OSError) as error:
+        sys.exit(str(error))
+    logs.configure(config)
+    db = Database(config.database_url, size=_CONNECTIONS, prepare=config.db_prepare, constants=statement_constants(config), origin=lambda: {"actor": "service"})
+    deliverer = Deliverer(config, db, Sealer(derive(config.secret_key, "outbox")))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: deliverer.end())
+    log = structlog.get_logger()
+    log.info("delivery_started")
+    deliverer.run()
+    log.info("delivery_stopped")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""The settings that SQL statements use, under the names by which the statements declare them."""
+
+from typing import Any
+
+from auth.settings import Settings
+
+# Seconds after which a message without an expiry time (a notice, an event) is given up, and a webhook that failed for as long is
+# disabled.
+GIVE_UP = 3 * 86_400
+
+
+def statement_constants(config: Settings) -> dict[str, Any]:
+    """Return the constants for `Database`."""
+    return {
+        "audience": config.jwt_audience,
+        "refresh_token_lifetime": config.refresh_token_lifetime,
+        "session_timebox": config.session_timebox,
+        "reuse_interval": config.refresh_reuse_interval,
+        "rotation": config.refresh_token_rotation,
+        "refresh_limit": config.rate_limit_refresh.amount if config.rate_limits_enabled else None,
+        "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
+        "sessions_per_user": config.sessions_per_user,
+        "audit_retention": config.audit_retention,
+        "give_up": GIVE_UP,
+        "reauthentication_age": config.reauthentication_age,
+        "email_confirm_required": config.email_confirm_required,
+        "phone_confirm_required": config.phone_confirm_required,
+    }

@@ -1,0 +1,76 @@
+"""Waiting for the notifications that Postgres sends when a message has been written to the outbox."""
+
+import select
+import socket
+from contextlib import suppress
+
+import psycopg2
+
+from sql.pool import Connection, connect
+
+
+class Notifications:
+    """A connection that listens for new messages, and a way for this process to end the wait.
+
+    Without a URL it does not listen: behind a transaction-pooling PgBouncer, LISTEN would reach another client's session.
+    """
+
+    def __init__(self, url: str | None) -> None:
+        self._url = url
+        self._connection: Connection | None = None
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+
+    def wait(self, seconds: float) -> None:
+        """Return when a message was written, `interrupt` was called or the time is up.
+
+        Returns at once after connecting, because messages may have been written before.
+        """
+        is_connected = self._connection is not None
+        connection = self._listening()
+        if connection and (not is_connected or connection.notifies):
+            connection.notifies.clear()
+            return
+        watched = [self._reader.fileno(), *([connection.fileno()] if connection else [])]
+        readable, _, _ = select.select(watched, [], [], seconds)
+        if self._reader.fileno() in readable:
+            self._reader.recv(4096)
+        if connection and connection.fileno() in readable:
+            self._read(connection)
+
+    def interrupt(self) -> None:
+        """End the wait. Safe in signal handlers and other threads."""
+        # Either the buffer is full, and the wait ends anyway, or nobody waits any more.
+        with suppress(OSError):
+            self._writer.send(b"\0")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._disconnect()
+        self._reader.close()
+        self._writer.close()
+
+    def _listening(self) -> Connection | None:
+        """Return the connection, or None when Postgres is away. Repeating LISTEN finds out whether it still answers."""
+        if self._url is None:
+            return None
+        try:
+            self._connection = self._connection or connect(self._url)
+            with self._connection.cursor() as cursor:
+                cursor.execute("LISTEN outbox")
+        except psycopg2.Error:
+            self._disconnect()
+        return self._connection
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            connection.poll()
+            connection.notifies.clear()
+        except psycopg2.Error:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None

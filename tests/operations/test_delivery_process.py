@@ -1,0 +1,173 @@
+"""The delivery process of the service: started, restarted and stopped by the gunicorn master."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+import httpx
+import pytest
+
+from auth.operations.delivery_process import DeliveryProcess
+from tests.support.cast import PASSWORD
+from tests.support.outbox import Outbox
+from tests.support.processes import CHECKOUT, Service, children_of, is_running, wait_until
+from tests.support.smtp_server import BadMailServer, MailServer
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+
+@pytest.fixture
+def outbox(database, parts) -> Outbox:
+    return Outbox(database, parts)
+
+
+@pytest.fixture
+def service(environment, state_dir, database) -> Callable[..., Service]:
+    """Make a service with the secrets and the database of the tests that delivers."""
+    shared = {name: value for name, value in environment.items() if name not in ("AUTH_STATE_DIR", "AUTH_DELIVER")}
+    return lambda **changes: Service(state_dir, **shared, **changes)
+
+
+def delivery_process(service: Service) -> int:
+    (pid,) = wait_until(service.delivery_processes)
+    return pid
+
+
+def sign_up(service: Service, email: str = "dave@example.com") -> None:
+    response = httpx.post(f"http://127.0.0.1:{service.port}/signup", json={"email": email, "password": PASSWORD})
+    assert response.status_code == 201
+
+
+def accepts_connections(service: Service) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", service.port), timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def modules_of(program: str, environment: dict[str, str]) -> set[str]:
+    """Return the modules that a Python process has loaded after running a program."""
+    command = [sys.executable, "-c", f"{program}; import sys; print(*sys.modules)"]
+    everything = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
+    return set(subprocess.run(command, cwd=CHECKOUT, env=everything, capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_delivery_process_loads_no_flask(environment):
+    loaded = modules_of("import auth.delivery.__main__", environment)
+
+    assert "auth.delivery.deliverer" in loaded
+    assert loaded.isdisjoint({"flask", "werkzeug", "app", "wsgi", "gunicorn", "gevent", "authlib", "redis"})
+
+
+def test_web_worker_does_not_load_the_deliverer(environment):
+    loaded = modules_of("import wsgi", environment)
+
+    assert "auth.delivery" in loaded
+    assert "auth.delivery.deliverer" not in loaded
+
+
+def test_killed_delivery_process_is_started_again_and_delivers(service, outbox):
+    with MailServer() as mail, service(AUTH_SMTP_URL=mail.url()) as running:
+        killed = delivery_process(running)
+        os.kill(killed, signal.SIGKILL)
+        id = outbox.write()
+
+        wait_until(lambda: outbox.outcome(id) == "sent")
+        assert delivery_process(running) != killed
+        assert running.log().count("The delivery process has died. Starting it again in 1 s.\n") == 1
+
+
+def test_stop_finishes_the_message_in_flight(service, outbox):
+    with BadMailServer("END", "wait") as mail, service(AUTH_SMTP_URL=mail.url) as running:
+        pid = delivery_process(running)
+        id = outbox.write()
+        assert mail.reached.wait(10)
+        running.process.terminate()
+        wait_until(lambda: not accepts_connections(running))
+        assert is_running(pid)
+        mail.released.set()
+
+        assert running.process.wait(15) == 0
+        assert outbox.outcome(id) == "sent"
+        assert not is_running(pid)
+
+
+def test_stop_leaves_a_message_that_hangs_to_the_next_start(service, outbox):
+    with BadMailServer("GREETING", "hang") as mail, service(AUTH_SMTP_URL=mail.url) as running:
+        id = outbox.write()
+        assert mail.reached.wait(10)
+        running.process.terminate()
+
+        assert running.process.wait(15) == 0
+    assert (outbox.row(id).outcome, outbox.row(id).secret is None) == (None, False)
+
+
+def test_killed_master_leaves_no_delivery_process(service):
+    with service() as running:
+        pid = delivery_process(running)
+        running.process.kill()
+
+        wait_until(lambda: not is_running(pid))
+
+
+def test_reload_starts_a_new_delivery_process(service, outbox):
+    with MailServer() as mail, service(AUTH_SMTP_URL=mail.url()) as running:
+        old = delivery_process(running)
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: not is_running(old))
+        id = outbox.write()
+
+        wait_until(lambda: outbox.outcome(id) == "sent")
+        assert delivery_process(running) != old
+        assert "has died" not in running.log()
+
+
+def test_service_starts_no_delivery_process_where_others_deliver(service, outbox):
+    with service(AUTH_DELIVER="false") as running:
+        sign_up(running)
+        assert running.delivery_processes() == []
+        assert len(children_of(running.process.pid)) == 2
+    assert [row.attempts for row in map(outbox.row, outbox.outcomes())] == [0]
+
+
+def test_sign_up_mail_is_sent_by_the_delivery_process_alone(service, outbox):
+    with MailServer() as mail, service(AUTH_SMTP_URL=mail.url()) as running:
+        pid = delivery_process(running)
+        os.kill(pid, signal.SIGSTOP)
+        sign_up(running)
+        assert [row.attempts for row in map(outbox.row, outbox.outcomes())] == [0]
+        os.kill(pid, signal.SIGCONT)
+
+        wait_until(lambda: len(mail.mails) == 1)
+
+
+class DiesAtOnce:
+    """A process that dies by itself, and when each one was started."""
+
+    started: ClassVar[list[float]] = []
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.started.append(time.monotonic())
+
+    def poll(self) -> int:
+        return 1
+
+
+def test_process_that_keeps_dying_is_started_after_ever_longer_pauses(monkeypatch, capsys):
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
+    delivery = DeliveryProcess()
+    delivery.start()
+    for _ in range(300):
+        clock[0] += 1
+        delivery.watch()
+
+    assert DiesAtOnce.started == [0, 2, 5, 10, 19, 36, 69, 130, 191, 252]
+    assert len(capsys.readouterr().err.splitlines()) == 10

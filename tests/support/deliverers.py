@@ -1,0 +1,30 @@
+"""Deliverers inside the process of the tests."""
+
+import threading
+from typing import Any, Self
+
+from auth.delivery.deliverer import GRACE, Deliverer
+
+
+def deliver_due(parts: Any) -> int:
+    """Send what is due, with the senders of the settings; return the number of messages."""
+    return Deliverer(parts.settings, parts.db, parts.sealer).deliver_due()
+
+
+class RunningDeliverer:
+    """A deliverer that runs in a thread of its own until `stop` or the end of the context."""
+
+    def __init__(self, deliverer: Deliverer, grace: float = GRACE) -> None:
+        self._deliverer = deliverer
+        self._thread = threading.Thread(target=deliverer.run, args=(grace,))
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._deliverer.end()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
