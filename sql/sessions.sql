@@ -1,9 +1,9 @@
--- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, address text, provider text, is_stranger boolean,
---               admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer,
---               refresh_token_lifetime integer, session_timebox integer, ip inet, network text, user_agent text, audience text,
---               origin jsonb)
--- Starts a session for a user whose password was checked, and takes the counted attempt back. No row when the password has
--- changed since, or the user may not sign in; select_sign_in_refusal says why.
+-- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, address text,
+--               provider text, is_stranger boolean, admin_only boolean, email_confirm_required boolean,
+--               phone_confirm_required boolean, sessions_per_user integer, refresh_token_lifetime integer,
+--               session_timebox integer, ip inet, network text, user_agent text, audience text, origin jsonb)
+-- Starts a session for a user whose password was checked, and takes the counted attempt back. No row when the
+-- password has changed since, or the user may not sign in; select_sign_in_refusal says why.
 WITH signed_in AS (
   -- Waits for a concurrent change of the password or a ban, and then evaluates its conditions again.
   UPDATE users AS u
@@ -32,19 +32,24 @@ SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience
  CROSS JOIN open_session(signed_in.id, 'password', :ip, :network, :user_agent,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS session;
 
--- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text, is_stranger boolean,
---                              admin_only boolean, email_confirm_required boolean, phone_confirm_required boolean, network text)
--- Why a user with the right password may not sign in; takes the counted attempt back. No row when the password has changed.
-SELECT sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only) AS error_code,
+-- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text,
+--                              is_stranger boolean, admin_only boolean, email_confirm_required boolean,
+--                              phone_confirm_required boolean, network text)
+-- Why a user with the right password may not sign in; takes the counted attempt back. No row when the
+-- password has changed.
+SELECT sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only)
+         AS error_code,
        take_back_attempt(:address, :network, :is_stranger) AS taken_back
   FROM users AS u
  WHERE u.id = :user_id AND u.password_hash = :checked_password_hash;
 
--- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean, refresh_limit integer,
---                       refresh_limit_seconds integer, refresh_token_lifetime integer, session_timebox integer, audience text, origin jsonb)
--- Trades a refresh token of a live session, of which `counter` is known to be ours, for the session's next one. The cases
--- are told apart in the SET clause of one UPDATE: of all statements only that sees the row as the request before it has left
--- it, so N requests with one token at once move the counter once and are all given the same one.
+-- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
+--                       refresh_limit integer, refresh_limit_seconds integer, refresh_token_lifetime integer,
+--                       session_timebox integer, audience text, origin jsonb)
+-- Trades a refresh token of a live session, of which `counter` is known to be ours, for the session's next
+-- one. The cases are told apart in the SET clause of one UPDATE: of all statements only that sees the row as
+-- the request before it has left it, so N requests with one token at once move the counter once and are all
+-- given the same one.
 --   The session's own counter, or one ahead of it (the database was restored to an earlier moment): accepted.
 --   One behind, and rotated a moment ago: the current token again (two tabs, a lost response); nothing changes, but it is
 --   written down when it comes from elsewhere than the session does.
@@ -86,79 +91,87 @@ RETURNING CASE WHEN session.ended_at IS NULL THEN 'live' ELSE 'refresh_token_alr
                THEN record_acts(:origin, account.id, account.email, '{refresh_token_repeated}', '{}', jsonb_build_object('session_id', session.id))
           END AS recorded;
 
--- name: select_refresh_refusal(session_id uuid, refresh_limit integer, refresh_token_lifetime integer, session_timebox integer)
--- Why a session can't be refreshed; no row when it is gone.
+-- name: select_refresh_refusal(session_id uuid, refresh_limit integer, refresh_token_lifetime integer,
+--                              session_timebox integer)
+-- Why a session cannot be refreshed. No row when it is gone.
 SELECT CASE
-         WHEN account.banned_until > now() THEN 'user_banned'
-         WHEN session.ended_at IS NULL AND session_expired(session, :refresh_token_lifetime, :session_timebox) THEN 'session_expired'
-         WHEN session.ended_at IS NULL AND refreshes_used_up(session, :refresh_limit) THEN 'over_request_rate_limit'
+         WHEN u.banned_until > now() THEN 'user_banned'
+         WHEN s.ended_at IS NOT NULL THEN 'refresh_token_not_found'
+         WHEN session_expired(s, :refresh_token_lifetime, :session_timebox) THEN 'session_expired'
+         WHEN refreshes_used_up(s, :refresh_limit) THEN 'over_request_rate_limit'
          ELSE 'refresh_token_not_found'
        END AS state,
-       session.user_id,
-       extract(epoch FROM session.counted_until - now())::float AS seconds_left
-  FROM sessions AS session
-  JOIN users AS account ON account.id = session.user_id
- WHERE session.id = :session_id;
+       s.user_id,
+       extract(epoch FROM s.counted_until - now())::float AS seconds_left
+  FROM sessions AS s
+  JOIN users AS u ON u.id = s.user_id
+ WHERE s.id = :session_id;
 
--- name: end_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                    session_timebox integer, scope text, origin jsonb)
--- Signs the caller out: of all sessions (`global`), of this one (`local`), or of all but this one (`others`).
+-- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
+--                refresh_token_lifetime integer, session_timebox integer, scope text, origin jsonb)
+-- Ends the caller's sessions: all of them (`global`), this one (`local`), or all but this one (`others`).
 WITH caller AS (
-  SELECT caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, account.email
-    FROM users AS account
-    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
-   WHERE account.id = :caller_id
+  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, u.email
+    FROM users AS u
+    LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+   WHERE u.id = :caller_id
 ), ended AS (
-  UPDATE sessions AS session
+  UPDATE sessions AS s
      SET ended_at = now(), end_reason = 'logout'
     FROM caller
-   WHERE caller.state = 'live' AND session.user_id = :caller_id AND session.ended_at IS NULL
-     AND CASE :scope WHEN 'global' THEN true WHEN 'local' THEN session.id = :caller_session_id ELSE session.id <> :caller_session_id END
+   WHERE caller.state = 'live' AND s.user_id = :caller_id AND s.ended_at IS NULL
+     AND CASE :scope WHEN 'global' THEN true
+                     WHEN 'local' THEN s.id = :caller_session_id
+                     ELSE s.id <> :caller_session_id END
 )
 SELECT caller.state,
        iso_8601(now()) AS moment,
        CASE WHEN caller.state = 'live'
             THEN record_acts(:origin, :caller_id, caller.email, '{signed_out}', '{auth.logout}',
-                             jsonb_build_object('scope', :scope, 'session_id', :caller_session_id)) END AS recorded
+                             jsonb_build_object('scope', :scope, 'session_id', :caller_session_id))
+       END AS recorded
   FROM caller;
 
--- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                   session_timebox integer, session_id uuid, origin jsonb)
--- Ends one of the caller's own sessions; `found` is false for another user's, an ended and an unknown one alike.
+-- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
+--                   refresh_token_lifetime integer, session_timebox integer, session_id uuid, origin jsonb)
+-- Ends one of the caller's sessions. `found` is false for an unknown session, an ended one and another
+-- user's.
 WITH caller AS (
-  SELECT caller_state(account, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, account.email
-    FROM users AS account
-    LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = account.id
-   WHERE account.id = :caller_id
+  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, u.email
+    FROM users AS u
+    LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+   WHERE u.id = :caller_id
 ), ended AS (
-  UPDATE sessions AS session
+  UPDATE sessions AS s
      SET ended_at = now(), end_reason = 'ended_by_user'
     FROM caller
-   WHERE caller.state = 'live' AND session.user_id = :caller_id AND session.id = :session_id AND session.ended_at IS NULL
-     AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
-  RETURNING session.id
+   WHERE caller.state = 'live' AND s.user_id = :caller_id AND s.id = :session_id AND s.ended_at IS NULL
+     AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+  RETURNING s.id
 )
 SELECT caller.state,
        ended.id IS NOT NULL AS found,
        iso_8601(now()) AS moment,
        CASE WHEN ended.id IS NOT NULL
-            THEN record_acts(:origin, :caller_id, caller.email, '{session_ended}', '{auth.logout}', jsonb_build_object('session_id', ended.id))
+            THEN record_acts(:origin, :caller_id, caller.email, '{session_ended}', '{auth.logout}',
+                             jsonb_build_object('session_id', ended.id))
        END AS recorded
   FROM caller
   LEFT JOIN ended ON true;
 
--- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                       session_timebox integer, page_size integer, page_offset bigint)
--- A page of the caller's own live sessions, the newest first, and how many there are.
+-- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
+--                       refresh_token_lifetime integer, session_timebox integer, page_size integer,
+--                       page_offset bigint)
+-- A page of the caller's live sessions, the newest first, and the number of all.
 WITH live AS (
-  SELECT session.*
-    FROM sessions AS session
-   WHERE session.user_id = :caller_id AND session.ended_at IS NULL
-     AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
+  SELECT s.*
+    FROM sessions AS s
+   WHERE s.user_id = :caller_id AND s.ended_at IS NULL
+     AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
 ), page AS (
   SELECT * FROM live ORDER BY created_at DESC, id LIMIT :page_size OFFSET :page_offset
 )
-SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
        (SELECT count(*) FROM live) AS total,
        (SELECT coalesce(json_agg(json_build_object(
                  'id', page.id,
@@ -169,37 +182,40 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
                  'current', page.id = :caller_session_id
                ) ORDER BY page.created_at DESC, page.id), '[]')::text
           FROM page) AS sessions
-  FROM users AS caller
-  LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
- WHERE caller.id = :caller_id;
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+ WHERE u.id = :caller_id;
 
--- name: open_session(user_id uuid, method text, sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer,
---                    ip inet, network text, user_agent text)
+-- name: open_session(user_id uuid, method text, sessions_per_user integer, refresh_token_lifetime integer,
+--                    session_timebox integer, ip inet, network text, user_agent text)
 -- Signs in a user whose row is locked.
 WITH signed_in AS (
   UPDATE users SET last_sign_in_at = now() WHERE id = :user_id
 )
 SELECT id
-  FROM open_session(:user_id, :method, :ip, :network, :user_agent, :sessions_per_user, :refresh_token_lifetime, :session_timebox);
+  FROM open_session(:user_id, :method, :ip, :network, :user_agent,
+                    :sessions_per_user, :refresh_token_lifetime, :session_timebox);
 
 -- name: select_new_session(session_id uuid, audience text)
 -- What the token response needs of a session that was just opened.
-SELECT s.id AS session_id, s.counter, s.user_id, s.method, floor(extract(epoch FROM now()))::bigint AS issued_at,
+SELECT s.id AS session_id, s.counter, s.user_id, s.method,
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
        user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
   FROM sessions AS s
   JOIN users AS u ON u.id = s.user_id
  CROSS JOIN identities_of(u.id) AS linked
  WHERE s.id = :session_id;
 
--- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                   session_timebox integer, reauthenticated boolean, reauthentication_age integer)
+-- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
+--                   refresh_token_lifetime integer, session_timebox integer, reauthenticated boolean,
+--                   reauthentication_age integer)
 -- Locks the caller's row, and says whether the access token still speaks for them.
 WITH caller AS (
   SELECT id, email, phone, password_hash FROM users WHERE id = :caller_id FOR UPDATE
 )
 SELECT caller.*, iso_8601(now()) AS moment,
-       sensitive_state_now(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
-                           :reauthenticated, :reauthentication_age) AS state
+       sensitive_state_now(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
+                           :session_timebox, :reauthenticated, :reauthentication_age) AS state
   FROM caller;
 
 -- name: end_user_sessions(user_id uuid, kept_session_id uuid, reason text)

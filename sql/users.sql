@@ -2,12 +2,13 @@
 -- Deletes a sign-up that nobody has confirmed or used, if a new one of its address is to replace it.
 DELETE FROM users AS u
  WHERE (u.email = :address OR u.phone = :address) AND :is_replaced AND is_unused_sign_up(u)
-RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "signed_up_again"}');
+RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
+                      '{"because": "signed_up_again"}');
 
--- name: insert_sign_up(email text, phone text, password_hash text, user_metadata user_metadata, is_confirmed boolean,
---                      user_agent text, audience text)
--- Inserts a user unless the address is taken. The user object is built from the draft of the row either way, so that it is
--- the same for a free and a taken address.
+-- name: insert_sign_up(email text, phone text, password_hash text, user_metadata user_metadata,
+--                      is_confirmed boolean, user_agent text, audience text)
+-- Inserts a user unless the address is taken. The user object is built from the draft of the row either way,
+-- so that it is the same for a free and a taken address.
 WITH draft AS (
   SELECT u.*
     FROM jsonb_populate_record(NULL::users, jsonb_build_object(
@@ -39,7 +40,8 @@ WITH draft AS (
            'user_id', draft.id,
            'provider', CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END,
            'subject', draft.id,
-           'identity_data', jsonb_strip_nulls(jsonb_build_object('sub', draft.id, 'email', :email, 'phone', :phone)),
+           'identity_data',
+             jsonb_strip_nulls(jsonb_build_object('sub', draft.id, 'email', :email, 'phone', :phone)),
            'last_sign_in_at', draft.last_sign_in_at,
            'created_at', now(),
            'updated_at', now()
@@ -63,8 +65,8 @@ SELECT u.id, is_unused_sign_up(u) AS is_unused FROM users AS u WHERE u.email = :
 -- Writes the audit row of a sign-up with a taken address; `user_id` is its owner.
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
 
--- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                   session_timebox integer, audience text)
+-- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
+--                   refresh_token_lifetime integer, session_timebox integer, audience text)
 -- The caller itself, or why its access token no longer speaks for it; no row when the user is deleted.
 SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
        user_object(caller, linked.objects, linked.providers, :audience)::text AS user_object
@@ -73,21 +75,20 @@ SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime
   LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
  WHERE caller.id = :caller_id;
 
--- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, refresh_token_lifetime integer,
---                     session_timebox integer)
--- What is decided before a caller's request does its work: whether it is an administrator at this moment, its password's
--- hash and addresses, and how many seconds ago its session began.
-SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
-       caller.role = 'admin' AS is_admin,
-       caller.password_hash,
-       caller.email,
-       caller.email_confirmed_at IS NOT NULL AS email_confirmed,
-       caller.phone,
-       caller.phone_confirmed_at IS NOT NULL AS phone_confirmed,
-       extract(epoch FROM now() - session.created_at)::bigint AS session_age
-  FROM users AS caller
-  LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
- WHERE caller.id = :caller_id;
+-- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
+--                     refresh_token_lifetime integer, session_timebox integer)
+-- What a view needs to know of its caller before it acts. `session_age` is in seconds.
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+       u.role = 'admin' AS is_admin,
+       u.password_hash,
+       u.email,
+       u.email_confirmed_at IS NOT NULL AS email_confirmed,
+       u.phone,
+       u.phone_confirmed_at IS NOT NULL AS phone_confirmed,
+       extract(epoch FROM now() - s.created_at)::bigint AS session_age
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+ WHERE u.id = :caller_id;
 
 -- name: select_taken_address(email text, phone text, user_id uuid)
 -- Whether another user has an email or phone that is to become pending.
@@ -97,7 +98,8 @@ SELECT coalesce(email = :email, false) AS is_email
  ORDER BY is_email DESC
  LIMIT 1;
 
--- name: change_user(user_id uuid, user_metadata user_metadata, password_hash text, new_email text, new_phone text, audience text)
+-- name: change_user(user_id uuid, user_metadata user_metadata, password_hash text, new_email text,
+--                   new_phone text, audience text)
 -- Changes what users change of themselves. A null leaves a column as it is.
 UPDATE users AS u
    SET user_metadata = merge_metadata(u.user_metadata, :user_metadata),
@@ -115,12 +117,15 @@ RETURNING user_object(u, linked.objects, linked.providers, :audience)::text AS u
 -- Deletes a user with everything that belongs to it.
 DELETE FROM users
  WHERE id = :user_id
-RETURNING iso_8601(now()) AS moment, record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
+RETURNING iso_8601(now()) AS moment,
+          record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
 
 -- name: lock_user(user_id uuid)
--- Locks a user until the end of the transaction: later statements see what the previous holder of the lock committed.
-SELECT id, role, email, email_confirmed_at, email_proved, new_email, phone, phone_confirmed_at, phone_proved, new_phone,
-       password_hash, made_by, invited_at, last_sign_in_at, (banned_until > now()) IS TRUE AS is_banned
+-- Locks a user until the end of the transaction: later statements see what the previous holder of the lock
+-- committed.
+SELECT id, role, email, email_confirmed_at, email_proved, new_email, phone, phone_confirmed_at, phone_proved,
+       new_phone, password_hash, made_by, invited_at, last_sign_in_at,
+       (banned_until > now()) IS TRUE AS is_banned
   FROM users
  WHERE id = :user_id
    FOR UPDATE;

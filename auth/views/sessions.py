@@ -19,7 +19,7 @@ blueprint = Blueprint("sessions", __name__)
 def logout() -> Response:
     """End the caller's sessions: all, or as `scope` says."""
     scope = read_query(schemas.LogoutQuery())["scope"]
-    row = guard.admit(latchkey.db.one("end_sessions", scope=scope, **guard.caller()))
+    row = guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller()))
     return jsonify(message="Successfully logged out", timestamp=row.moment)
 
 
