@@ -46,49 +46,52 @@ SELECT sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_req
 -- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
 --                       refresh_limit integer, refresh_limit_seconds integer, refresh_token_lifetime integer,
 --                       session_timebox integer, audience text, origin jsonb)
--- Trades a refresh token of a live session, of which `counter` is known to be ours, for the session's next
--- one. The cases are told apart in the SET clause of one UPDATE: of all statements only that sees the row as
--- the request before it has left it, so N requests with one token at once move the counter once and are all
--- given the same one.
---   The session's own counter, or one ahead of it (the database was restored to an earlier moment): accepted.
---   One behind, and rotated a moment ago: the current token again (two tabs, a lost response); nothing changes, but it is
---   written down when it comes from elsewhere than the session does.
---   Anything else: a token used again after rotation, so a stolen one; the session ends, however often it has been refreshed:
---   a thief could use its limit up, so that the theft is never seen.
--- No row when the session is not live, or has been refreshed too often; select_refresh_refusal says why.
-UPDATE sessions AS session
-   SET refreshes = CASE WHEN session.counted_until > now() THEN session.refreshes + 1 ELSE 1 END,
-       counted_until = CASE WHEN session.counted_until > now() THEN session.counted_until
+-- Trades a refresh token of a live session for its next one; the MAC has shown that `counter` is ours. One
+-- UPDATE decides, because only an UPDATE sees the row as the previous request left it: N concurrent requests
+-- with one token move the counter once and get the same token.
+--   The session's counter, or one ahead of it (the database was restored from a backup): accepted.
+--   One behind, within `reuse_interval` (two tabs, a lost response): gets the current token again and changes
+--   nothing. The audit log has it if it comes from another address or browser than the session.
+--   Anything else is replayed, so it was stolen: the session ends, even if it has used up its refreshes, or a
+--   thief could hide the theft by using them up.
+-- No row when the session is not live, or was refreshed too often; select_refresh_refusal says why.
+UPDATE sessions AS s
+   SET refreshes = CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
+       counted_until = CASE WHEN s.counted_until > now() THEN s.counted_until
                             ELSE now() + make_interval(secs => :refresh_limit_seconds) END,
-       counter = CASE WHEN :counter >= session.counter THEN :counter + :rotation::integer ELSE session.counter END,
-       refreshed_at = CASE WHEN :counter >= session.counter THEN now() ELSE session.refreshed_at END,
-       ended_at = CASE WHEN refresh_token_is_stolen(session, :counter, :reuse_interval) THEN now() END,
-       end_reason = CASE WHEN refresh_token_is_stolen(session, :counter, :reuse_interval) THEN 'refresh_token_reused' END
-  FROM users AS account
- CROSS JOIN identities_of(account.id) AS linked
- WHERE session.id = :session_id
-   AND account.id = session.user_id
-   AND session.ended_at IS NULL
-   AND (account.banned_until > now()) IS NOT TRUE
-   AND NOT session_expired(session, :refresh_token_lifetime, :session_timebox)
-   AND (NOT refreshes_used_up(session, :refresh_limit) OR refresh_token_is_stolen(session, :counter, :reuse_interval))
-RETURNING CASE WHEN session.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
-          user_object(account, linked.objects, linked.providers, :audience)::text AS user_object,
-          session.id AS session_id,
-          session.user_id,
-          session.counter,
-          session.method,
-          session.refreshes,
-          extract(epoch FROM session.counted_until - now())::float AS seconds_left,
-          floor(extract(epoch FROM session.created_at))::bigint AS signed_in_at,
+       counter = CASE WHEN :counter >= s.counter THEN :counter + :rotation::integer ELSE s.counter END,
+       refreshed_at = CASE WHEN :counter >= s.counter THEN now() ELSE s.refreshed_at END,
+       ended_at = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval) THEN now() END,
+       end_reason = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval)
+                         THEN 'refresh_token_reused' END
+  FROM users AS u
+ CROSS JOIN identities_of(u.id) AS linked
+ WHERE s.id = :session_id
+   AND u.id = s.user_id
+   AND s.ended_at IS NULL
+   AND (u.banned_until > now()) IS NOT TRUE
+   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+   AND (NOT refreshes_used_up(s, :refresh_limit) OR refresh_token_is_stolen(s, :counter, :reuse_interval))
+RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
+          user_object(u, linked.objects, linked.providers, :audience)::text AS user_object,
+          s.id AS session_id,
+          s.user_id,
+          s.counter,
+          s.method,
+          s.refreshes,
+          extract(epoch FROM s.counted_until - now())::float AS seconds_left,
+          floor(extract(epoch FROM s.created_at))::bigint AS signed_in_at,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
-          -- The counter alone need not wait for the disk: should Postgres crash, the token is ahead of it, which is accepted.
-          CASE WHEN session.ended_at IS NULL THEN set_config('synchronous_commit', 'off', true) END AS commits,
-          CASE WHEN session.ended_at IS NOT NULL
-               THEN record_acts(:origin, account.id, account.email, '{refresh_token_reused}', '{}', jsonb_build_object('session_id', session.id))
-               WHEN session.refreshed_at <> now()
-                    AND (session.ip, session.user_agent) IS DISTINCT FROM ((:origin ->> 'ip')::inet, :origin ->> 'user_agent')
-               THEN record_acts(:origin, account.id, account.email, '{refresh_token_repeated}', '{}', jsonb_build_object('session_id', session.id))
+          -- If a crash loses the counter, the client's token is ahead of the session, which is accepted.
+          CASE WHEN s.ended_at IS NULL THEN set_config('synchronous_commit', 'off', true) END AS commits,
+          CASE WHEN s.ended_at IS NOT NULL
+               THEN record_acts(:origin, u.id, u.email, '{refresh_token_reused}', '{}',
+                                jsonb_build_object('session_id', s.id))
+               WHEN s.refreshed_at <> now()
+                    AND (s.ip, s.user_agent)
+                        IS DISTINCT FROM ((:origin ->> 'ip')::inet, :origin ->> 'user_agent')
+               THEN record_acts(:origin, u.id, u.email, '{refresh_token_repeated}', '{}',
+                                jsonb_build_object('session_id', s.id))
           END AS recorded;
 
 -- name: select_refresh_refusal(session_id uuid, refresh_limit integer, refresh_token_lifetime integer,

@@ -67,13 +67,13 @@ SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists
 
 -- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                   refresh_token_lifetime integer, session_timebox integer, audience text)
--- The caller itself, or why its access token no longer speaks for it; no row when the user is deleted.
-SELECT caller_state(caller, session, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
-       user_object(caller, linked.objects, linked.providers, :audience)::text AS user_object
-  FROM users AS caller
- CROSS JOIN identities_of(caller.id) AS linked
-  LEFT JOIN sessions AS session ON session.id = :caller_session_id AND session.user_id = caller.id
- WHERE caller.id = :caller_id;
+-- The caller's user object. No row when the user is deleted.
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+       user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
+  FROM users AS u
+ CROSS JOIN identities_of(u.id) AS linked
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+ WHERE u.id = :caller_id;
 
 -- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                     refresh_token_lifetime integer, session_timebox integer)
