@@ -1,85 +1,25 @@
--- name: request_message(purpose text, email text, phone text, create_user boolean, user_metadata user_metadata,
---                       token_id uuid, token_hash bytea, link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
---                       code_challenge text, message_id uuid, message_secret bytea, message_variables jsonb, quota_keys text[],
---                       quota_amounts integer[], quota_seconds integer[], origin jsonb)
--- Sends what signs in or proves an address, because somebody has asked for it who need not be its owner: a link, a code. Makes
--- the user where that is asked for. Whether anybody has the address shows nowhere, so one message is written in each case; it
--- is of kind `none`, and nothing else happens, where there is nothing to send or the quota is used up.
-WITH quota AS (
-  SELECT seconds_left = 0 AS allowed FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds)
-), known AS (
-  SELECT account.id, account.user_metadata ->> 'locale' AS locale,
-         -- What confirms a sign-up names that sign-up, not whoever asks for it again.
-         CASE WHEN :purpose = 'signup'
-              THEN jsonb_build_object('user_agent', account.signup_user_agent, 'requested_at', iso_8601(account.created_at)) END AS sign_up,
-         (account.banned_until > now()) IS NOT TRUE
-           AND CASE :purpose WHEN 'signup' THEN account.email_confirmed_at IS NULL AND account.made_by = 'signup'
-                             WHEN 'sms_signup' THEN account.phone_confirmed_at IS NULL AND account.made_by = 'signup'
-                             ELSE true END AS is_due,
-         (SELECT asked.session_id
-            FROM one_time_tokens AS asked
-           WHERE asked.user_id = account.id AND asked.purpose = :purpose
-           ORDER BY asked.created_at DESC
-           LIMIT 1) AS session_id
-    FROM quota
-   CROSS JOIN users AS account
-   WHERE CASE :purpose WHEN 'email_change' THEN account.new_email = :email
-                       WHEN 'phone_change' THEN account.new_phone = :phone
-                       ELSE account.email = :email OR account.phone = :phone END
-   -- What is pending claims nothing, so several may wait for one address.
-   ORDER BY CASE WHEN :email IS NOT NULL THEN account.email_change_sent_at ELSE account.phone_change_sent_at END DESC NULLS LAST
-   LIMIT 1
-     -- Waits for a deletion that is under way, which would take the token's user away.
-     FOR KEY SHARE OF account
-), created AS (
-  INSERT INTO users (email, phone, user_metadata, made_by, confirmation_sent_at)
-  SELECT :email, :phone, merge_metadata('{}', :user_metadata), 'message', now()
-    FROM quota
-   WHERE :create_user AND quota.allowed AND NOT EXISTS (SELECT FROM known)
-  ON CONFLICT DO NOTHING
-  RETURNING id, user_metadata ->> 'locale' AS locale
-), identity AS (
-  INSERT INTO identities (user_id, provider, subject, identity_data)
-  SELECT created.id, CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'phone' END, created.id,
-         jsonb_build_object('sub', created.id) || CASE WHEN :email IS NOT NULL
-           THEN jsonb_build_object('email', :email) ELSE jsonb_build_object('phone', :phone) END
-    FROM created
-), told AS (
-  SELECT coalesce(known.id, created.id) AS user_id,
-         coalesce(known.locale, created.locale) AS locale,
-         coalesce(known.sign_up, '{}') AS sign_up,
-         known.session_id,
-         created.id IS NOT NULL AS is_created,
-         quota.allowed AND coalesce(known.is_due, created.id IS NOT NULL) AS is_due
-    FROM quota
-    LEFT JOIN known ON true
-    LEFT JOIN created ON true
-), token AS (
-  INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, code_expires_at, redirect_to, code_challenge, session_id, expires_at)
-  SELECT :token_id, told.user_id, :purpose, coalesce(:email, :phone), :token_hash, :code_mac,
-         now() + make_interval(secs => :code_lifetime), :redirect_to, :code_challenge, told.session_id,
-         now() + make_interval(secs => :link_lifetime)
-    FROM told
-   WHERE told.is_due
-), message AS (
-  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at, outcome, finished_at)
-  SELECT :message_id,
-         told.user_id,
-         CASE WHEN told.is_due THEN CASE WHEN :email IS NOT NULL THEN 'email' ELSE 'sms' END END,
-         CASE WHEN told.is_due THEN replace(:purpose, 'sms_signup', 'sms') ELSE 'none' END,
-         CASE WHEN told.is_due THEN coalesce(:email, :phone) END,
-         :message_variables || jsonb_build_object('locale', told.locale) || told.sign_up,
-         CASE WHEN told.is_due THEN :message_secret END,
-         CASE WHEN told.is_due THEN :token_id END,
-         now() + make_interval(secs => CASE WHEN :email IS NOT NULL THEN :link_lifetime ELSE :code_lifetime END),
-         CASE WHEN NOT told.is_due THEN 'none' END,
-         CASE WHEN NOT told.is_due THEN now() END
-    FROM told
-)
-SELECT record_acts(:origin, told.user_id, :email, ARRAY[CASE WHEN told.is_created THEN 'user_created' END, 'message_requested'],
-                   ARRAY[CASE WHEN told.is_created THEN 'user.created' END],
-                   jsonb_build_object('by', CASE WHEN told.is_created THEN 'message' END, 'purpose', :purpose, 'is_sent', told.is_due)) AS recorded
-  FROM told;
+-- name: lock_recipient(purpose text, email text, phone text)
+-- Finds the user that a requested message is for, and locks the row against deletion. `is_due` says whether the message applies;
+-- a link that confirms a sign-up tells of that sign-up, not of the request. Several users may wait for one new address.
+SELECT u.id,
+       (u.banned_until > now()) IS NOT TRUE
+         AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL AND u.made_by = 'signup'
+                           WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL AND u.made_by = 'signup'
+                           ELSE true END AS is_due,
+       CASE :purpose WHEN 'signup' THEN jsonb_build_object('user_agent', u.signup_user_agent, 'requested_at', iso_8601(u.created_at))
+                     ELSE '{}' END AS sign_up,
+       (SELECT asked.session_id
+          FROM one_time_tokens AS asked
+         WHERE asked.user_id = u.id AND asked.purpose = :purpose
+         ORDER BY asked.created_at DESC
+         LIMIT 1) AS session_id
+  FROM users AS u
+ WHERE CASE :purpose WHEN 'email_change' THEN u.new_email = :email
+                     WHEN 'phone_change' THEN u.new_phone = :phone
+                     ELSE u.email = :email OR u.phone = :phone END
+ ORDER BY CASE WHEN :email IS NOT NULL THEN u.email_change_sent_at ELSE u.phone_change_sent_at END DESC NULLS LAST
+ LIMIT 1
+   FOR KEY SHARE OF u;
 
 -- name: spend_reauthentication_code(user_id uuid, address text, code_mac bytea, origin jsonb)
 -- Spends a code that was sent to reauthenticate a user.
@@ -173,9 +113,9 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: write_address_identity(user_id uuid, provider text, address text)
--- Gives a user the identity of an email or a phone, or updates it.
+-- Gives a user the identity of an email or a phone, or updates it; does nothing for a null user.
 INSERT INTO identities (user_id, provider, subject, identity_data)
-VALUES (:user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address))
+SELECT :user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address) WHERE :user_id IS NOT NULL
 ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now();
 
 -- name: lock_users_of_restore(token_hash bytea)

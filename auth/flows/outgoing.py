@@ -14,6 +14,7 @@ from auth.tokens.sealed import seal_json
 from auth.web import counts
 from auth.web.errors import ApiError
 from auth.web.limits import Window, note, refusal
+from sql import Transaction
 
 _MAX_LANGUAGES = 200
 
@@ -133,6 +134,14 @@ def as_parameters(windows: Sequence[tuple[str, RateLimitItem]], prefix: str = ""
         f"{prefix}quota_amounts": [limit.amount for _, limit in windows],
         f"{prefix}quota_seconds": [limit.get_expiry() for _, limit in windows],
     }
+
+
+def take_quota(tx: Transaction, quota: Mapping[str, Any], error_code: str) -> Any:
+    """Count a message and return the row of `take_from_quota`. Raises `ApiError` with this code when no more are allowed."""
+    row = tx.one("take_from_quota", **quota)
+    if row.seconds_left:
+        raise over_quota(error_code, row)
+    return row
 
 
 def note_quota(row: Any) -> None:

@@ -77,7 +77,8 @@ def _spend(link_type: str, proof: Proof, redirects: bool) -> Outcome:
 def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
     """Confirm an address of the user's own, and sign in."""
     user_id, password_hash = spent.user_id, spent.password_hash
-    provider = "email" if "@" in spent.target else "phone"
+    by_email = "@" in spent.target
+    provider = "email" if by_email else "phone"
     proof = tx.one("select_proof", user_id=user_id, provider=provider)
     if spent.target not in (proof.email, proof.phone):
         return Outcome("otp_expired")
@@ -100,7 +101,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
         user_id=user_id,
         email=None if proof.drops_email else proof.email,
         acts=[
-            f"{provider}_confirmed" if proof.is_confirmation else None,
+            ("email_confirmed" if by_email else "phone_confirmed") if proof.is_confirmation else None,
             "password_changed" if password_hash else None,
             "signed_in" if session_id else None,
         ],

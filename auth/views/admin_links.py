@@ -1,5 +1,7 @@
 """POST /admin/generate_link and POST /admin/invite: links that administrators hand on, or have sent."""
 
+from typing import Any
+
 from flask import Blueprint, Response, json
 
 from auth.context import latchkey
@@ -10,20 +12,18 @@ from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from auth.web.wire import checked_redirect, read_body
+from sql import Transaction
 
 blueprint = Blueprint("admin_links", __name__)
-
-# These make the user when there is none.
-_CREATING = ("signup", "invite")
 
 
 @blueprint.post("/admin/generate_link")
 @guard.service_role
 def generate_link() -> Response:
-    """Make a link, and the code beside it, without sending them."""
+    """Create a link, and the code beside it, without sending them."""
     body = read_body(schemas.NewLink())
     settings = latchkey.settings
-    # Whether the mail goes to the old or the new address is the caller's to decide; what is confirmed is the new one.
+    # Whether the mail goes to the old or the new address is the caller's choice. The new address is what the link confirms.
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
     new_email = body["new_email"] if purpose == "email_change" else None
     password_hash = None
@@ -31,63 +31,119 @@ def generate_link() -> Response:
         check_strength(settings, body["password"], [body["email"]])
         password_hash = latchkey.passwords.hash(body["password"])
     redirect_to = checked_redirect(body) or settings.site_url
-    token = one_time.new_token()
-    # An invitation is a link alone.
-    code = one_time.new_code() if purpose != "invite" else ""
-    row = latchkey.db.one(
-        "generate_link",
-        purpose=purpose,
-        email=body["email"],
-        new_email=new_email,
-        creates=purpose in _CREATING,
-        user_metadata=body["data"],
-        password_hash=password_hash,
-        token_id=outgoing.new_id(),
-        token_hash=one_time.hash_token(token),
-        link_lifetime=one_time.LINK_LIFETIME,
-        code_mac=latchkey.codes.mac(new_email or body["email"], code),
-        redirect_to=redirect_to,
-    )
-    if row is None:
-        raise ApiError("email.user_not_found")
-    if row.is_taken:
-        raise ApiError("email_exists")
+    message = outgoing.Message(new_email or body["email"], code=purpose != "invite")
+    with latchkey.db.transaction() as tx:
+        user_id, is_created = _linked_user(tx, purpose, body, password_hash)
+        if new_email:
+            _request_email_change(tx, user_id, new_email)
+        link_password = password_hash if purpose == "recovery" else None
+        tx.run("write_token", **message.token_row(user_id, purpose, redirect_to=redirect_to, password_hash=link_password))
+        tx.run(
+            "record_acts",
+            user_id=user_id,
+            email=body["email"],
+            acts=["user_created" if is_created else None, "link_generated"],
+            events=["user.created" if is_created else None],
+            details={"by": "link" if is_created else None, "purpose": purpose, "new_email": new_email},
+        )
+        user = tx.one("select_any_user", id=user_id).user_object
     link = {
-        "action_link": outgoing.own_url("verify", {"token": token, "type": purpose, "redirect_to": redirect_to}),
-        "email_otp": code,
-        "hashed_token": token,
+        "action_link": outgoing.own_url("verify", {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}),
+        "email_otp": message.code or "",
+        "hashed_token": message.link,
         "verification_type": body["type"],
         "redirect_to": redirect_to,
     }
-    return JsonResponse(json.dumps(json.loads(row.user_object) | link))
+    return JsonResponse(json.dumps(json.loads(user) | link))
+
+
+def _linked_user(tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None) -> tuple[str, bool]:
+    """Return the id of the user that a link is for, and whether the user is new.
+
+    A sign-up or an invitation creates the user, or takes over one whose address nobody has confirmed. Raises `ApiError`.
+    """
+    creates, is_invited = purpose in ("signup", "invite"), purpose == "invite"
+    own_password = password_hash if purpose == "signup" else None
+    created_id = _create_user(
+        tx,
+        body,
+        is_wanted=creates,
+        password_hash=own_password,
+        app_metadata={},
+        made_by="link",
+        is_invited=is_invited,
+    )
+    if created_id:
+        return created_id, True
+    user = tx.one("lock_user_by_email", email=body["email"])
+    if user is None:
+        raise ApiError("email.user_not_found")
+    if not creates:
+        return user.id, False
+    if user.is_confirmed:
+        raise ApiError("email_exists")
+    tx.run("take_over_unconfirmed", user_id=user.id, password_hash=own_password, user_metadata=body["data"], is_invited=is_invited)
+    tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="address_proved")
+    tx.run("void_tokens", user_id=user.id)
+    return user.id, False
+
+
+def _request_email_change(tx: Transaction, user_id: str, new_email: str) -> None:
+    if tx.one("select_user_by_email", email=new_email):
+        raise ApiError("email_exists")
+    tx.run("request_email_change", user_id=user_id, new_email=new_email)
 
 
 @blueprint.post("/admin/invite")
 @blueprint.post("/invite")
 @guard.service_role
 def invite() -> Response:
-    """Invite somebody by mail."""
+    """Invite a user by mail. A user who was invited and has not accepted is invited again."""
     body = read_body(schemas.Invitation())
     settings = latchkey.settings
-    email = body["email"]
-    redirect_to = checked_redirect(body)
-    secrets = outgoing.secrets_for(email, code=False) | {"link_lifetime": one_time.INVITATION_LIFETIME}
-    del secrets["code_mac"], secrets["code_lifetime"]
-    # The address first: what it has no room for does not count for the service.
+    email, redirect_to = body["email"], checked_redirect(body)
+    message = outgoing.Message(email, code=False, link_lifetime=one_time.INVITATION_LIFETIME)
+    # The window of the address comes first: what it refuses does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address), ("invite", settings.rate_limit_invite)]
-    row = latchkey.db.one(
-        "invite_user",
-        email=email,
-        user_metadata=body["data"],
-        app_metadata=body["options"].get("data", {}),
-        redirect_to=redirect_to,
-        message_variables=outgoing.variables(redirect_to=redirect_to),
-        **secrets,
-        **outgoing.as_parameters(windows if settings.rate_limits_enabled else []),
-    )
-    if row.state == "over_email_send_rate_limit":
-        raise outgoing.over_quota(row.state, row)
-    if row.state == "email_exists":
+    limits = outgoing.as_parameters(windows if settings.rate_limits_enabled else [])
+    with latchkey.db.transaction() as tx:
+        known = tx.one("select_is_invited", email=email)
+        if known and not known.is_invited:
+            raise ApiError("email_exists")
+        quota = outgoing.take_quota(tx, limits, "over_email_send_rate_limit")
+        user_id, is_created = _invited_user(tx, body)
+        tx.run("write_token", **message.token_row(user_id, "invite", redirect_to=redirect_to))
+        tx.run("write_message", **message.message_row(user_id, "invite", redirect_to=redirect_to))
+        tx.run(
+            "record_acts",
+            user_id=user_id,
+            email=email,
+            acts=["user_created" if is_created else None, "invited"],
+            events=["user.created" if is_created else None],
+            details={"by": "invitation" if is_created else None},
+        )
+        user = tx.one("select_any_user", id=user_id).user_object
+    outgoing.note_quota(quota)
+    return JsonResponse(f'{{"user": {user}, "message_id": "{message.id}"}}')
+
+
+def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
+    """Return the id of an invited user, and whether the user is new. Raises `ApiError`."""
+    app_metadata = body["options"].get("data", {})
+    created_id = _create_user(tx, body, is_wanted=True, password_hash=None, app_metadata=app_metadata, made_by="invite", is_invited=True)
+    if created_id:
+        return created_id, True
+    user = tx.one("lock_user_by_email", email=body["email"])
+    if user is None or not user.is_invited:
         raise ApiError("email_exists")
-    outgoing.note_quota(row)
-    return JsonResponse(f'{{"user": {row.user_object}, "message_id": "{secrets["message_id"]}"}}')
+    tx.run("renew_invitation", user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
+    return user.id, False
+
+
+def _create_user(tx: Transaction, body: dict[str, Any], **columns: Any) -> str | None:
+    """Insert a user with an email that nobody has, and return the id."""
+    created = tx.one("insert_addressed_user", email=body["email"], phone=None, user_metadata=body["data"], **columns)
+    if created is None:
+        return None
+    tx.run("write_address_identity", user_id=created.id, provider="email", address=body["email"])
+    return created.id

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, g, jsonify, request
 
 from auth.context import latchkey
 from auth.flows import outgoing
+from auth.flows.reauthentication import lock_caller
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.limits import limited
@@ -61,49 +62,69 @@ def reauthenticate() -> Response:
     address = email or phone
     if address is None:
         raise ApiError("reauthentication.validation_failed")
-    message = outgoing.Message(address, link=False)
+    message, user_id = outgoing.Message(address, link=False), guard.caller_id()
     with latchkey.db.transaction() as tx:
-        quota = tx.one("take_from_quota", **outgoing.quota(address))
-        tx.one("lock_user", user_id=guard.caller_id())
-        state = tx.one("select_caller", **guard.caller())
-        if quota.seconds_left == 0 and state is not None and state.state == "live":
-            _write_reauthentication(tx, message)
-    guard.admit(state)
-    if quota.seconds_left:
-        raise outgoing.over_quota("over_email_send_rate_limit" if email else "over_sms_send_rate_limit", quota)
+        quota = outgoing.take_quota(tx, outgoing.quota(address), f"over_{'email' if email else 'sms'}_send_rate_limit")
+        lock_caller(tx, reauthenticated=True)
+        tx.run("write_token", **message.token_row(user_id, "reauthentication", session_id=g.caller.session_id))
+        tx.run("write_message", **message.message_row(user_id, "reauthentication"))
+        details = {"purpose": "reauthentication", "is_sent": True}
+        tx.run("record_acts", user_id=user_id, email=None, acts=["message_requested"], events=[], details=details)
     outgoing.note_quota(quota)
     return _sent(message.id)
 
 
-def _write_reauthentication(tx: Transaction, message: outgoing.Message) -> None:
-    user_id = guard.caller_id()
-    tx.run("write_token", **message.token_row(user_id, "reauthentication", session_id=g.caller.session_id))
-    tx.run("write_message", **message.message_row(user_id, "reauthentication"))
-    details = {"purpose": "reauthentication", "is_sent": True}
-    tx.run("record_acts", user_id=user_id, email=None, acts=["message_requested"], events=[], details=details)
-
-
 def _request(purpose: str, body: dict[str, Any]) -> Response:
-    settings = latchkey.settings
+    """Send a message to an address. Every address runs the same statements and writes one message, if only of kind `none`."""
     email, phone = body.get("email"), body.get("phone")
     address = email or body["phone"]
     outgoing.check_channel(email, phone)
     redirect_to = checked_redirect(body)
-    secrets = outgoing.secrets_for(address)
-    latchkey.db.run(
-        "request_message",
-        **secrets,
-        **outgoing.quota(address),
-        purpose=purpose,
+    message = outgoing.Message(address)
+    with latchkey.db.transaction() as tx:
+        has_quota = tx.one("take_from_quota", **outgoing.quota(address)).seconds_left == 0
+        created_id = _create_user(tx, body, has_quota)
+        user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
+        is_due = has_quota and user is not None and user.is_due
+        token = message.token_row(
+            user.id if is_due else None,
+            purpose,
+            redirect_to=redirect_to,
+            code_challenge=body.get("code_challenge"),
+            session_id=user and user.session_id,
+        )
+        tx.run("write_token", **token)
+        kind = purpose.replace("sms_signup", "sms") if is_due else "none"
+        others = {"redirect_to": redirect_to} | (user.sign_up if user else {})
+        tx.run("write_message", **message.message_row(user and user.id, kind, **others))
+        tx.run(
+            "record_acts",
+            user_id=user and user.id,
+            email=email,
+            acts=["user_created" if created_id else None, "message_requested"],
+            events=["user.created" if created_id else None],
+            details={"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due},
+        )
+    return _sent(message.id)
+
+
+def _create_user(tx: Transaction, body: dict[str, Any], has_quota: bool) -> str | None:
+    """Create a user for an address that nobody has, where the request asks for it, and return the id."""
+    email, phone = body.get("email"), body.get("phone")
+    created = tx.one(
+        "insert_addressed_user",
+        is_wanted=has_quota and body.get("create_user", False) and not latchkey.settings.disable_signup,
         email=email,
         phone=phone,
-        create_user=body.get("create_user", False) and not settings.disable_signup,
+        password_hash=None,
         user_metadata=body.get("data", {}),
-        redirect_to=redirect_to,
-        code_challenge=body.get("code_challenge"),
-        message_variables=outgoing.variables(redirect_to=redirect_to),
+        app_metadata={},
+        made_by="message",
+        is_invited=False,
     )
-    return _sent(secrets["message_id"])
+    user_id = created and created.id
+    tx.run("write_address_identity", user_id=user_id, provider="email" if email else "phone", address=email or phone)
+    return user_id
 
 
 def _sent(message_id: str) -> Response:
