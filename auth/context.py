@@ -38,8 +38,7 @@ class _Current:
     """The parts of the application that serves the request."""
 
     def __getattr__(self, name: str) -> Any:
-        # Asked several times in each request: `current_app` is a proxy, which mypy does not know, and a LocalProxy would be a second.
-        return getattr(current_app._get_current_object().extensions[EXTENSION], name)  # type: ignore[attr-defined]
+        return getattr(current_app.extensions[EXTENSION], name)
 
 
 latchkey = cast(Latchkey, _Current())

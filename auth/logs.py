@@ -6,17 +6,13 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 
 from auth.settings import Settings
 
-# Made once: json.dumps with an argument makes one for each line.
 _JSON = json.JSONEncoder(default=str)
-# What that does with a string, without asking what it is.
-_quoted = json.encoder.encode_basestring_ascii
 
 
 class _Logger:
@@ -29,31 +25,6 @@ class _Logger:
             os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="backslashreplace"))
 
     debug = info = warning = error = msg
-
-
-class RequestLog:
-    """The event of each request.
-
-    As JSON it is put together here. structlog would write the same, and take as long for it as many a view takes for its answer.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._is_wanted = _level(settings) <= logging.INFO
-        self._is_json = _format(settings) == "json"
-        self._log = structlog.get_logger()
-        self._logger = _Logger()
-
-    def write(self, **event: str | float | None) -> None:
-        """Log a request."""
-        if not self._is_json:
-            self._log.info("request", **event)
-        elif self._is_wanted:
-            event |= {"event": "request", "level": "info", "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z")}
-            self._logger.msg("{" + ", ".join([f'"{name}": {_scalar(value)}' for name, value in event.items()]) + "}")
-
-
-def _scalar(value: str | float | None) -> str:
-    return "null" if value is None else _quoted(value) if isinstance(value, str) else repr(value)
 
 
 def _format(settings: Settings) -> str:

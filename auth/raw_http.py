@@ -2,8 +2,8 @@
 
 import json
 import re
+import uuid
 
-from auth import uuids
 from auth.web import response_headers
 
 # A request up to this size is collected before it is given to a thread; of a longer one, its beginning.
@@ -24,7 +24,7 @@ _STATUSES = {
 def error_answer(status: int, *headers: str) -> tuple[bytes, str]:
     """Return an answer with the error envelope, and the id that it gives the request."""
     reason, error_code, msg = _STATUSES[status]
-    request_id = uuids.new()
+    request_id = str(uuid.uuid4())
     body = json.dumps({"code": status, "msg": msg, "error_code": error_code})
     head = [
         f"HTTP/1.1 {status} {reason}",

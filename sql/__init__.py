@@ -13,7 +13,6 @@ Nothing is ever formatted into a statement. Connections are in autocommit, so ea
 import json
 import re
 from abc import ABC, abstractmethod
-from collections import namedtuple
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from typing import Any
 
 import psycopg2
 from psycopg2.extensions import cursor as Cursor
-from psycopg2.extras import Json
+from psycopg2.extras import Json, NamedTupleCursor
 
 from sql.pool import Connection, Pool
 
@@ -102,10 +101,7 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
 
 
 class _Runner(ABC):
-    """Runs named statements; parameters are given by keyword. The row types may be shared."""
-
-    def __init__(self, row_types: dict[str, Any]) -> None:
-        self._row_types = row_types
+    """Runs named statements; parameters are given by keyword."""
 
     @abstractmethod
     def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]:
@@ -114,31 +110,23 @@ class _Runner(ABC):
     def one(self, name: str, /, **parameters: Any) -> Any:
         """Return the one row, a named tuple, or None."""
         with self._cursor(name, parameters) as cursor:
-            row = cursor.fetchone()
-            return row and self._row_type(name, cursor)._make(row)
+            return cursor.fetchone()
 
     def all(self, name: str, /, **parameters: Any) -> list[Any]:
         """Return all rows, as named tuples."""
         with self._cursor(name, parameters) as cursor:
-            return list(map(self._row_type(name, cursor)._make, cursor.fetchall()))
+            return cursor.fetchall()
 
     def run(self, name: str, /, **parameters: Any) -> int:
         """Return how many rows were affected."""
         with self._cursor(name, parameters) as cursor:
             return cursor.rowcount
 
-    def _row_type(self, name: str, cursor: Cursor) -> Any:
-        # psycopg2's NamedTupleCursor makes the type anew for each result.
-        if name not in self._row_types:
-            self._row_types[name] = namedtuple("Row", [column.name for column in cursor.description or ()])
-        return self._row_types[name]
-
 
 class Transaction(_Runner):
     """Runs statements on one connection, between BEGIN and COMMIT."""
 
     def __init__(self, database: "Database", connection: Connection) -> None:
-        super().__init__(database._row_types)
         self._database = database
         self._connection = connection
 
@@ -163,7 +151,6 @@ class Database(_Runner):
         constants: Mapping[str, Any] | None = None,
         origin: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        super().__init__({})
         statements = load_statements()
         self._constants = {
             name: {key: value for key, value in (constants or {}).items() if key in statement.parameters} for name, statement in statements.items()
@@ -207,7 +194,7 @@ class Database(_Runner):
 
     def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1
-        cursor = connection.cursor()
+        cursor = connection.cursor(cursor_factory=NamedTupleCursor)
         if name in self._with_origin:
             parameters = {**parameters, "origin": self._origin()}
         if not self._preparations:

@@ -19,8 +19,6 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
-from auth import uuids
-
 if TYPE_CHECKING:
     from auth.settings import Settings
 
@@ -87,7 +85,7 @@ class AccessTokens:
             "aud": self._audience,
             "exp": issued_at + self.lifetime,
             "iat": issued_at,
-            "jti": uuids.new(),
+            "jti": str(uuid.uuid4()),
             "email": user["email"] or "",
             "phone": user["phone"] or "",
             "app_metadata": user["app_metadata"],

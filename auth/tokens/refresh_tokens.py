@@ -9,10 +9,10 @@ import base64
 import hmac
 import re
 import struct
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auth import uuids
 from auth.tokens import keys
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{56}")
@@ -41,7 +41,7 @@ class RefreshTokens:
 
     def make(self, session_id: str, counter: int) -> str:
         """Return the token for this counter of a session: always the same one."""
-        body = uuids.as_bytes(session_id) + struct.pack(">Q", counter)
+        body = uuid.UUID(session_id).bytes + struct.pack(">Q", counter)
         return base64.urlsafe_b64encode(body + self._mac(self._keys[0], body)).decode()
 
     def read(self, token: str) -> RefreshToken:
@@ -56,7 +56,7 @@ class RefreshTokens:
         (counter,) = struct.unpack(">Q", body[16:])
         if counter >= _COUNTER_LIMIT:
             raise InvalidRefreshToken
-        return RefreshToken(uuids.spelled(body[:16].hex()), counter)
+        return RefreshToken(str(uuid.UUID(bytes=body[:16])), counter)
 
     @staticmethod
     def _mac(key: bytes, body: bytes) -> bytes:

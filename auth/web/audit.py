@@ -42,14 +42,13 @@ def origin() -> dict[str, str | None]:
     """Return where what is done now comes from: a request, a command of `flask`, or a thread of the service itself."""
     if not has_request_context():
         return {"actor": "command" if click.get_current_context(silent=True) else "service"}
-    parts = g._get_current_object()
-    known = {"ip": parts.ip, "network": parts.network, "user_agent": parts.user_agent, "request_id": parts.request_id}
+    known = {"ip": g.ip, "network": g.network, "user_agent": g.user_agent, "request_id": g.request_id}
     # The guards leave None where the service role key came; what is public has no guard.
-    if "caller" not in parts:
+    if "caller" not in g:
         return {"actor": "anonymous", **known}
-    if parts.caller is None:
+    if g.caller is None:
         return {"actor": "service_role", **known}
-    return {"actor": "user", "actor_id": parts.caller.user_id, **known}
+    return {"actor": "user", "actor_id": g.caller.user_id, **known}
 
 
 def about(*, user_id: str | None = None, address: str | None = None, token_hash: bytes | None = None, **details: object) -> None:

@@ -130,7 +130,6 @@ def limited(name: str, *, key: Callable[[], str] = _network, unless: Callable[[]
     """
 
     def amount() -> str:
-        g.is_limited = True  # Asking Flask-Limiter for each request that is not would cost more than many a view.
         return str(getattr(latchkey.settings, f"rate_limit_{name}"))
 
     return limiter.shared_limit(amount, scope=name, key_func=key, exempt_when=unless)
@@ -164,8 +163,7 @@ def note(window: Window) -> None:
 
 def headers(status: int) -> list[tuple[str, str]]:
     """Return the headers by which a response tells of the tightest of the counts that its request was part of."""
-    parts = g._get_current_object()
-    windows = [*parts.get("windows", ()), *(_counted(status) if "is_limited" in parts else ())]
+    windows = [*g.get("windows", ()), *_counted(status)]
     if not windows:
         return []
     tightest = min(windows, key=lambda window: window.remaining)

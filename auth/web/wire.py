@@ -3,6 +3,7 @@
 import functools
 import re
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -15,9 +16,7 @@ from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from auth import uuids
 from auth.context import latchkey
-from auth.logs import RequestLog
 from auth.net import networks
 from auth.settings import Settings
 from auth.web import json_bodies, limits, response_headers
@@ -56,7 +55,8 @@ class Edge:
     def __init__(self, application: WSGIApplication, settings: Settings) -> None:
         self._application = application
         self._is_open = _is_for_any_origin(settings)
-        self._log = RequestLog(settings)
+        # Bound once, after `logs.configure`: structlog would bind a logger for each line.
+        self._log = log.bind()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
@@ -65,31 +65,32 @@ class Edge:
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
             # Flask answers while its context is still there.
-            parts, code = g._get_current_object(), int(status[:3])
+            code = int(status[:3])
             names = {name for name, _ in headers}
             headers += response_headers.SECURITY
-            headers.append(("X-Request-Id", parts.request_id))
+            headers.append(("X-Request-Id", g.request_id))
             headers += limits.headers(code)
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
             if self._is_open and environ["REQUEST_METHOD"] != "OPTIONS" and "Cross-Origin-Resource-Policy" not in names:
                 headers += response_headers.CORS_FOR_ALL
-            self._log_request(parts, environ["REQUEST_METHOD"], code)
+            self._log_request(environ["REQUEST_METHOD"], code)
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)
 
-    def _log_request(self, parts: Any, method: str, status: int) -> None:
-        rule, caller = request.url_rule, parts.get("caller")
-        self._log.write(
+    def _log_request(self, method: str, status: int) -> None:
+        rule, caller = request.url_rule, g.get("caller")
+        self._log.info(
+            "request",
             method=method,
             # The route, not the path, and never the query: links and state are in there.
             route=rule.rule if rule else None,
             status=status,
-            milliseconds=round((time.perf_counter() - parts.began_at) * 1000, 1),
-            ip=parts.ip,
+            milliseconds=round((time.perf_counter() - g.began_at) * 1000, 1),
+            ip=g.ip,
             user_id=caller.user_id if caller else None,
-            request_id=parts.request_id,
+            request_id=g.request_id,
         )
 
 
@@ -119,13 +120,12 @@ def read_body(schema: Schema) -> dict[str, Any]:
 
 def json_body() -> dict[str, Any]:
     """Return the JSON body unchecked: what decides which limit counts is read before the view. Raises `ApiError` 400."""
-    parts = g._get_current_object()
-    if "json_body" not in parts:
+    if "json_body" not in g:
         try:
-            parts.json_body = json_bodies.decode(whole_body())
+            g.json_body = json_bodies.decode(whole_body())
         except json_bodies.InvalidJson as error:
             raise ApiError("bad_json", str(error)) from None
-    return parts.json_body
+    return g.json_body
 
 
 def read_query(schema: Schema) -> dict[str, Any]:
@@ -195,12 +195,12 @@ def _problems(messages: Mapping[Any, Any], *inside: str) -> Iterator[tuple[str, 
 
 def _begin() -> None:
     """Give the request its id, find out where it comes from, and refuse a body that no view may see."""
-    environ, parts = request.environ, g._get_current_object()
-    parts.began_at = time.perf_counter()
+    environ = request.environ
+    g.began_at = time.perf_counter()
     sent = environ.get("HTTP_X_REQUEST_ID", "")
-    parts.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else uuids.new()
-    parts.user_agent = environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None
-    parts.ip, parts.network, is_far = networks.locate(environ.get("REMOTE_ADDR", ""))
+    g.request_id = sent if _SANE_REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+    g.user_agent = environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None
+    g.ip, g.network, is_far = networks.locate(environ.get("REMOTE_ADDR", ""))
     if not is_far and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_of_proxy()
     if environ["REQUEST_METHOD"] not in ("GET", "HEAD", "OPTIONS"):
