@@ -25,11 +25,13 @@ class Notifications:
     def wait(self, seconds: float) -> None:
         """Return when a message was written, `interrupt` was called or the time is up.
 
-        Returns at once after connecting, because messages may have been written before.
+        Returns at once when the connection was made or lost, because messages may have been written meanwhile.
         """
-        is_connected = self._connection is not None
+        before = self._connection
         connection = self._listening()
-        if connection and (not is_connected or connection.notifies):
+        if connection is not before:
+            return
+        if connection and connection.notifies:
             connection.notifies.clear()
             return
         watched = [self._reader.fileno(), *([connection.fileno()] if connection else [])]

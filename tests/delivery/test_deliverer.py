@@ -1,14 +1,14 @@
-"""The threads that deliver: woken at once, held up by nobody, and alive whatever happens."""
+"""The deliverer: notified at commit, not delayed by slow targets, alive after every failure, stopped in time."""
 
-import contextlib
-import functools
 import threading
 import time
+from functools import partial
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
 from auth.delivery.senders import Sender, TryLater
 from auth.settings.constants import statement_constants
@@ -21,7 +21,7 @@ from tests.support.smtp_server import BadMailServer, sender
 
 
 class Target(Sender):
-    """Takes messages; for recipients at `held`, only when it is released."""
+    """Takes messages; those to recipients at `held` only when it is released."""
 
     def __init__(self, held=None):
         self._held = held
@@ -37,7 +37,7 @@ class Target(Sender):
             with self._lock:
                 self.holds += 1
                 is_early = self.holds <= 2
-            # The first ones take just long enough for the target to be known as slow.
+            # The first two take just long enough to make the target a slow one.
             self.released.wait(0.2 if is_early else 20)
         if self.fails:
             with self._lock:
@@ -54,15 +54,16 @@ def outbox(database, parts):
 
 @pytest.fixture
 def deliver(parts):
-    """Deliver from threads until the end of the test."""
-    begun = []
+    """Run a deliverer until the end of the test."""
+    running = []
 
-    def begin(db=None, slow_after=0.1, grace=GRACE, **senders):
-        begun.append(RunningDeliverer(Deliverer(parts.settings, db or parts.db, parts.sealer, senders, slow_after=slow_after), grace))
-        return begun[-1]
+    def begin(db=None, settings=None, slow_after=0.1, grace=GRACE, **senders):
+        made = Deliverer(settings or parts.settings, db or parts.db, parts.sealer, senders, slow_after=slow_after)
+        running.append(RunningDeliverer(made, grace))
+        return running[-1]
 
     yield begin
-    for deliverer in begun:
+    for deliverer in running:
         deliverer.stop()
 
 
@@ -70,24 +71,53 @@ def is_sent(outbox, id):
     return outbox.outcome(id) == "sent"
 
 
-def test_a_message_is_sent_at_once_when_they_are_woken(outbox, deliver):
-    target = Target()
-    deliver(email=target)
-    for _ in range(5):
-        id = outbox.write()
-        began = time.monotonic()
-        wait_until(functools.partial(is_sent, outbox, id))
-        assert time.monotonic() - began < 1
+def delivery_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("delivery")]
 
 
-def test_a_message_of_another_process_is_found_soon(outbox, deliver):
-    target = Target()
-    deliver(email=target)
-    outbox.write()
-    wait_until(lambda: target.sent == ["alice@example.com"])
+class TestWaking:
+    @pytest.fixture
+    def without_polling(self, monkeypatch):
+        monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
+
+    @pytest.fixture
+    def listens(self, database):
+        query = "SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN outbox' AND datname = current_database()"
+        return lambda: [row.pid for row in database.all(query)]
+
+    def test_notification_at_commit_wakes_it(self, outbox, deliver, without_polling, listens):
+        target = Target()
+        deliver(email=target)
+        wait_until(listens)
+        for _ in range(5):
+            id = outbox.write()
+            wait_until(partial(is_sent, outbox, id))
+
+    def test_message_written_before_it_listens_is_sent(self, outbox, deliver, without_polling):
+        target = Target()
+        outbox.write()
+        deliver(email=target)
+        wait_until(lambda: target.sent == ["alice@example.com"])
+
+    def test_lost_connection_is_made_again(self, outbox, deliver, without_polling, listens, database):
+        target = Target()
+        deliver(email=target)
+        (lost,) = wait_until(listens)
+        database.run("SELECT pg_terminate_backend(%(pid)s)", pid=lost)
+        wait_until(lambda: listens() not in ([], [lost]))
+        outbox.write()
+        wait_until(lambda: target.sent == ["alice@example.com"])
+
+    def test_polling_finds_messages_behind_pgbouncer(self, outbox, deliver, make_app, listens):
+        target = Target()
+        deliver(settings=make_app(AUTH_DB_PREPARE="false").extensions["latchkey"].settings, email=target)
+        for _ in range(2):
+            id = outbox.write()
+            wait_until(partial(is_sent, outbox, id))
+        assert listens() == []
 
 
-def test_many_messages_are_each_sent_once(outbox, deliver):
+def test_each_message_is_sent_once_by_two_deliverers(outbox, deliver):
     target = Target()
     expected = [f"user{number}@example.com" for number in range(60)]
     for recipient in expected:
@@ -98,8 +128,8 @@ def test_many_messages_are_each_sent_once(outbox, deliver):
     assert sorted(target.sent) == sorted(expected)
 
 
-class TestOneDeadTargetDelaysNoOther:
-    def test_a_mail_server_that_hangs_holds_up_no_sms(self, outbox, deliver):
+class TestSlowTargets:
+    def test_hanging_mail_server_does_not_delay_sms(self, outbox, deliver):
         sms = Target()
         with BadMailServer("GREETING", "hang") as server:
             deliver(email=sender(server.url), sms=sms)
@@ -107,24 +137,22 @@ class TestOneDeadTargetDelaysNoOther:
                 outbox.write(recipient=f"user{number}@example.com")
             assert server.reached.wait(5)
             outbox.sms()
-            began = time.monotonic()
             wait_until(lambda: sms.sent == ["+4915112345678"])
-            assert time.monotonic() - began < 1
             server.recover()
 
-    def test_a_slow_mail_host_holds_up_no_other(self, outbox, deliver):
+    def test_slow_mail_host_does_not_delay_other_hosts(self, outbox, deliver):
         target = Target(held="@slow.example")
         slow = [outbox.write(recipient=f"user{number}@slow.example") for number in range(6)]
         for number in range(20):
             outbox.write(recipient=f"user{number}@example.com")
         deliver(email=target)
         wait_until(lambda: len([recipient for recipient in target.sent if recipient.endswith("@example.com")]) == 20)
-        # By then those to the slow host are still on their way.
+        # The slow host still has the others then.
         assert [outbox.outcome(id) for id in slow].count("sent") <= 2
         target.released.set()
         wait_until(lambda: all(outbox.outcome(id) == "sent" for id in slow))
 
-    def test_a_host_that_is_quick_again_is_served_like_any_other(self, outbox, deliver):
+    def test_host_that_is_quick_again_is_served_like_any_other(self, outbox, deliver):
         target = Target(held="@slow.example")
         for number in range(4):
             outbox.write(recipient=f"user{number}@slow.example")
@@ -136,36 +164,44 @@ class TestOneDeadTargetDelaysNoOther:
         wait_until(lambda: "last@slow.example" in target.sent)
 
 
-class TestTheyStayAlive:
-    def test_after_a_sender_that_breaks(self, outbox, deliver, database):
+class TestFailures:
+    @pytest.mark.parametrize("error", [RuntimeError("a bug"), SystemExit()])
+    def test_exception_in_a_sender_leaves_the_threads_free(self, outbox, deliver, database, error):
         target = Target()
-        target.fails = RuntimeError("a bug")
-        broken = [outbox.write() for _ in range(5)]
-        with capture_logs() as logs:
-            deliver(email=target)
-            wait_until(lambda: target.failures == 5)
-            assert database.count("outbox", "attempts = 1") == 5
-            target.fails = None
-            outbox.write(recipient="bob@example.com")
-            wait_until(lambda: target.sent == ["bob@example.com"])
-        # They come up again after their leases; the log has said it once.
-        assert [outbox.outcome(id) for id in broken] == [None] * 5
-        (entry,) = [entry for entry in logs if entry["event"] == "delivery_fails"]
-        assert entry["reason"] == "unexpected: RuntimeError"
-
-    def test_after_what_ends_a_thread_elsewhere(self, outbox, deliver, database):
-        target = Target()
-        target.fails = SystemExit()
+        target.fails = error
         for _ in range(8):
             outbox.write()
         deliver(email=target)
         wait_until(lambda: target.failures == 8)
-        assert database.count("outbox", "attempts = 1") == 8
+        assert database.count("outbox", "attempts = 1 AND outcome IS NULL") == 8
         target.fails = None
         outbox.write(recipient="bob@example.com")
         wait_until(lambda: target.sent == ["bob@example.com"])
 
-    def test_after_a_database_that_was_away(self, outbox, deliver, parts, database_url):
+    def test_exception_in_a_sender_is_logged_once(self, outbox, deliver):
+        target = Target()
+        target.fails = RuntimeError("a bug")
+        for _ in range(5):
+            outbox.write()
+        with capture_logs() as logs:
+            deliver(email=target)
+            wait_until(lambda: target.failures == 5)
+        (entry,) = [entry for entry in logs if entry["event"] == "delivery_fails"]
+        assert entry["reason"] == "unexpected: RuntimeError"
+
+    def test_lack_of_threads_leaves_the_message_to_its_next_attempt(self, outbox, deliver, monkeypatch):
+        target = Target()
+        deliver(email=target)
+        wait_until(delivery_threads)
+        with monkeypatch.context() as patch, capture_logs() as logs:
+            patch.setattr(threading.Thread, "start", out_of_threads)
+            id = outbox.write()
+            wait_until(lambda: "delivery_has_no_threads" in [entry["event"] for entry in logs])
+        assert outbox.outcome(id) is None
+        outbox.write(recipient="bob@example.com")
+        wait_until(lambda: target.sent == ["bob@example.com"])
+
+    def test_unreachable_database_is_logged_once_and_delivery_goes_on_when_it_is_back(self, outbox, deliver, parts, database_url):
         target = Target()
         with Forwarder(database_url) as way, capture_logs() as logs:
             db = Database(way.url, size=2, constants=statement_constants(parts.settings))
@@ -179,7 +215,7 @@ class TestTheyStayAlive:
             db.close()
         assert [entry["what"] for entry in logs if entry["event"] == "delivery_fails"] == ["database"]
 
-    def test_a_target_that_is_down_fills_no_log(self, outbox, deliver, database):
+    def test_target_that_is_down_is_logged_once(self, outbox, deliver, database):
         target = Target()
         target.fails = TryLater("connection refused", is_down=True)
         for number in range(30):
@@ -190,48 +226,42 @@ class TestTheyStayAlive:
         (entry,) = [entry for entry in logs if entry["log_level"] in ("warning", "error")]
         assert (entry["event"], entry["what"], entry["reason"]) == ("delivery_fails", "email", "connection refused")
 
-    def test_when_the_log_can_not_be_written(self, outbox, deliver, database):
+    def test_log_that_cannot_be_written_stops_nothing(self, outbox, deliver, database):
         target = Target()
         before = structlog.get_config()
-        with open("/dev/full", "w", buffering=1) as full:
-            structlog.configure(logger_factory=structlog.PrintLoggerFactory(full), wrapper_class=structlog.make_filtering_bound_logger(0))
-            try:
-                for number in range(3):
-                    outbox.write(recipient=f"user{number}@example.com")
-                deliverer = deliver(email=target)
-                wait_until(lambda: len(target.sent) == 3)
-                target.fails = TryLater("closed", is_down=True)
-                outbox.write(recipient="last@example.com")
-                wait_until(lambda: database.count("outbox", "last_error = 'closed'") == 1)
-                target.fails = None
-                outbox.end_pauses()
-                wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 4)
-                deliverer.stop()
-            finally:
-                structlog.configure(**before)
-                with contextlib.suppress(OSError):
-                    full.close()
+        structlog.configure(logger_factory=FullDisk, wrapper_class=structlog.make_filtering_bound_logger(0))
+        try:
+            for number in range(3):
+                outbox.write(recipient=f"user{number}@example.com")
+            deliverer = deliver(email=target)
+            wait_until(lambda: len(target.sent) == 3)
+            target.fails = TryLater("closed", is_down=True)
+            outbox.write(recipient="last@example.com")
+            wait_until(lambda: database.count("outbox", "last_error = 'closed'") == 1)
+            target.fails = None
+            outbox.end_pauses()
+            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 4)
+            deliverer.stop()
+        finally:
+            structlog.configure(**before)
         assert len(target.sent) == 4
 
-    def test_nothing_that_is_logged_names_a_recipient_or_a_secret(self, outbox, deliver):
-        target = Target()
+    def test_log_names_no_recipient_and_no_secret(self, outbox, deliver):
         with capture_logs() as logs:
             id = outbox.write()
-            deliver(email=target)
+            deliver(email=Target())
             wait_until(lambda: outbox.outcome(id) == "sent")
         assert "alice" not in str(logs)
         assert "123456" not in str(logs)
 
-
-class TestTheyDontDoubleWhatWasSent:
-    def test_when_the_database_goes_away_in_between(self, outbox, deliver, parts, database_url):
+    def test_message_is_not_sent_twice_when_the_database_goes_away_after_sending(self, outbox, deliver, parts, database_url):
         target = Target(held="@example.com")
         with Forwarder(database_url) as way:
             db = Database(way.url, size=4, constants=statement_constants(parts.settings))
             id = outbox.write()
-            # A quiet target counts as slow after a second here, so that nothing else is decided by that.
-            deliverer = deliver(db, slow_after=60, email=target)
             target.holds = 2
+            # Both messages go to one target, which must not count as slow.
+            deliverer = deliver(db, slow_after=60, email=target)
             outbox.write(recipient="bob@example.com")
             wait_until(lambda: target.holds == 4)
             way.close()
@@ -244,29 +274,44 @@ class TestTheyDontDoubleWhatWasSent:
         assert sorted(target.sent) == ["alice@example.com", "bob@example.com"]
 
 
-class TestTheEnd:
-    def test_a_message_in_flight_is_finished(self, outbox, deliver):
+class FullDisk:
+    """A logger whose disk is full."""
+
+    def msg(self, _line):
+        raise OSError(28, "No space left on device")
+
+    debug = info = warning = error = msg
+
+    def __init__(self, *_):
+        pass
+
+
+def out_of_threads(_thread):
+    raise RuntimeError("can't start new thread")
+
+
+class TestStopping:
+    def test_stop_finishes_the_message_in_flight(self, outbox, deliver):
         target = Target(held="@example.com")
         target.holds = 2
         deliverer = deliver(email=target)
         id = outbox.write()
         wait_until(lambda: target.holds == 3)
-        ending = threading.Thread(target=deliverer.stop)
-        ending.start()
+        stopping = threading.Thread(target=deliverer.stop)
+        stopping.start()
         target.released.set()
-        ending.join(5)
-        assert not ending.is_alive()
+        stopping.join(5)
+        assert not stopping.is_alive()
         assert outbox.outcome(id) == "sent"
 
-    def test_nothing_more_is_taken(self, outbox, deliver):
-        target = Target()
-        deliverer = deliver(email=target)
+    def test_stopped_deliverer_takes_no_message(self, outbox, deliver):
+        deliverer = deliver(email=Target())
         deliverer.stop()
         id = outbox.write()
-        assert not any(thread.name.startswith("delivery") for thread in threading.enumerate())
+        wait_until(lambda: not delivery_threads())
         assert outbox.row(id).attempts == 0
 
-    def test_one_that_takes_too_long_is_left(self, outbox, deliver):
+    def test_stop_leaves_a_message_that_takes_longer_than_the_grace(self, outbox, deliver):
         target = Target(held="@example.com")
         target.holds = 2
         deliverer = deliver(email=target, grace=0.2)
@@ -274,5 +319,5 @@ class TestTheEnd:
         wait_until(lambda: target.holds == 3)
         began = time.monotonic()
         deliverer.stop()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         target.released.set()

@@ -1,0 +1,38 @@
+"""What an idle service holds in memory, its Postgres included."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Service, children_of
+
+pytestmark = pytest.mark.selection
+
+MEBIBYTE = 1024
+DELIVERY_LIMIT, SERVICE_LIMIT = 50 * MEBIBYTE, 280 * MEBIBYTE
+
+
+def pss_of(pid: int) -> int:
+    """Return the proportional set size of a process in KiB: pages shared by n processes count as 1/n."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("Pss:")).split()[1])
+
+
+def descendants_of(pid: int) -> list[int]:
+    children = children_of(pid)
+    return [*children, *(further for child in children for further in descendants_of(child))]
+
+
+def test_idle_service_and_its_delivery_process_stay_within_their_limits(new_state_dir, note):
+    with Service(new_state_dir) as service:
+        for _ in range(100):
+            service.get("/settings")
+        # The delivery process has looked at the outbox and cleaned up by then.
+        time.sleep(5)
+        (delivery,) = service.delivery_processes()
+        delivery_size = pss_of(delivery)
+        size = sum(map(pss_of, [service.process.pid, *descendants_of(service.process.pid)]))
+    note("memory of an idle service", 1, f"delivery process {delivery_size // MEBIBYTE} MiB, all {size // MEBIBYTE} MiB (PSS)")
+    assert delivery_size <= DELIVERY_LIMIT
+    assert size <= SERVICE_LIMIT
