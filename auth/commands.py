@@ -6,6 +6,7 @@ from flask.cli import with_appcontext
 
 from auth import addresses, explain
 from auth.context import latchkey
+from auth.flows.user_administration import make_administrator
 from auth.passwords import hashing
 from auth.passwords.policy import WeakPassword, check_strength
 
@@ -35,5 +36,5 @@ def create_admin(email: str, password: str | None) -> None:
         except WeakPassword as error:
             raise click.ClickException(f"password: {error}") from None
         password_hash = latchkey.passwords.hash(password)
-    row = latchkey.db.one("make_administrator", email=email, password_hash=password_hash)
+    row = make_administrator(email, password_hash)
     click.echo(f"{email} is an administrator{' and was created' if row.created else ''}: {row.id}")

@@ -10,7 +10,7 @@ RETURNING id;
 
 -- name: lock_user_by_email(email text)
 -- Locks the user who has an email. `is_invited` says that the user has not accepted an invitation yet.
-SELECT id, email_confirmed_at IS NOT NULL AS is_confirmed,
+SELECT id, email, email_proved, email_confirmed_at IS NOT NULL AS is_confirmed, (banned_until > now()) IS TRUE AS is_banned,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
   FROM users
  WHERE email = :email

@@ -1,6 +1,6 @@
-"""A sign-in with a provider that is under way: what it began with, and the browser that it belongs to.
+"""A sign-in with a provider that is under way: its state, its secrets, and the browser that began it.
 
-The classic hole of OAuth clients is a callback that anybody's browser may visit. Here each flow is bound to a cookie.
+Each flow is bound to a cookie: a callback that any browser may visit lets an attacker sign victims in to the attacker's account.
 """
 
 from typing import Any
@@ -11,9 +11,11 @@ from flask import Response, request
 from auth.context import latchkey
 from auth.flows.token_response import redirect_with_error
 from auth.net import bounded_http
-from auth.providers.client import Provider, ProviderError
+from auth.providers.client import ExternalIdentity, Provider, ProviderError
 from auth.tokens import one_time
+from auth.tokens.keys import CannotOpen
 from auth.tokens.sealed import open_json
+from auth.web import json_bodies
 from auth.web.errors import ApiError
 
 log = structlog.get_logger()
@@ -21,28 +23,36 @@ log = structlog.get_logger()
 # Seconds from leaving for the provider to coming back.
 FLOW_LIFETIME = 600
 
-# What is no refusal of the user (RFC 6749, section 4.1.2.1: `access_denied`).
+# The `error` of a redirect (RFC 6749, section 4.1.2.1), where it is not `access_denied`.
 _ERRORS = {"bad_oauth_state": "invalid_request", "bad_oauth_callback": "server_error", "oauth_provider_not_supported": "server_error"}
-# One cookie for providers that redirect, one for those that post a form: a form from another site brings no Lax cookie.
+_PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
+# Providers that post a form need a cookie of their own: a form from another site brings no Lax cookie.
 _LAX, _CROSS_SITE = "flow", "flow_post"
 
 
+class ProviderRefusal(ApiError):
+    """The provider sent the browser back without a code."""
+
+    def __init__(self, error: str | None) -> None:
+        super().__init__("bad_oauth_callback")
+        self.error = error if error in _PROVIDER_ERRORS else "server_error"
+
+
 def provider_named(name: str) -> Provider:
-    """Return a provider that is set up. Raises `ApiError` 400."""
+    """Return a provider that is set up. Raises `ApiError`."""
     provider = latchkey.providers.get(name)
     if provider is None:
-        details = "provider: must be one of external_providers in /settings"
-        raise ApiError("oauth_provider_not_supported", details)
+        raise ApiError("oauth_provider_not_supported", "provider: must be one of external_providers in /settings")
     return provider
 
 
 def new_secrets() -> dict[str, Any]:
-    """Return what only we and the provider know of a flow: the nonce of its id_token, and the verifier of its code."""
+    """Return the nonce and the code verifier of a new flow."""
     return {"nonce": one_time.new_token(), "code_verifier": one_time.new_token()}
 
 
 def authorization_url(provider: Provider, state: str, secrets: dict[str, Any], scopes: str | None) -> str:
-    """Return where the provider asks its user. Raises `ProviderError` when that can't be found out now."""
+    """Return the provider's URL for the browser. Raises `ProviderError`."""
     try:
         with bounded_http.one_deadline():
             return provider.authorization_url(state=state, nonce=secrets["nonce"], code_verifier=secrets["code_verifier"], scopes=scopes)
@@ -51,47 +61,92 @@ def authorization_url(provider: Provider, state: str, secrets: dict[str, Any], s
         raise
 
 
-def flow_secrets(flow: Any) -> dict[str, Any]:
-    """Return what `new_secrets` made for a flow. Raises `CannotOpen`: its key may have been taken out of `AUTH_SECRET_KEY` meanwhile."""
-    return open_json(latchkey.sealer, flow.secrets, flow.id)
+def flow_secrets(flow: Any) -> dict[str, Any] | None:
+    """Return what `new_secrets` made for a flow, or None when their key was removed from `AUTH_SECRET_KEY`."""
+    try:
+        return open_json(latchkey.sealer, flow.secrets, flow.id)
+    except CannotOpen:
+        return None
 
 
-def refused(target: str, error_code: str) -> Response:
-    """Send a browser on with why nobody was signed in."""
-    return redirect_with_error(target, _ERRORS.get(error_code, "access_denied"), ApiError(error_code))
+def spend_flow(state: str) -> Any:
+    """End the flow with this state and this browser's cookie, and return its row or None."""
+    state_hash = one_time.hash_token(state)
+    browser_hashes = [one_time.hash_token(_sent(name)) for name in (_LAX, _CROSS_SITE)]
+    attempts = (
+        latchkey.db.one("spend_oauth_flow", state_hash=state_hash, browser_hash=browser_hash) for browser_hash in browser_hashes if state_hash and browser_hash
+    )
+    return next(filter(None, attempts), None)
+
+
+def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> ExternalIdentity:
+    """Return the identity for which a provider sent the browser back. Raises `ApiError`."""
+    provider = latchkey.providers.get(flow.provider)
+    if provider is None:
+        raise ApiError("oauth_provider_not_supported")
+    if provider.callback_name != callback_name:
+        # The code is another provider's: this one must not get it (mix-up).
+        log.warning("provider_failed", provider=provider.name, reason="the browser came to the redirect URI of another provider")
+        raise ApiError("bad_oauth_callback")
+    if "error" in query or "code" not in query:
+        raise ProviderRefusal(query.get("error"))
+    secrets = flow_secrets(flow)
+    if secrets is None:
+        raise ApiError("bad_oauth_state")
+    try:
+        with bounded_http.one_deadline():
+            return provider.identify(
+                code=query["code"],
+                code_verifier=secrets["code_verifier"],
+                nonce=secrets["nonce"],
+                issuer=query.get("iss"),
+                user=_apple_user(query),
+            )
+    except ProviderError as error:
+        log.warning("provider_failed", provider=provider.name, reason=str(error))
+        raise ApiError("bad_oauth_callback") from None
+
+
+def _apple_user(query: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the name that Apple sends beside the code, the first time only. It is not signed: good for a display name only."""
+    try:
+        return json_bodies.decode(query["user"].encode()) if "user" in query else None
+    except (json_bodies.InvalidJson, UnicodeError):
+        return None
+
+
+def refused(target: str, error: ApiError) -> Response:
+    """Redirect the browser with an error."""
+    known = error.error if isinstance(error, ProviderRefusal) else _ERRORS.get(error.error_code, "access_denied")
+    return redirect_with_error(target, known, error)
 
 
 def turned_back(redirect_to: str | None) -> Response:
-    """Send a browser back that can't be sent to the provider now."""
+    """Redirect the browser back: the provider can't be reached now."""
     target = latchkey.redirects.checked(redirect_to)
     return redirect_with_error(target, "temporarily_unavailable", ApiError("unreachable.bad_oauth_callback"))
 
 
 def browser_secret(provider: Provider | None = None) -> str:
-    """Return what this browser is known by: as before, so that sign-ins in two tabs don't disturb each other."""
+    """Return the value of this browser's cookie, the one it has if any: sign-ins in two tabs share it."""
     sent = _sent(_cookie(provider))
     return sent if one_time.hash_token(sent) else one_time.new_token()
 
 
-def sent_browser_hashes() -> list[bytes]:
-    """Return the hashes of what the browser that has come back is known by."""
-    return [known for name in (_LAX, _CROSS_SITE) if (known := one_time.hash_token(_sent(name)))]
-
-
 def has_own_cookie() -> bool:
-    """Whether a form was sent from a page of ours: one from another site brings no Lax cookie."""
+    """Whether a form was sent from our page: a form of another site brings no Lax cookie."""
     return one_time.hash_token(_sent(_LAX)) is not None
 
 
 def to_provider(provider: Provider, url: str, browser: str, status: int) -> Response:
-    """Send the browser to the provider, with what it is known by when it comes back."""
+    """Redirect the browser to the provider, and set its cookie."""
     response = Response(status=status, headers={"Location": url})
     remember_browser(response, browser, provider)
     return response
 
 
 def remember_browser(response: Response, browser: str, provider: Provider | None = None) -> None:
-    """Give the browser what it is known by."""
+    """Set the cookie that binds flows to this browser."""
     name = _cookie(provider)
     response.set_cookie(
         _full_name(name),
@@ -113,5 +168,5 @@ def _sent(name: str) -> str:
 
 
 def _full_name(name: str) -> str:
-    # The prefix keeps other hosts of the domain from planting one (RFC 6265bis); it needs TLS.
+    # The prefix keeps other hosts of the domain from setting the cookie (RFC 6265bis); it needs TLS.
     return f"__Host-latchkey_{name}" if latchkey.settings.base_url.startswith("https:") else f"latchkey_{name}"

@@ -1,12 +1,13 @@
-"""/admin/users: administrators make, find, change, ban, sign out and delete users."""
+"""/admin/users: create, find, change, ban, sign out and delete users."""
 
 import functools
-import math
 import time
+from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
+from auth.flows import user_administration
 from auth.passwords.policy import check_strength
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
@@ -17,7 +18,7 @@ from auth.web.wire import read_body, read_query
 
 blueprint = Blueprint("admin_users", __name__)
 
-# Up to here a listing's total is counted each time; beyond, the whole count is as many seconds old at most.
+# A listing's total is exact up to `_EXACT_TOTAL`; a larger one is at most `_TOTAL_AGE` seconds old.
 _EXACT_TOTAL = 1_000
 _TOTAL_AGE = 10
 
@@ -25,32 +26,22 @@ _TOTAL_AGE = 10
 @blueprint.post("/admin/users")
 @guard.admin
 def create_user() -> Response:
-    """Make a user as the caller describes it."""
+    """Create a user."""
     body = read_body(schemas.NewUser())
     if "role" in body and not guard.is_service_role():
         raise ApiError("role.insufficient_permissions", "role: must be absent")
     if "password" in body:
         check_strength(latchkey.settings, body["password"], [body["email"], body.get("phone")])
-    row = latchkey.db.one(
-        "create_user",
-        email=body["email"],
-        phone=body.get("phone"),
-        password_hash=latchkey.passwords.hash(body["password"]) if "password" in body else None,
-        role=body.get("role"),
-        user_metadata=body["user_metadata"],
-        app_metadata=body["app_metadata"],
-        email_confirm=body["email_confirm"],
-        phone_confirm=body["phone_confirm"],
-    )
-    return JsonResponse(row.user_object)
+    password_hash = latchkey.passwords.hash(body["password"]) if "password" in body else None
+    return JsonResponse(user_administration.create_user(body, password_hash))
 
 
 @blueprint.get("/admin/users")
 @guard.admin
 def list_users() -> Response:
-    """List users: filtered, found by prefix, sorted, a page at a time."""
+    """List users: filtered, searched by prefix, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
-    # An address in its canonical form is in lower case; @example.com means the domain.
+    # Canonical addresses are in lower case; @example.com is a domain.
     found = {"email": query.get("email"), "role": query.get("role"), "q": query.get("q", "").strip().lower().removeprefix("@") or None}
     row = latchkey.db.one("list_users", sort=query["sort"], descending=query["order"] == "desc", **bounds(query), **found)
     return paginated(row.users, _total(found), query["page"], query["per_page"])
@@ -60,10 +51,7 @@ def list_users() -> Response:
 @guard.admin
 def get_any_user(user_id: str) -> Response:
     """Return any user."""
-    row = latchkey.db.one("select_any_user", id=_existing_id(user_id))
-    if row is None:
-        raise _no_such_user()
-    return JsonResponse(row.user_object)
+    return JsonResponse(_existing(latchkey.db.one("select_any_user", id=_existing_id(user_id))).user_object)
 
 
 @blueprint.put("/admin/users/<user_id>")
@@ -74,41 +62,19 @@ def update_any_user(user_id: str) -> Response:
     user_id = _existing_id(user_id)
     password_hash = None
     if "password" in body:
-        known = latchkey.db.one("select_addresses", id=user_id)
-        if known is None:
-            raise _no_such_user()
-        check_strength(latchkey.settings, body["password"], [known.email, known.phone, body.get("email"), body.get("phone")])
+        known = _existing(latchkey.db.one("select_addresses", id=user_id))
+        others = [known.email, known.phone, body.get("email"), body.get("phone")]
+        check_strength(latchkey.settings, body["password"], others)
         password_hash = latchkey.passwords.hash(body["password"])
-    ban_seconds = body.get("ban_duration")
-    row = latchkey.db.one(
-        "update_any_user",
-        id=user_id,
-        email=body.get("email"),
-        phone=body.get("phone"),
-        password_hash=password_hash,
-        role=body.get("role"),
-        user_metadata=body["user_metadata"],
-        app_metadata=body["app_metadata"],
-        sets_ban=ban_seconds is not None,
-        ban_seconds=None if ban_seconds == math.inf else ban_seconds,
-        email_confirm=body.get("email_confirm", False),
-        sets_email_confirmed="email_confirmed_at" in body,
-        email_confirmed_at=body.get("email_confirmed_at"),
-        phone_confirm=body.get("phone_confirm", False),
-        sets_phone_confirmed="phone_confirmed_at" in body,
-        phone_confirmed_at=body.get("phone_confirmed_at"),
-    )
-    if row is None:
-        raise _no_such_user()
-    return JsonResponse(row.user_object)
+    return JsonResponse(user_administration.update_user(user_id, body, password_hash))
 
 
 @blueprint.delete("/admin/users/<user_id>")
 @guard.service_role
 def delete_any_user(user_id: str) -> Response:
-    """Delete any user with all that belongs to it."""
+    """Delete any user and everything that belongs to it."""
     if not latchkey.db.run("delete_any_user", id=_existing_id(user_id)):
-        raise _no_such_user()
+        raise ApiError("user_not_found")
     return jsonify({})
 
 
@@ -116,21 +82,21 @@ def delete_any_user(user_id: str) -> Response:
 @guard.service_role
 def logout_any_user(user_id: str) -> Response:
     """End all sessions of any user."""
-    row = latchkey.db.one("end_any_users_sessions", id=_existing_id(user_id))
-    if row is None:
-        raise _no_such_user()
+    row = _existing(latchkey.db.one("end_any_users_sessions", id=_existing_id(user_id)))
     return jsonify(message="User signed out", timestamp=row.moment)
 
 
 def _existing_id(user_id: str) -> str:
-    """Return a path's id in the form that Postgres reads. Raises `ApiError` 404: another form names nobody."""
+    """Return the id of a path, if it is a UUID in its canonical form. Raises `ApiError` 404."""
     if not is_uuid(user_id):
-        raise _no_such_user()
+        raise ApiError("user_not_found")
     return user_id
 
 
-def _no_such_user() -> ApiError:
-    return ApiError("user_not_found")
+def _existing(row: Any) -> Any:
+    if row is None:
+        raise ApiError("user_not_found")
+    return row
 
 
 def _total(found: dict[str, str | None]) -> int:

@@ -1,33 +1,27 @@
-"""The identities of users: linked, over a page of ours, and unlinked."""
+"""The identities of a user: linked by way of our own page, and unlinked."""
 
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
-from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
 from auth.delivery import reduce
-from auth.flows import outgoing
+from auth.flows import identity_linking, outgoing
 from auth.flows.oauth_flows import (
-    FLOW_LIFETIME,
     authorization_url,
     browser_secret,
     flow_secrets,
     has_own_cookie,
-    new_secrets,
     provider_named,
     refused,
     remember_browser,
     to_provider,
     turned_back,
 )
-from auth.flows.reauthentication import reauthenticate, reauthentication_needed
-from auth.flows.token_response import see_other
-from auth.net.redirects import origin, with_fragment
-from auth.providers.client import ExternalIdentity, ProviderError
+from auth.flows.reauthentication import reauthenticate
+from auth.net.redirects import origin
+from auth.providers.client import ProviderError
 from auth.tokens import one_time
-from auth.tokens.keys import CannotOpen
-from auth.tokens.sealed import seal_json
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -42,44 +36,26 @@ blueprint = Blueprint("identities", __name__)
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
 def authorize_identity() -> Response:
-    """Begin to link an identity to the caller: answer the address of a page that says so, for the browser to visit."""
+    """Begin to link an identity to the caller: answer the URL of the page on which the user agrees."""
     if request.method == "HEAD":
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))
         return Response()
     query = read_query(schemas.LinkingQuery())
     provider = provider_named(query["provider"])
     reauthenticated = "nonce" in query and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), query)
-    state, flow_id = one_time.new_token(), outgoing.new_id()
-    secrets = new_secrets() | {"scopes": query.get("scopes")}
-    row = guard.admit(
-        latchkey.db.one(
-            "begin_linking",
-            id=flow_id,
-            reauthenticated=reauthenticated,
-            state_hash=one_time.hash_token(state),
-            provider=provider.name,
-            secrets=seal_json(latchkey.sealer, secrets, flow_id),
-            redirect_to=checked_redirect(query),
-            lifetime=FLOW_LIFETIME,
-            **guard.caller(),
-        )
-    )
-    if row.state == "reauthentication_needed":
-        # No password: an address is kept by logs and histories.
-        raise reauthentication_needed("nonce with the code that GET /reauthenticate sends")
+    state = identity_linking.begin(provider, scopes=query.get("scopes"), redirect_to=checked_redirect(query), reauthenticated=reauthenticated)
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
 
 
 @blueprint.get("/link-identity")
 @limited("verify")
 def linking_page() -> Response:
-    """Show a person whose account an identity is about to be linked to: it need not be their own."""
+    """Show which user an identity is about to be linked to: the person may have been sent here by somebody else."""
     flow_token = read_query(schemas.LinkingForm())["flow"]
-    flow_hash = one_time.hash_token(flow_token)
-    flow = flow_hash and latchkey.db.one("select_linking_flow", state_hash=flow_hash)
+    flow = _linking_flow(flow_token)
     if not flow:
-        return page("link_dead.html", status=403)
-    # Browsers apply form-action to every redirect of the answer, and the provider leads where it likes, at last to the application.
+        return _dead_link()
+    # Browsers apply form-action to every redirect of the answer: to the provider, wherever that redirects, and the application.
     schemes = {"https:", *(["http:"] if latchkey.settings.is_local else [])}
     target = origin(latchkey.redirects.checked(flow.redirect_to))
     response = page(
@@ -91,7 +67,7 @@ def linking_page() -> Response:
         known_as=reduce.person(flow.known_as),
         flow=flow_token,
     )
-    # The form must come from this page: another site's would bring no such cookie.
+    # The form must come from this page: a form of another site brings no such cookie.
     remember_browser(response, browser_secret())
     return response
 
@@ -100,28 +76,40 @@ def linking_page() -> Response:
 @accepts_forms
 @limited("verify")
 def begin_linking() -> Response:
-    """Send the person who has agreed to the provider, in this browser and no other."""
+    """Redirect the browser whose user agreed to the provider, and bind the flow to that browser."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin" or not has_own_cookie():
         raise ApiError("form.insufficient_permissions")
-    flow_hash = one_time.hash_token(read_body(schemas.LinkingForm())["flow"])
-    known = flow_hash and latchkey.db.one("select_linking_flow", state_hash=flow_hash)
+    flow_token = read_body(schemas.LinkingForm())["flow"]
+    known = _linking_flow(flow_token)
     if not known:
-        return page("link_dead.html", status=403)
+        return _dead_link()
     provider = latchkey.providers.get(known.provider)
     if provider is None:
-        return refused(latchkey.redirects.checked(known.redirect_to), "oauth_provider_not_supported")
+        return refused(latchkey.redirects.checked(known.redirect_to), ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), browser_secret(provider)
-    flow = latchkey.db.one("bind_oauth_flow", state_hash=flow_hash, browser_hash=one_time.hash_token(browser), new_state_hash=one_time.hash_token(state))
-    if flow is None:
-        return page("link_dead.html", status=403)
+    secrets = _bind(flow_token, browser, state)
+    if secrets is None:
+        return _dead_link()
     try:
-        secrets = flow_secrets(flow)
-        url = authorization_url(provider, state, secrets, secrets.get("scopes"))
-    except CannotOpen:
-        return page("link_dead.html", status=403)
+        return to_provider(provider, authorization_url(provider, state, secrets, secrets.get("scopes")), browser, 303)
     except ProviderError:
         return turned_back(known.redirect_to)
-    return to_provider(provider, url, browser, 303)
+
+
+def _linking_flow(token: str) -> Any:
+    token_hash = one_time.hash_token(token)
+    return token_hash and latchkey.db.one("select_linking_flow", state_hash=token_hash)
+
+
+def _bind(flow_token: str, browser: str, state: str) -> dict[str, Any] | None:
+    """Bind a flow to a browser, under a new state, and return its secrets; None when it has ended."""
+    hashes = {"state_hash": flow_token, "browser_hash": browser, "new_state_hash": state}
+    flow = latchkey.db.one("bind_oauth_flow", **{name: one_time.hash_token(token) for name, token in hashes.items()})
+    return flow and flow_secrets(flow)
+
+
+def _dead_link() -> Response:
+    return page("link_dead.html", status=403)
 
 
 @blueprint.delete("/user/identities/<identity_id>")
@@ -130,46 +118,8 @@ def begin_linking() -> Response:
 def delete_identity(identity_id: str) -> Response:
     """Unlink one of the caller's identities, never the last way to sign in."""
     body = read_body(schemas.Reauthentication())
-    settings = latchkey.settings
     if not is_uuid(identity_id):
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))
         raise ApiError("identity_not_found")
     reauthenticated = bool(body) and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
-    row = guard.admit(
-        latchkey.db.one(
-            "unlink_identity",
-            identity_id=identity_id,
-            usable=[*latchkey.providers, *(["email"] if settings.email_enabled else []), *(["phone"] if settings.phone_enabled else [])],
-            reauthenticated=reauthenticated,
-            message_id=outgoing.new_id(),
-            message_variables=outgoing.variables(),
-            **guard.caller(),
-        )
-    )
-    if row.state == "reauthentication_needed":
-        raise reauthentication_needed()
-    if row.state == "identity_not_found":
-        raise ApiError("identity_not_found")
-    if row.state == "single_identity_not_deletable":
-        raise ApiError("single_identity_not_deletable")
-    return jsonify(message="Identity unlinked", timestamp=row.moment)
-
-
-def link_identity(flow: Any, identity: ExternalIdentity, target: str) -> Response:
-    """Add whom a provider has identified to the user who began the flow, and send the browser on."""
-    try:
-        row = latchkey.db.one(
-            "link_identity",
-            user_id=flow.user_id,
-            session_id=flow.session_id,
-            provider=identity.provider,
-            subject=identity.subject,
-            identity_data=identity.data,
-            message_id=outgoing.new_id(),
-            message_variables=outgoing.variables(),
-        )
-    except UniqueViolation:
-        return refused(target, "identity_already_exists")
-    if row is None:
-        return refused(target, "session_not_found")
-    return see_other(with_fragment(target, {"message": "The identity is linked", "type": "identity_linked"}))
+    return jsonify(message="Identity unlinked", timestamp=identity_linking.unlink(identity_id, reauthenticated=reauthenticated))

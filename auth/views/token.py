@@ -12,11 +12,11 @@ from flask.typing import ResponseReturnValue
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.authorization_codes import exchange
+from auth.flows.oauth_sign_in import sign_in_with_id_token
 from auth.flows.password_attempts import begin_attempt, in_turn
 from auth.flows.token_response import token_response
 from auth.passwords.hashing import Slot
 from auth.tokens.refresh_tokens import InvalidRefreshToken
-from auth.views.oauth import sign_in_with_id_token
 from auth.web import audit, limits, schemas
 from auth.web.errors import ApiError
 from auth.web.limits import limited

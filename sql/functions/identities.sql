@@ -33,17 +33,3 @@ AS $$
            UNION ALL
           SELECT identity FROM identities AS identity WHERE identity.user_id = owner AND identity.id IS DISTINCT FROM written.id) AS every
 $$;
-
--- Whether a user has an identity, seen after the user's row is locked.
-CREATE OR REPLACE FUNCTION has_identity(owner uuid, wanted_provider text, wanted_subject text) RETURNS boolean
-  LANGUAGE sql VOLATILE
-AS $$
-  SELECT EXISTS (SELECT FROM identities WHERE user_id = owner AND provider = wanted_provider AND subject = wanted_subject)
-$$;
-
--- How many identities of usable providers a user has besides one, seen after the user's row is locked.
-CREATE OR REPLACE FUNCTION other_identities(owner uuid, one uuid, usable text[]) RETURNS bigint
-  LANGUAGE sql VOLATILE
-AS $$
-  SELECT count(*) FROM identities WHERE user_id = owner AND id <> one AND provider = ANY (usable)
-$$;
