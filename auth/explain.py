@@ -82,7 +82,7 @@ def _obstacles(user: Any) -> Iterator[str]:
     settings = latchkey.settings
     if user.banned_until:
         forever = user.banned_until.startswith("9999")
-        yield "banned for ever" if forever else f"banned until {timeline.clock(user.banned_until)}"
+        yield "banned permanently" if forever else f"banned until {timeline.clock(user.banned_until)}"
     if not user.has_password:
         yield "has no password: only a link, a code or a provider lets this user in"
     if user.email and not user.email_confirmed_at and settings.email_confirm_required:

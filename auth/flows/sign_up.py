@@ -11,7 +11,7 @@ from auth.web.wire import checked_redirect, client
 
 
 def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
-    """Create a user whose address counts as confirmed, and return the row of a new session. Raises `ApiError`."""
+    """Create a user with a confirmed address, and return the row of its session. Raises `ApiError`."""
     draft = _draft(body, password_hash)
     with latchkey.db.transaction() as tx:
         user = tx.one("insert_sign_up", is_confirmed=True, **draft)
@@ -34,12 +34,16 @@ def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
 def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     """Create a user who has to confirm the address, send the link or code for it, and return the user's row.
 
-    Where only confirmed users may sign in, a taken address is answered like a free one: the same statements run in one
-    transaction, and each case writes one message. Elsewhere a taken address raises `ApiError`.
+    Where only confirmed users may sign in, a taken address is answered like a free one: the same statements run
+    in one transaction, and each case writes one message. Elsewhere a taken address raises `ApiError`.
     """
     address, settings = _address(body), latchkey.settings
     is_hidden = settings.email_confirm_required if "email" in body else settings.phone_confirm_required
-    draft, message, redirect_to = _draft(body, password_hash), outgoing.Message(address), checked_redirect(body)
+    draft, message, redirect_to = (
+        _draft(body, password_hash),
+        outgoing.Message(address),
+        checked_redirect(body),
+    )
     with latchkey.db.transaction() as tx:
         has_quota = tx.one("take_from_quota", **outgoing.quota(address)).seconds_left == 0
         # Without quota the new sign-up could not be confirmed, so the old one stays.
@@ -57,7 +61,11 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         tx.run("write_message", **row if has_secrets else row | {"message_secret": None, "token_id": None})
 
         if user.is_created:
-            created = {"user_id": user.id, "email": body.get("email"), "details": {"by": "signup", "method": "password"}}
+            created = {
+                "user_id": user.id,
+                "email": body.get("email"),
+                "details": {"by": "signup", "method": "password"},
+            }
             tx.run("record_acts", acts=["user_created"], events=["user.created"], **created)
         else:
             tx.run("record_refused_sign_up", user_id=owner_id)
@@ -70,7 +78,7 @@ def _kind(body: dict[str, Any], user: Any, owner: Any, is_hidden: bool) -> str:
     """Return the kind of message that a sign-up sends."""
     if user.is_created:
         return "signup" if "email" in body else "sms"
-    # An unused sign-up was made by a concurrent request, so it is no attempt on somebody's address. A taken phone is not told.
+    # A concurrent request made an unused sign-up, so nobody tried to take another user's address.
     is_attempt = is_hidden and "email" in body and owner is not None and not owner.is_unused
     return "signup_attempt" if is_attempt else "none"
 

@@ -1,6 +1,6 @@
-"""What has happened to a user, as sentences for people: the only place that words them.
+"""The sentences of a user's timeline.
 
-A row is as `list_timeline` answers it. Its `kind` is `act`, `refusal` (both from the audit log), `session`, `message` or `event`.
+A row of `list_timeline` is of kind `act` or `refusal` (of the audit log), `session`, `message` or `event`.
 """
 
 from datetime import datetime
@@ -16,32 +16,32 @@ _ACTS = {
     "signed_out": "signed out",
     "session_ended": "session ended: ended by the user",
     "refresh_token_reused": "session ended: refresh token used again after rotation",
-    "refresh_token_repeated": "the refresh token before the newest was sent by another client, and answered with the newest",
+    "refresh_token_repeated": "previous refresh token sent by another client, which got the current one",
     "authorization_code_reused": "session ended: authorization code used a second time",
     "password_changed": "password changed",
-    "email_change_requested": "change of email asked for",
-    "phone_change_requested": "change of phone asked for",
+    "email_change_requested": "email change requested",
+    "phone_change_requested": "phone change requested",
     "email_changed": "email changed",
     "phone_changed": "phone changed",
     "email_confirmed": "email confirmed",
     "phone_confirmed": "phone confirmed",
-    "email_unconfirmed": "email made unconfirmed",
-    "phone_unconfirmed": "phone made unconfirmed",
-    "email_change_undone": "change of email undone by the link that the old address was sent",
+    "email_unconfirmed": "email set to unconfirmed",
+    "phone_unconfirmed": "phone set to unconfirmed",
+    "email_change_undone": "email change undone by the link sent to the old address",
     "identity_linked": "identity linked",
     "identity_unlinked": "identity unlinked",
     "role_changed": "role changed",
     "banned": "banned",
     "unbanned": "ban lifted",
-    "message_requested": "message asked for",
+    "message_requested": "message requested",
     "reauthenticated": "reauthenticated",
-    "link_generated": "link made for an administrator",
+    "link_generated": "link generated for an administrator",
     "invited": "invited",
     "webhook_created": "webhook created",
     "webhook_changed": "webhook changed",
-    "webhook_secret_rotated": "secret of a webhook rotated",
+    "webhook_secret_rotated": "webhook secret rotated",
     "webhook_deleted": "webhook deleted",
-    "webhook_tested": "test event asked for",
+    "webhook_tested": "test event requested",
     "webhook_enabled": "webhook enabled",
     "webhook_disabled": "webhook disabled",
     "event_redelivered": "event sent again",
@@ -62,34 +62,34 @@ _REASONS = {
     "phone_not_confirmed": "the phone is not confirmed",
     "user_banned": "the user is banned",
     "user_not_found": "there is no such user",
-    "not_admin": "no administrator",
-    "insufficient_permissions": "only the service role key may",
-    "over_request_rate_limit": "too many tries",
+    "not_admin": "not an administrator",
+    "insufficient_permissions": "needs the service role key",
+    "over_request_rate_limit": "too many attempts",
     "over_email_send_rate_limit": "too many mails",
     "over_sms_send_rate_limit": "too many SMS",
-    "otp_expired": "wrong, spent or expired",
+    "otp_expired": "wrong, used or expired",
     "refresh_token_not_found": "the session has ended",
     "refresh_token_already_used": "refresh token used again after rotation",
     "session_expired": "the session has expired",
     "session_not_found": "the session has ended",
-    "user_already_exists": "the address has a user",
-    "email_exists": "the email has a user",
-    "phone_exists": "the phone has a user",
+    "user_already_exists": "the address is taken",
+    "email_exists": "the email is taken",
+    "phone_exists": "the phone is taken",
     "weak_password": "the new password is too weak",
-    "same_password": "the new password is the old one",
+    "same_password": "the new password is the same as the old one",
     "reauthentication_needed": "needs the password or a code",
     "reauthentication_not_valid": "wrong code",
     "bad_code_verifier": "wrong code verifier",
     "bad_jwt": "invalid or expired credential",
-    "bad_oauth_state": "begun in another browser, or too long ago",
-    "bad_oauth_callback": "the provider refused, or could not be believed",
-    "identity_already_exists": "the identity is another user's, or the user has another of this provider",
-    "single_identity_not_deletable": "the last identity can't be unlinked",
-    "signup_disabled": "nobody may sign up",
+    "bad_oauth_state": "started in another browser, or too long ago",
+    "bad_oauth_callback": "the provider refused, or its answer was not valid",
+    "identity_already_exists": "the identity is another user's, or the user has another one of this provider",
+    "single_identity_not_deletable": "the last identity cannot be unlinked",
+    "signup_disabled": "sign-up is disabled",
     "flow_state_not_found": "unknown or expired authorization code",
 }
-# What is guessed, so that it matters how often.
-_COUNTED = {"invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"}
+# Refusals of wrong secrets, which say which attempt of how many it was.
+_GUESSES = {"invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"}
 _END_REASONS = {
     "logout": "signed out",
     "ended_by_user": "ended by the user",
@@ -99,12 +99,13 @@ _END_REASONS = {
     "email_changed": "email changed",
     "banned": "banned",
     "address_proved": "an address was proved for the first time",
-    "email_restored": "change of email undone",
+    "email_restored": "email change undone",
     "authorization_code_reused": "authorization code used a second time",
     "too_many_sessions": "too many sessions",
 }
+_SCOPES = {"global": "everywhere", "local": "here", "others": "everywhere else"}
 _METHODS = {"password": "password", "otp": "a link or code", "oauth": "a provider"}
-_ACTORS = {"service_role": "the service role key", "command": "a command of flask", "service": "the service itself"}
+_ACTORS = {"service_role": "the service role key", "command": "a command", "service": "the service itself"}
 _ORIGINS = {
     "signup": "by signing up",
     "administrator": "by an administrator",
@@ -115,36 +116,37 @@ _ORIGINS = {
 }
 _BECAUSE = {
     "signed_up_again": "unconfirmed, and signed up again",
-    "created_again": "unproved, and made anew by an administrator",
+    "created_again": "unproved, and created again by an administrator",
     "declined": '"This was not me"',
-    "email_restored": "change of email undone",
+    "email_restored": "email change undone",
 }
 _CHANNELS = {"email": "mail", "sms": "SMS"}
-_ORDINALS = ["zeroth", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"]
-_NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+_NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
 def item(row: Any) -> dict[str, Any]:
-    """Return a row as the API answers it."""
-    members = ("at", "kind", "name", "reason", "count", "actor", "actor_id", "ip", "user_agent", "request_id", "details")
-    return {"text": sentence(row)} | {name: getattr(row, name) for name in members}
+    """Return a row as the API shows it."""
+    members = row._asdict()
+    del members["user_id"]
+    return {"text": sentence(row)} | members
 
 
 def sentence(row: Any) -> str:
-    """Return what a row says, without the time: `sign-in refused: wrong password, third of ten, from 198.51.100.7`."""
+    """Return the sentence of a row: `sign-in refused: wrong password, third of ten, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         return _sending(row)
-    told = {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
-    return told + _actor(row) + _origin(row)
+    text = {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
+    return text + _actor(row) + _origin(row)
 
 
 def clock(moment: str) -> str:
-    """Return a timestamp of the API, in UTC, as people read it: without the fraction."""
+    """Return a timestamp of the API in UTC, without the fraction of the second."""
     return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def reason_text(error_code: str) -> str:
-    """Return why something was refused."""
+    """Return the words for an error_code."""
     return _REASONS.get(error_code, error_code.replace("_", " "))
 
 
@@ -156,7 +158,7 @@ def _act(row: Any) -> str:
     if row.name == "user_created" and details.get("by"):
         parts.append(_ORIGINS.get(details["by"], f"by {details['by']}"))
     if row.name == "signed_out":
-        parts.append({"global": "everywhere", "local": "here", "others": "everywhere else"}.get(details.get("scope"), ""))
+        parts.append(_SCOPES.get(details.get("scope"), ""))
     if row.name.startswith("identity_") and details.get("provider"):
         parts.append(f"({provider(details['provider']) or 'of a provider'})")
     if row.name in ("signed_in", "message_requested", "link_generated") and details.get("purpose"):
@@ -166,17 +168,18 @@ def _act(row: Any) -> str:
 
 
 def _changed(name: str, details: dict[str, Any]) -> str:
-    """Return what an act tells of before and after."""
+    """Return what an act says about before and after."""
     if name == "banned" and details.get("banned_until"):
         forever = details["banned_until"].startswith("9999")
-        return " for ever" if forever else f" until {clock(details['banned_until'])}"
+        return " permanently" if forever else f" until {clock(details['banned_until'])}"
     if name == "user_deleted" and details.get("because"):
         return f": {_BECAUSE.get(details['because'], details['because'])}"
     if name == "message_requested" and details.get("is_sent") is False:
-        return ", and not sent"
+        return ", but not sent"
     subject = name.split("_")[0]
-    old = details.get(f"old_{subject}") or (details.get("old_address") if subject in ("email", "phone") else None)
-    new = details.get(f"new_{subject}") or (details.get("new_address") if subject in ("email", "phone") else None) or details.get(subject)
+    address = "address" if subject in ("email", "phone") else subject
+    old = details.get(f"old_{subject}") or details.get(f"old_{address}")
+    new = details.get(f"new_{subject}") or details.get(f"new_{address}") or details.get(subject)
     if name.endswith(("_changed", "_change_requested")) and subject in ("email", "phone", "role"):
         return (f" from {old}" if old else "") + (f" to {new}" if new else "")
     return ""
@@ -185,8 +188,9 @@ def _changed(name: str, details: dict[str, Any]) -> str:
 def _refusal(row: Any) -> str:
     details = row.details
     text = f"{_REFUSED.get(row.name, row.name.replace('_', ' '))}: {reason_text(row.reason)}"
-    if row.reason in _COUNTED and details.get("tries") and details.get("of"):
-        text += f", {_ordinal(details['tries'])} of {_number(details['of'])}"
+    if row.reason in _GUESSES and details.get("tries") and details.get("of"):
+        tries, limit = details["tries"], details["of"]
+        text += f", {_word(_ORDINALS, tries) or f'number {tries}'} of {_word(_NUMBERS, limit) or limit}"
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 
 
@@ -200,24 +204,26 @@ def _session(row: Any) -> str:
 
 
 def _sending(row: Any) -> str:
-    told = row.details
-    what = f"{_CHANNELS[told['channel']]} {row.name}" if row.kind == "message" else f"event {row.name}"
-    return f"{what} to {told['recipient']} {_outcome(told)}"
+    details = row.details
+    what = f"{_CHANNELS[details['channel']]} {row.name}" if row.kind == "message" else f"event {row.name}"
+    return f"{what} to {details['recipient']} {_outcome(details)}"
 
 
-def _outcome(told: dict[str, Any]) -> str:
-    tries = "one try" if told["attempts"] == 1 else f"{told['attempts']} tries"
-    error = f": {told['last_error']}" if told["last_error"] else ""
-    match told["outcome"]:
+def _outcome(details: dict[str, Any]) -> str:
+    tries = "one try" if details["attempts"] == 1 else f"{details['attempts']} tries"
+    error = f": {details['last_error']}" if details["last_error"] else ""
+    match details["outcome"]:
         case "sent":
-            by = {"email": " by", "sms": ":"}.get(told["channel"], ":")
-            return f"accepted{by} {told['response']}" + (f", after {tries}" if told["attempts"] > 1 else "")
-        case "waiting" if told["attempts"] == 0:
+            by = " by" if details["channel"] == "email" else ":"
+            return f"accepted{by} {details['response']}" + (
+                f", after {tries}" if details["attempts"] > 1 else ""
+            )
+        case "waiting" if details["attempts"] == 0:
             return "waits to be sent"
         case "waiting":
-            return f"waits, after {tries}, until {clock(told['next_attempt_at'])}{error}"
+            return f"waits, after {tries}, until {clock(details['next_attempt_at'])}{error}"
         case "void":
-            return "was not sent: what it carried was spent or voided before"
+            return "was not sent: its link or code was used or voided before"
         case "expired":
             return f"was not sent before it expired{error}"
         case _:
@@ -241,9 +247,5 @@ def _method(details: dict[str, Any]) -> str:
     return provider(details.get("provider")) or _METHODS.get(details["method"], details["method"])
 
 
-def _ordinal(number: int) -> str:
-    return _ORDINALS[number] if 0 <= number < len(_ORDINALS) else f"number {number}"
-
-
-def _number(number: int) -> str:
-    return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else str(number)
+def _word(words: list[str], number: int) -> str | None:
+    return words[number - 1] if 1 <= number <= len(words) else None

@@ -1,4 +1,4 @@
-"""What every way to sign in ends with: the token response (RFC 6749, section 5.1), or a redirect that carries as much."""
+"""The end of every sign-in: the token response (RFC 6749, section 5.1), or a redirect with the same."""
 
 import json
 from typing import Any
@@ -30,24 +30,28 @@ def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
 
 
 def see_other(url: str) -> Response:
-    """Return a redirect, without the usual page, which would repeat the tokens."""
+    """Return a redirect without Werkzeug's page, which would repeat the tokens."""
     return Response(status=303, headers={"Location": url})
 
 
 def token_response(row: Any, method: str, signed_in_at: int | None = None, **members: Any) -> Response:
-    """Return the response for the session of a row, with further members of the caller's: as for `tokens`."""
+    """Return the token response for the session of a row, as for `tokens`, with further members."""
     # Postgres has written the user as JSON already.
-    return JsonResponse(f'{json.dumps(members | tokens(row, method, signed_in_at))[:-1]}, "user": {row.user_object}}}')
+    return JsonResponse(
+        f'{json.dumps(members | tokens(row, method, signed_in_at))[:-1]}, "user": {row.user_object}}}'
+    )
 
 
 def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:
     """Return the tokens for the session of a row: `user_object`, `session_id`, `counter`, `issued_at`.
 
-    `method` is how the session was signed in to, and `signed_in_at` when (Unix seconds), unless that is just now: claim `amr`.
+    `method` and `signed_in_at` (in Unix seconds; None: now) become the claim `amr`.
     """
     user, lifetime = json.loads(row.user_object), latchkey.access_tokens.lifetime
     return {
-        "access_token": latchkey.access_tokens.issue(user, row.session_id, method, row.issued_at, signed_in_at or row.issued_at),
+        "access_token": latchkey.access_tokens.issue(
+            user, row.session_id, method, row.issued_at, signed_in_at or row.issued_at
+        ),
         "token_type": "bearer",
         "expires_in": lifetime,
         "expires_at": row.issued_at + lifetime,

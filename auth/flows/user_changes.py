@@ -16,7 +16,7 @@ from sql import Transaction
 
 @dataclass(frozen=True)
 class Change:
-    """A change by the caller, as far as it is decided before the user's row is locked. None leaves a field as it is."""
+    """What the caller changes, checked as far as it can be before the row is locked. None changes nothing."""
 
     user_metadata: dict[str, Any] | None
     email: str | None
@@ -32,7 +32,7 @@ class Change:
 
 
 def change_user(change: Change, body: dict[str, Any]) -> Any:
-    """Change the caller's metadata and password, make a new email or phone pending, and return the caller's row.
+    """Change the caller's metadata and password, make a new email or phone pending, and return the row.
 
     Raises `ApiError`, and then changes nothing.
     """
@@ -73,23 +73,34 @@ def _refuse_taken(tx: Transaction, change: Change) -> None:
 
 
 def _take_quota(tx: Transaction, change: Change) -> None:
-    for address, error_code in ((change.email, "over_email_send_rate_limit"), (change.phone, "over_sms_send_rate_limit")):
+    for address, error_code in (
+        (change.email, "over_email_send_rate_limit"),
+        (change.phone, "over_sms_send_rate_limit"),
+    ):
         quota = address and tx.one("take_from_quota", **outgoing.quota(address))
         if quota and quota.seconds_left:
             raise outgoing.over_quota(error_code, quota)
 
 
 def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str | None) -> None:
-    """End the caller's other sessions, and void links and codes. Refuses a change that was compared with an older password."""
+    """End the caller's other sessions, and void links and codes."""
+    # The new password was compared with a hash that another request has replaced since.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
-    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=g.caller.session_id, reason="password_changed")
+    tx.run(
+        "end_user_sessions", user_id=caller.id, kept_session_id=g.caller.session_id, reason="password_changed"
+    )
     tx.run("void_tokens", user_id=caller.id)
 
 
 def _write(tx: Transaction, message: outgoing.Message, purpose: str, **link: str | None) -> None:
-    tx.run("write_token", **message.token_row(guard.caller_id(), purpose, session_id=g.caller.session_id, **link))
-    tx.run("write_message", **message.message_row(guard.caller_id(), purpose, redirect_to=link.get("redirect_to")))
+    tx.run(
+        "write_token", **message.token_row(guard.caller_id(), purpose, session_id=g.caller.session_id, **link)
+    )
+    tx.run(
+        "write_message",
+        **message.message_row(guard.caller_id(), purpose, redirect_to=link.get("redirect_to")),
+    )
 
 
 def _record(tx: Transaction, caller: Any, change: Change) -> None:
@@ -100,4 +111,11 @@ def _record(tx: Transaction, caller: Any, change: Change) -> None:
         "phone_change_requested" if change.phone else None,
     ]
     details = {"new_email": change.email, "new_phone": change.phone}
-    tx.run("record_acts", user_id=caller.id, email=caller.email, acts=acts, events=["user.updated"], details=details)
+    tx.run(
+        "record_acts",
+        user_id=caller.id,
+        email=caller.email,
+        acts=acts,
+        events=["user.updated"],
+        details=details,
+    )

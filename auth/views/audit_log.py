@@ -1,4 +1,4 @@
-"""/admin/audit: who has done what to whom, and from where; and the timeline of one user."""
+"""GET /admin/audit and GET /admin/users/{id}/timeline: what was done to users, by whom and from where."""
 
 from flask import Blueprint, Response, json
 
@@ -12,31 +12,35 @@ from auth.web.wire import read_query
 
 blueprint = Blueprint("audit", __name__)
 
-# No list is counted, or leafed through, further than this: there may be many millions, and `until` leads on.
+# The last row that paging reaches: the log may have millions, and the filter `until` leads further.
 MOST = 100_000
 
 
 @blueprint.get("/admin/audit")
 @guard.admin
 def list_audit() -> Response:
-    """List the audit log, the newest first: filtered, a page at a time."""
+    """List the audit log, the newest first, a page at a time."""
     query = read_query(schemas.AuditQuery())
-    found = {"subject": query.get("user"), **{name: query.get(name) for name in ("action", "since", "until", "request_id")}}
+    found = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
+    found["subject"] = query.get("user")
     total = latchkey.db.one("count_audit", most=MOST, **found).total
-    place = bounds(query)
-    entries = latchkey.db.one("list_audit", **place, **found).entries if place["page_offset"] < total else "[]"
+    place, entries = bounds(query), "[]"
+    if place["page_offset"] < total:
+        entries = latchkey.db.one("list_audit", **place, **found).entries
     return paginated(entries, total, query["page"], query["per_page"])
 
 
 @blueprint.get("/admin/users/<user_id>/timeline")
 @guard.admin
 def get_timeline(user_id: str) -> Response:
-    """Tell what has happened to any user, the newest first, and what counts against it now; also of one who is deleted."""
+    """List what happened to a user, even a deleted one, the newest first, with the counts of limits."""
     query = read_query(schemas.PageQuery())
     known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST) if is_uuid(user_id) else None
     if known is None or not (known.exists or known.total):
         raise ApiError("user_not_found")
-    place = bounds(query)
-    rows = latchkey.db.all("list_timeline", user_id=user_id, **place) if place["page_offset"] < known.total else []
-    limits = counts.against(latchkey.settings, latchkey.db, known.addresses or [])
-    return paginated(json.dumps([timeline.item(row) for row in rows]), known.total, query["page"], query["per_page"], limits=json.dumps(limits))
+    place, rows = bounds(query), []
+    if place["page_offset"] < known.total:
+        rows = latchkey.db.all("list_timeline", user_id=user_id, **place)
+    items = json.dumps([timeline.item(row) for row in rows])
+    limits = json.dumps(counts.against(latchkey.settings, latchkey.db, known.addresses or []))
+    return paginated(items, known.total, query["page"], query["per_page"], limits=limits)

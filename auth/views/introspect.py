@@ -1,4 +1,4 @@
-"""POST /introspect: what an access token is worth at this moment (RFC 7662)."""
+"""POST /introspect: whether an access token is valid at this moment (RFC 7662)."""
 
 from flask import Blueprint, Response, jsonify
 
@@ -16,13 +16,18 @@ _INACTIVE = {"active": False}
 @accepts_forms
 @guard.service_role
 def introspect() -> Response:
-    """Return the claims of a live access token; of anything else, that it is not active."""
+    """Return the claims of a valid access token; anything else is not active."""
     token = read_body(schemas.Introspection())["token"]
     try:
         caller = latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
         return jsonify(_INACTIVE)
-    row = latchkey.db.one("select_caller", caller_id=caller.user_id, caller_session_id=caller.session_id, caller_expires_at=caller.expires_at)
+    row = latchkey.db.one(
+        "select_caller",
+        caller_id=caller.user_id,
+        caller_session_id=caller.session_id,
+        caller_expires_at=caller.expires_at,
+    )
     if row is None or row.state != "live":
         return jsonify(_INACTIVE)
     return jsonify({"active": True} | latchkey.access_tokens.claims(token))

@@ -1,4 +1,4 @@
-"""POST /logout, GET /sessions and DELETE /sessions/{id}: users and their own sessions."""
+"""POST /logout, GET /sessions and DELETE /sessions/{id}: the sessions of the caller."""
 
 from flask import Blueprint, Response, jsonify
 
@@ -17,7 +17,7 @@ blueprint = Blueprint("sessions", __name__)
 @guard.access_token
 @limited("logout", key=guard.caller_id)
 def logout() -> Response:
-    """End the caller's sessions: all, or as `scope` says."""
+    """End the caller's sessions in `scope`."""
     scope = read_query(schemas.LogoutQuery())["scope"]
     row = guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller()))
     return jsonify(message="Successfully logged out", timestamp=row.moment)
@@ -36,7 +36,7 @@ def list_sessions() -> Response:
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
 def delete_session(session_id: str) -> Response:
-    """End one of the caller's own sessions."""
+    """End one of the caller's sessions."""
     not_found = ApiError("session.not_found")
     if not is_uuid(session_id):
         guard.admit(latchkey.db.one("select_caller", **guard.caller()))

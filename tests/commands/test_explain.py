@@ -64,7 +64,7 @@ class TestWhatIsInTheWay:
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
         assert obstacles(explain(alice.email)) == ["banned until TIME"]
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "permanent"}, headers=service_role)
-        assert obstacles(explain(alice.email)) == ["banned for ever"]
+        assert obstacles(explain(alice.email)) == ["banned permanently"]
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": None}, headers=service_role)
         assert explain(alice.email)[0] == CLEAR
 
