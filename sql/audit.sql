@@ -1,6 +1,7 @@
--- name: record_refusal(user_id uuid, address text, token_hash bytea, action text, reason text, details jsonb, origin jsonb)
--- Writes a refusal to the audit log. The user is known by id, or found by address or link. The commit does not wait for the
--- disk: the row acknowledges nothing, and a flood of refusals must not keep the disk busy.
+-- name: record_refusal(user_id uuid, address text, token_hash bytea, action text, reason text, details jsonb,
+--                      origin jsonb)
+-- Writes a refusal to the audit log. The user is known by id, or found by address or link. The commit does
+-- not wait for the disk: the row acknowledges nothing, and a flood of refusals must not keep the disk busy.
 SELECT set_config('synchronous_commit', 'off', true) AS setting,
        record_refusal(:origin,
                       coalesce(:user_id,

@@ -1,5 +1,6 @@
--- Each statement deletes one batch, and nothing while another node cleans up. The batch is chosen in ARRAY(…) or WITH, which
--- are evaluated once: IN (SELECT … LIMIT) may be evaluated again for each row, and then deletes more or less than a batch.
+-- Each statement deletes one batch, and nothing while another node cleans up. The batch is chosen in ARRAY(…)
+-- or WITH, which are evaluated once: IN (SELECT … LIMIT) may be evaluated again for each row, and then
+-- deletes more or less than a batch.
 
 -- name: delete_expired_request_counts(batch integer)
 -- Deletes request counts whose window has ended.
@@ -58,17 +59,18 @@ DELETE FROM sessions
                         LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_expired_sessions(batch integer, refresh_token_lifetime integer, session_timebox integer)
--- Deletes sessions 30 days after they expired. The condition on created_at alone is for its index: refreshed_at has none.
+-- Deletes sessions 30 days after they expired. The condition on created_at alone is for its index:
+-- refreshed_at has none.
 DELETE FROM sessions
  WHERE id = ANY (ARRAY(SELECT s.id
                          FROM sessions AS s
-                        CROSS JOIN (VALUES (now() - interval '30 days')) AS threshold (at)
+                        CROSS JOIN (VALUES (now() - interval '30 days')) AS past (day)
                         WHERE (SELECT is_janitors_turn())
                           AND s.ended_at IS NULL
-                          AND s.created_at <= threshold.at
-                                              - make_interval(secs => least(:refresh_token_lifetime, :session_timebox))
-                          AND (s.refreshed_at <= threshold.at - make_interval(secs => :refresh_token_lifetime)
-                               OR s.created_at <= threshold.at - make_interval(secs => :session_timebox))
+                          AND s.created_at <= past.day
+                              - make_interval(secs => least(:refresh_token_lifetime, :session_timebox))
+                          AND (s.refreshed_at <= past.day - make_interval(secs => :refresh_token_lifetime)
+                               OR s.created_at <= past.day - make_interval(secs => :session_timebox))
                         LIMIT :batch FOR UPDATE OF s SKIP LOCKED));
 
 -- name: delete_old_messages(batch integer)
@@ -95,6 +97,7 @@ DELETE FROM known_networks AS n USING old WHERE (n.user_id, n.network) = (old.us
 DELETE FROM audit_log
  WHERE id = ANY (ARRAY(SELECT id
                          FROM audit_log
-                        WHERE at <= now() - make_interval(days => :audit_retention) AND (SELECT is_janitors_turn())
+                        WHERE at <= now() - make_interval(days => :audit_retention)
+                          AND (SELECT is_janitors_turn())
                         ORDER BY at
                         LIMIT :batch FOR UPDATE SKIP LOCKED));

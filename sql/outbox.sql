@@ -1,53 +1,57 @@
 -- name: claim_message(channel text, lease integer, give_up integer, slow_targets text[], from_slow boolean)
--- Takes the message of a channel that has been due for longest, and leaves it to others again after the lease, should the sender
--- die. One that can't be sent any more is finished with, and its secret erased: the link and code that it carries have expired,
--- or are spent or void; or, with nothing to expire, it has been tried for `give_up` seconds. Targets that are known to be slow
--- are left to the threads that serve no others. Events are another statement's, claim_event.
+-- Leases the mail or SMS that has been due for longest; when the lease ends before the message is finished,
+-- another process may claim it. A message that must not be sent any more is finished instead: its link and
+-- code have expired or are spent, or it never expires and has been tried for `give_up` seconds. `from_slow`
+-- claims messages to slow targets, and no others.
 WITH due AS (
-  SELECT message.id,
+  SELECT m.id,
          CASE
-           WHEN message.expires_at <= now() THEN 'expired'
-           WHEN message.one_time_token_id IS NOT NULL AND (token.id IS NULL OR token.spent_at IS NOT NULL) THEN 'void'
-           WHEN message.expires_at IS NULL AND message.created_at <= now() - make_interval(secs => :give_up) THEN 'failed'
+           WHEN m.expires_at <= now() THEN 'expired'
+           WHEN m.one_time_token_id IS NOT NULL AND (t.id IS NULL OR t.spent_at IS NOT NULL) THEN 'void'
+           WHEN m.expires_at IS NULL AND m.created_at <= now() - make_interval(secs => :give_up) THEN 'failed'
          END AS outcome
-    FROM outbox AS message
-    LEFT JOIN one_time_tokens AS token ON token.id = message.one_time_token_id
-   WHERE message.channel = :channel AND message.channel <> 'webhook' AND message.outcome IS NULL AND message.next_attempt_at <= now()
-     AND (outbox_target(message.channel, message.recipient) = ANY (:slow_targets)) = :from_slow
-   ORDER BY message.next_attempt_at
+    FROM outbox AS m
+    LEFT JOIN one_time_tokens AS t ON t.id = m.one_time_token_id
+   WHERE m.channel = :channel AND m.channel <> 'webhook' AND m.outcome IS NULL AND m.next_attempt_at <= now()
+     AND (outbox_target(m.channel, m.recipient) = ANY (:slow_targets)) = :from_slow
+   ORDER BY m.next_attempt_at
    LIMIT 1
-     FOR UPDATE OF message SKIP LOCKED
+     FOR UPDATE OF m SKIP LOCKED
 )
-UPDATE outbox AS message
+UPDATE outbox AS m
    SET outcome = due.outcome,
        finished_at = CASE WHEN due.outcome IS NOT NULL THEN now() END,
-       secret = CASE WHEN due.outcome IS NULL THEN message.secret END,
-       attempts = message.attempts + (due.outcome IS NULL)::integer,
+       secret = CASE WHEN due.outcome IS NULL THEN m.secret END,
+       attempts = m.attempts + (due.outcome IS NULL)::integer,
        next_attempt_at = now() + make_interval(secs => :lease)
   FROM due
- WHERE message.id = due.id
-RETURNING message.id, message.user_id, message.channel, message.kind, message.recipient, message.variables, message.secret, message.attempts,
-          message.created_at, message.expires_at, message.outcome, message.last_error,
-          outbox_target(message.channel, message.recipient) AS target;
+ WHERE m.id = due.id
+RETURNING m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempts,
+          m.created_at, m.expires_at, m.outcome, m.last_error,
+          outbox_target(m.channel, m.recipient) AS target;
 
 -- name: finish_message(id uuid, outcome text, reason text, response text)
--- Notes what became of a message, and erases its secret.
+-- Records the outcome of a message and deletes its secret.
 UPDATE outbox
-   SET outcome = :outcome, finished_at = now(), secret = NULL, last_error = coalesce(:reason, last_error), response = :response
+   SET outcome = :outcome, finished_at = now(), secret = NULL, last_error = coalesce(:reason, last_error),
+       response = :response
  WHERE id = :id AND outcome IS NULL;
 
 -- name: defer_message(id uuid, attempts integer, delay double precision, reason text)
--- Puts a message off that couldn't be sent now, at most to when it expires; unless the lease ran out and somebody else has it.
+-- Schedules another attempt, at the latest when the message expires. Does nothing if another process has
+-- claimed it since.
 UPDATE outbox
    SET next_attempt_at = least(now() + make_interval(secs => :delay), expires_at), last_error = :reason
  WHERE id = :id AND attempts = :attempts AND outcome IS NULL;
 
 -- name: expire_messages()
--- Finishes with the messages that have expired while nobody could send them, and erases their secrets.
-UPDATE outbox SET outcome = 'expired', finished_at = now(), secret = NULL WHERE outcome IS NULL AND expires_at <= now() AND next_attempt_at <= now();
+-- Finishes messages that expired before they could be sent, and deletes their secrets.
+UPDATE outbox
+   SET outcome = 'expired', finished_at = now(), secret = NULL
+ WHERE outcome IS NULL AND expires_at <= now() AND next_attempt_at <= now();
 
 -- name: keep_in_dev_inbox(id uuid, sealed bytea, keep integer)
--- Keeps a message as it is sent, and forgets all but the newest ones.
+-- Keeps a sent message for the development inbox, and deletes all but the newest `keep`.
 WITH kept AS (
   INSERT INTO dev_inbox (id, sealed) VALUES (:id, :sealed)
   ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed
@@ -55,14 +59,14 @@ WITH kept AS (
 DELETE FROM dev_inbox WHERE id = ANY (ARRAY(SELECT id FROM dev_inbox ORDER BY kept_at DESC OFFSET :keep));
 
 -- name: select_dev_inbox(recipient text)
--- The messages that were kept, to one recipient or to all, the newest first, with what became of them.
-SELECT kept.id, kept.sealed, message.channel, message.kind, message.recipient, message.outcome, message.last_error, message.response,
-       iso_8601(message.created_at) AS created_at
-  FROM dev_inbox AS kept
-  JOIN outbox AS message ON message.id = kept.id
- WHERE :recipient IS NULL OR message.recipient = :recipient
- ORDER BY message.created_at DESC, kept.kept_at DESC;
+-- The messages in the development inbox and their outcomes, the newest first; a null recipient means all.
+SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, m.response,
+       iso_8601(m.created_at) AS created_at
+  FROM dev_inbox AS d
+  JOIN outbox AS m ON m.id = d.id
+ WHERE :recipient IS NULL OR m.recipient = :recipient
+ ORDER BY m.created_at DESC, d.kept_at DESC;
 
 -- name: select_dev_inbox_message(id uuid)
--- One message that was kept.
+-- One message in the development inbox.
 SELECT id, sealed FROM dev_inbox WHERE id = :id;

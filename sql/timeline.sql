@@ -1,5 +1,5 @@
--- name: list_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer, page_size integer,
---                     page_offset bigint)
+-- name: list_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
+--                     page_size integer, page_offset bigint)
 -- A page of what happened to a user, the newest first.
 SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, item.actor, item.actor_id,
        host(item.ip) AS ip, item.user_agent, item.request_id, item.details, :user_id AS user_id
@@ -8,18 +8,23 @@ SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, i
  LIMIT :page_size OFFSET :page_offset;
 
 -- name: count_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer, most integer)
--- Whether a user exists, the addresses that its limits are counted by, and the length of its timeline, counted up to `most`.
+-- Whether a user exists, the addresses that its limits are counted by, and the length of its timeline,
+-- counted up to `most`.
 SELECT EXISTS (SELECT FROM users WHERE id = :user_id) AS exists,
-       (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL) FROM users WHERE id = :user_id) AS addresses,
+       (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL)
+          FROM users
+         WHERE id = :user_id) AS addresses,
        (SELECT count(*)
-          FROM (SELECT FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :most) LIMIT :most) AS found
-       ) AS total;
+          FROM (SELECT
+                  FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :most)
+                 LIMIT :most) AS found) AS total;
 
 -- name: list_request_acts(request_id text, most integer)
 -- What a request did or was refused, the oldest first, and to whom.
-SELECT iso_8601(a.at) AS at, CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END AS kind, a.action AS name, a.reason,
-       a.count, a.actor, a.actor_id, host(a.ip) AS ip, a.user_agent, a.request_id, a.details, a.user_id,
-       coalesce(u.email, u.phone) AS address
+SELECT iso_8601(a.at) AS at,
+       CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END AS kind, a.action AS name,
+       a.reason, a.count, a.actor, a.actor_id, host(a.ip) AS ip, a.user_agent, a.request_id,
+       a.details, a.user_id, coalesce(u.email, u.phone) AS address
   FROM audit_log AS a
   LEFT JOIN users AS u ON u.id = a.user_id
  WHERE a.request_id = :request_id
@@ -28,15 +33,17 @@ SELECT iso_8601(a.at) AS at, CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal
 
 -- name: list_messages_to(recipient text, most integer)
 -- The newest messages to an address, and the users they were for.
-SELECT iso_8601(coalesce(m.finished_at, m.created_at)) AS at, 'message' AS kind, m.kind AS name, NULL::text AS reason,
-       1 AS count, NULL::text AS actor, NULL::uuid AS actor_id, NULL::text AS ip, NULL::text AS user_agent,
-       NULL::text AS request_id, message_details(m, m.recipient) AS details, m.user_id
+SELECT iso_8601(coalesce(m.finished_at, m.created_at)) AS at, 'message' AS kind, m.kind AS name,
+       NULL::text AS reason, 1 AS count, NULL::text AS actor, NULL::uuid AS actor_id,
+       NULL::text AS ip, NULL::text AS user_agent, NULL::text AS request_id,
+       message_details(m, m.recipient) AS details, m.user_id
   FROM outbox AS m
  WHERE m.recipient = :recipient AND m.channel <> 'webhook'
  ORDER BY m.created_at DESC
  LIMIT :most;
 
--- name: select_summary(id uuid, email text, phone text, refresh_token_lifetime integer, session_timebox integer)
+-- name: select_summary(id uuid, email text, phone text, refresh_token_lifetime integer,
+--                      session_timebox integer)
 -- What decides whether a user can sign in; the user is given by id, email or phone.
 SELECT u.id,
        u.email,
@@ -68,14 +75,16 @@ SELECT id, email, phone FROM users WHERE new_phone = :address
  ORDER BY id;
 
 -- name: select_failure_counts(addresses text[], totals text[])
--- The counts of wrong passwords, wrong codes and messages of these addresses, and those with the keys `totals`.
+-- The counts of wrong passwords, wrong codes and messages of these addresses, and those with the keys
+-- `totals`.
 SELECT f.key, f.count, iso_8601(f.expires_at) AS until
   FROM unnest(:addresses) AS address
  CROSS JOIN (VALUES ('login '), ('account '), ('code '), ('message '), ('invite ')) AS prefix (text)
   JOIN failure_counts AS f
     ON (f.key COLLATE "C" = prefix.text || address
         -- All keys with this beginning and a space: '!' follows the space.
-        OR f.key COLLATE "C" >= prefix.text || address || ' ' AND f.key COLLATE "C" < prefix.text || address || '!')
+        OR f.key COLLATE "C" >= prefix.text || address || ' '
+           AND f.key COLLATE "C" < prefix.text || address || '!')
  WHERE f.expires_at > now()
  UNION
 SELECT f.key, f.count, iso_8601(f.expires_at)

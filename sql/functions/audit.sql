@@ -1,6 +1,7 @@
 -- The filters of GET /admin/audit; a null filter matches every row.
 CREATE OR REPLACE FUNCTION is_listed(
-  entry audit_log, subject uuid, wanted_action text, since timestamptz, until timestamptz, wanted_request_id text
+  entry audit_log, subject uuid, wanted_action text, since timestamptz, until timestamptz,
+  wanted_request_id text
 ) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -11,8 +12,9 @@ AS $$
      AND (wanted_request_id IS NULL OR entry.request_id = wanted_request_id)
 $$;
 
--- Writes an audit row for each of `acts`, and an event for each of `events` to every webhook that subscribes to it. Nulls in
--- the arrays are skipped. Call it where it certainly runs: in RETURNING, or in the final SELECT.
+-- Writes an audit row for each of `acts`, and an event for each of `events` to every webhook that subscribes
+-- to it. Nulls in the arrays are skipped. Call it where it certainly runs: in RETURNING, or in the final
+-- SELECT.
 CREATE OR REPLACE FUNCTION record_acts(
   origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb DEFAULT '{}'
 ) RETURNS void
@@ -37,14 +39,15 @@ BEGIN
   INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
   SELECT gen_random_uuid(), subject, 'webhook', event.kind, w.id,
          jsonb_build_object('event_id', event.id, 'timestamp', iso_8601(now()),
-                            'data', jsonb_build_object('user', jsonb_build_object('id', subject, 'email', email)))
+                            'data', jsonb_build_object(
+                              'user', jsonb_build_object('id', subject, 'email', email)))
     FROM event
     JOIN webhooks AS w ON event.kind = ANY (w.events) AND w.disabled_at IS NULL;
 END
 $$;
 
--- Writes a refusal. Equal refusals of one minute share a row, with their count and the newest details, so that a flood cannot
--- fill the disk.
+-- Writes a refusal. Equal refusals of one minute share a row, with their count and the newest details, so
+-- that a flood cannot fill the disk.
 CREATE OR REPLACE FUNCTION record_refusal(
   origin jsonb, subject uuid, refused_act text, error_code text, details jsonb
 ) RETURNS void
@@ -58,8 +61,8 @@ BEGIN
     id, at, action, reason, user_id, actor, actor_id, ip, network, user_agent, request_id, details
   )
   VALUES (
-    encode(substr(sha256(convert_to(same, 'UTF8')), 1, 16), 'hex')::uuid, now(), refused_act, error_code, subject,
-    origin ->> 'actor', (origin ->> 'actor_id')::uuid, (origin ->> 'ip')::inet, origin ->> 'network',
+    encode(substr(sha256(convert_to(same, 'UTF8')), 1, 16), 'hex')::uuid, now(), refused_act, error_code,
+    subject, origin ->> 'actor', (origin ->> 'actor_id')::uuid, (origin ->> 'ip')::inet, origin ->> 'network',
     origin ->> 'user_agent', origin ->> 'request_id', record_refusal.details
   )
   ON CONFLICT (id) DO UPDATE

@@ -1,33 +1,34 @@
--- Takes back the count of a try whose password was right, and no other (see begin_password_attempt).
+-- Uncounts a password attempt that begin_password_attempt counted: the password was right.
 CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
   UPDATE failure_counts
      SET count = greatest(count - 1, 0)
-   WHERE key = ANY (ARRAY(SELECT counter.key
-                            FROM failure_counts AS counter
-                           WHERE counter.key = 'login ' || address || ' ' || network
-                              OR (is_stranger AND counter.key = 'account ' || address)
-                           -- First the one that begin_password_attempt counts first: two that count the same can't wait for each other.
-                           ORDER BY counter.key DESC
+   WHERE key = ANY (ARRAY(SELECT f.key
+                            FROM failure_counts AS f
+                           WHERE f.key = 'login ' || address || ' ' || network
+                              OR (is_stranger AND f.key = 'account ' || address)
+                           -- In the order in which begin_password_attempt locks them, to avoid deadlocks.
+                           ORDER BY f.key DESC
                              FOR UPDATE))
 $$;
 
--- Counts in the window of a key, which begins with the first and lasts so many seconds; no row for no key.
-CREATE OR REPLACE FUNCTION count_up(counted_key text, seconds integer) RETURNS TABLE (count bigint, seconds_left double precision)
+-- Adds 1 to a counter whose window starts with the first count. No row for a null key.
+CREATE OR REPLACE FUNCTION count_up(counted_key text, seconds integer)
+  RETURNS TABLE (count bigint, seconds_left double precision)
   LANGUAGE sql VOLATILE
 AS $$
-  INSERT INTO failure_counts AS counter (key, count, expires_at)
+  INSERT INTO failure_counts AS f (key, count, expires_at)
   SELECT counted_key, 1, now() + make_interval(secs => seconds) WHERE counted_key IS NOT NULL
   ON CONFLICT (key) DO UPDATE
-     SET count = CASE WHEN counter.expires_at <= now() THEN 1 ELSE counter.count + 1 END,
-         expires_at = CASE WHEN counter.expires_at <= now() THEN excluded.expires_at ELSE counter.expires_at END
-  RETURNING counter.count, extract(epoch FROM counter.expires_at - now())::double precision
+     SET count = CASE WHEN f.expires_at <= now() THEN 1 ELSE f.count + 1 END,
+         expires_at = CASE WHEN f.expires_at <= now() THEN excluded.expires_at ELSE f.expires_at END
+  RETURNING f.count, extract(epoch FROM f.expires_at - now())::double precision
 $$;
 
--- Counts in several windows, one after the other. `seconds_left` is 0 where all allow one more, else how long the first does not that
--- refuses; the rest tells of that one, or of the one with the least left. What one has refused does not count in those after it:
--- nobody can use up another's messages, or everybody's, by asking in vain.
+-- Counts in several windows, one after the other, until one refuses: `seconds_left` is then above 0. The
+-- other columns describe the window that refused, or else the one with the least remaining. Windows after the
+-- one that refused are not counted, so that refused requests use up nobody else's quota.
 CREATE OR REPLACE FUNCTION take_from_quota(keys text[], amounts integer[], seconds integer[])
   RETURNS TABLE (seconds_left double precision, amount integer, remaining integer, resets_in double precision)
   LANGUAGE plpgsql VOLATILE
@@ -36,12 +37,11 @@ DECLARE
   counted record;
 BEGIN
   seconds_left := 0;
-  FOR place IN 1 .. coalesce(array_length(keys, 1), 0) LOOP
-    SELECT * INTO counted FROM count_up(keys[place], seconds[place]);
-    -- One that refuses has less than nothing left.
-    IF remaining IS NULL OR amounts[place] - counted.count < remaining THEN
-      amount := amounts[place];
-      remaining := amounts[place] - counted.count;
+  FOR i IN 1 .. coalesce(array_length(keys, 1), 0) LOOP
+    SELECT * INTO counted FROM count_up(keys[i], seconds[i]);
+    IF remaining IS NULL OR amounts[i] - counted.count < remaining THEN
+      amount := amounts[i];
+      remaining := amounts[i] - counted.count;
       resets_in := counted.seconds_left;
     END IF;
     IF remaining < 0 THEN

@@ -5,13 +5,15 @@ AS $$
   SELECT CASE name WHEN 'user_created' THEN 0 WHEN 'signed_in' THEN 2 WHEN 'ended' THEN 3 ELSE 1 END
 $$;
 
--- Sessions that began, ended or expired. A beginning or an end that the audit log has too is left out: both were written by
--- one transaction, and so have the same timestamp.
+-- Sessions that began, ended or expired. A beginning or an end that the audit log has too is left out: both
+-- were written by one transaction, and so have the same timestamp.
 CREATE OR REPLACE FUNCTION timeline_of_sessions(owner uuid, lifetime integer, timebox integer)
-  RETURNS TABLE (at timestamptz, id uuid, name text, reason text, count bigint, ip inet, user_agent text, details jsonb)
+  RETURNS TABLE (at timestamptz, id uuid, name text, reason text, count bigint, ip inet,
+                 user_agent text, details jsonb)
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT s.created_at, s.id, 'began', NULL::text, 1::bigint, s.ip, s.user_agent, jsonb_build_object('method', s.method)
+  SELECT s.created_at, s.id, 'began', NULL::text, 1::bigint, s.ip, s.user_agent,
+         jsonb_build_object('method', s.method)
     FROM sessions AS s
    WHERE s.user_id = owner
      AND NOT EXISTS (SELECT
@@ -24,24 +26,26 @@ AS $$
      AND NOT EXISTS (SELECT
                        FROM audit_log AS a
                       WHERE a.user_id = owner AND a.at = s.ended_at
-                        AND a.action IN ('session_ended', 'signed_out', 'refresh_token_reused', 'authorization_code_reused'))
+                        AND a.action IN ('session_ended', 'signed_out', 'refresh_token_reused',
+                                         'authorization_code_reused'))
    GROUP BY s.ended_at, s.end_reason
    UNION ALL
-  SELECT least(s.refreshed_at + make_interval(secs => lifetime), s.created_at + make_interval(secs => timebox)), s.id,
-         'expired', NULL, 1, NULL, NULL, '{}'
+  SELECT least(s.refreshed_at + make_interval(secs => lifetime),
+               s.created_at + make_interval(secs => timebox)),
+         s.id, 'expired', NULL, 1, NULL, NULL, '{}'
     FROM sessions AS s
    WHERE s.user_id = owner AND s.ended_at IS NULL AND session_expired(s, lifetime, timebox)
 $$;
 
--- Everything that is known to have happened to a user: the newest `most` audit rows, what became of sessions, messages and
--- webhook events.
+-- Everything that is known to have happened to a user: the newest `most` audit rows, what became of sessions,
+-- messages and webhook events.
 CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer, most bigint)
-  RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text, actor_id uuid,
-                 ip inet, user_agent text, request_id text, details jsonb)
+  RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text,
+                 actor_id uuid, ip inet, user_agent text, request_id text, details jsonb)
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  (SELECT a.at, a.id, CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END, a.action, a.reason, a.count::bigint,
-          a.actor, a.actor_id, a.ip, a.user_agent, a.request_id, a.details
+  (SELECT a.at, a.id, CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END, a.action, a.reason,
+          a.count::bigint, a.actor, a.actor_id, a.ip, a.user_agent, a.request_id, a.details
      FROM audit_log AS a
     WHERE a.user_id = owner
     ORDER BY a.at DESC, place_in_moment(a.action) DESC, a.id DESC
@@ -50,8 +54,9 @@ AS $$
   SELECT s.at, s.id, 'session', s.name, s.reason, s.count, NULL, NULL, s.ip, s.user_agent, NULL, s.details
     FROM timeline_of_sessions(owner, lifetime, timebox) AS s
    UNION ALL
-  SELECT coalesce(m.finished_at, m.created_at), m.id, CASE m.channel WHEN 'webhook' THEN 'event' ELSE 'message' END,
-         m.kind, NULL, 1, NULL, NULL, NULL, NULL, NULL, message_details(m, coalesce(w.url, m.recipient))
+  SELECT coalesce(m.finished_at, m.created_at), m.id,
+         CASE m.channel WHEN 'webhook' THEN 'event' ELSE 'message' END, m.kind, NULL, 1, NULL, NULL, NULL, NULL, NULL,
+         message_details(m, coalesce(w.url, m.recipient))
     FROM outbox AS m
     LEFT JOIN webhooks AS w ON m.channel = 'webhook' AND w.id::text = m.recipient
    WHERE m.user_id = owner AND m.channel IS NOT NULL

@@ -1,41 +1,43 @@
--- A webhook as administrators see it: without its secrets.
-CREATE OR REPLACE FUNCTION webhook_object(webhook webhooks) RETURNS jsonb
+-- A webhook as the API shows it, without its secrets.
+CREATE OR REPLACE FUNCTION webhook_object(w webhooks) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_build_object(
-    'id', webhook.id,
-    'url', webhook.url,
-    'description', webhook.description,
-    'events', webhook.events,
-    'disabled', webhook.disabled_at IS NOT NULL,
-    'disabled_at', iso_8601(webhook.disabled_at),
-    'disabled_reason', webhook.disabled_reason,
-    'failing_since', iso_8601(webhook.failing_since),
-    'previous_secret_expires_at', CASE WHEN webhook.previous_secret_expires_at > now() THEN iso_8601(webhook.previous_secret_expires_at) END,
-    'created_at', iso_8601(webhook.created_at),
-    'updated_at', iso_8601(webhook.updated_at)
+    'id', w.id,
+    'url', w.url,
+    'description', w.description,
+    'events', w.events,
+    'disabled', w.disabled_at IS NOT NULL,
+    'disabled_at', iso_8601(w.disabled_at),
+    'disabled_reason', w.disabled_reason,
+    'failing_since', iso_8601(w.failing_since),
+    'previous_secret_expires_at',
+      CASE WHEN w.previous_secret_expires_at > now() THEN iso_8601(w.previous_secret_expires_at) END,
+    'created_at', iso_8601(w.created_at),
+    'updated_at', iso_8601(w.updated_at)
   )
 $$;
 
--- One event on its way to one webhook, and what became of it.
-CREATE OR REPLACE FUNCTION delivery_object(message outbox) RETURNS jsonb
+-- The delivery of an event to a webhook, as the API shows it.
+CREATE OR REPLACE FUNCTION delivery_object(m outbox) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_build_object(
-    'id', message.id,
-    'event', message.kind,
-    'event_id', 'msg_' || (message.variables ->> 'event_id'),
-    'status', coalesce(message.outcome, 'waiting'),
-    'attempts', message.attempts,
-    'last_error', message.last_error,
-    'response', message.response,
-    'created_at', iso_8601(message.created_at),
-    'next_attempt_at', CASE WHEN message.outcome IS NULL THEN iso_8601(message.next_attempt_at) END,
-    'finished_at', iso_8601(message.finished_at)
+    'id', m.id,
+    'event', m.kind,
+    'event_id', 'msg_' || (m.variables ->> 'event_id'),
+    'status', coalesce(m.outcome, 'waiting'),
+    'attempts', m.attempts,
+    'last_error', m.last_error,
+    'response', m.response,
+    'created_at', iso_8601(m.created_at),
+    'next_attempt_at', CASE WHEN m.outcome IS NULL THEN iso_8601(m.next_attempt_at) END,
+    'finished_at', iso_8601(m.finished_at)
   )
 $$;
 
--- Whether there may be one webhook more. Of those that ask at once each waits for the one before: seen after the lock.
+-- Whether there are fewer than `most` webhooks. Concurrent requests wait for each other, and so count
+-- correctly.
 CREATE OR REPLACE FUNCTION has_room_for_webhook(most integer) RETURNS boolean
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -43,4 +45,18 @@ BEGIN
   PERFORM pg_advisory_xact_lock(7239004118);
   RETURN (SELECT count(*) < most FROM webhooks);
 END
+$$;
+
+-- Mails the first `most` administrators that a webhook was disabled.
+CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT write_message(gen_random_uuid(), u.id, 'webhook_disabled', u.email,
+                       jsonb_build_object('webhook_url', webhook_url))
+    FROM (SELECT id, email
+            FROM users
+           WHERE role = 'admin' AND email_confirmed_at IS NOT NULL AND email IS NOT NULL
+             AND (banned_until > now()) IS NOT TRUE
+           ORDER BY created_at, id
+           LIMIT most) AS u
 $$;

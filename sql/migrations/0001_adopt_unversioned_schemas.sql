@@ -1,5 +1,5 @@
--- Brings a database without a version, as made before 0.1.0, to the tables of 0.1.0's predecessor. Such a database was made
--- by any of some thirty schemas, so each change asks whether it is needed.
+-- Brings a database without a version, as made before 0.1.0, to the tables of 0.1.0's predecessor. Such a
+-- database was made by any of some thirty schemas, so each change asks whether it is needed.
 
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,
@@ -9,7 +9,8 @@ CREATE TABLE schema_version (
 -- Without this table, the releases that had no versions refuse the database.
 DROP TABLE latchkey_schema;
 
--- Parameters have other names and results other types now, which CREATE OR REPLACE refuses. Drops their triggers too.
+-- Parameters have other names and results other types now, which CREATE OR REPLACE refuses. Drops their
+-- triggers too.
 DO $$
 DECLARE
   obsolete regprocedure;
@@ -19,15 +20,18 @@ BEGIN
       FROM pg_proc
      WHERE pronamespace = current_schema()::regnamespace
        AND proname IN (
-             'caller_state', 'caller_state_now', 'count_messages', 'count_up', 'delivery_object', 'end_excess_sessions',
-             'end_session_of_code', 'end_sessions', 'has_identity', 'has_room_for_webhook', 'identities_of',
-             'identities_with', 'identity_has_changed', 'identity_object', 'is_good_link', 'is_janitors_turn', 'is_listed',
-             'is_unused_sign_up', 'iso_8601', 'made_user_objects', 'merge_metadata', 'message_details', 'other_identities',
-             'outbox_target', 'page_of_users', 'place_in_moment', 'record_acts', 'record_refusal',
-             'refresh_token_is_stolen', 'refreshes_used_up', 'sensitive_state_now', 'session_expired', 'session_is_old',
-             'signed_up_by_phone', 'spend_code', 'spend_link', 'take_back_attempt', 'take_from_quota', 'timeline_of',
-             'user_has_changed', 'user_object', 'void_email_restores', 'void_one_time_tokens', 'webhook_object',
-             'with_audience', 'write_user_object')
+             'caller_state', 'caller_state_now', 'count_messages', 'count_up',
+             'delivery_object', 'end_excess_sessions', 'end_session_of_code', 'end_sessions',
+             'has_identity', 'has_room_for_webhook', 'identities_of', 'identities_with',
+             'identity_has_changed', 'identity_object', 'is_good_link', 'is_janitors_turn',
+             'is_listed', 'is_unused_sign_up', 'iso_8601', 'made_user_objects',
+             'merge_metadata', 'message_details', 'other_identities', 'outbox_target',
+             'page_of_users', 'place_in_moment', 'record_acts', 'record_refusal',
+             'refresh_token_is_stolen', 'refreshes_used_up', 'sensitive_state_now',
+             'session_expired', 'session_is_old', 'signed_up_by_phone', 'spend_code',
+             'spend_link', 'take_back_attempt', 'take_from_quota', 'timeline_of',
+             'user_has_changed', 'user_object', 'void_email_restores', 'void_one_time_tokens',
+             'webhook_object', 'with_audience', 'write_user_object')
   LOOP
     EXECUTE format('DROP FUNCTION %s CASCADE', obsolete);
   END LOOP;
@@ -39,7 +43,9 @@ ALTER TABLE users
   ADD COLUMN IF NOT EXISTS phone_proved boolean NOT NULL DEFAULT false,
   ADD COLUMN IF NOT EXISTS signup_user_agent text,
   DROP CONSTRAINT users_made_by_check,
-  ADD CONSTRAINT users_made_by_check CHECK (made_by IN ('signup', 'admin', 'message', 'invite', 'link', 'oauth'));
+  ADD CONSTRAINT users_made_by_check CHECK (
+    made_by IN ('signup', 'admin', 'message', 'invite', 'link', 'oauth')
+  );
 CREATE INDEX IF NOT EXISTS users_created_at ON users (created_at, id);
 CREATE INDEX IF NOT EXISTS users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
 CREATE INDEX IF NOT EXISTS users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
@@ -55,8 +61,9 @@ DO $$
 BEGIN
   IF to_regtype('session_end_reason') IS NULL THEN
     CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHECK (
-      VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed', 'email_changed',
-                'banned', 'address_proved', 'email_restored', 'authorization_code_reused', 'too_many_sessions')
+      VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',
+                'email_changed', 'banned', 'address_proved', 'email_restored',
+                'authorization_code_reused', 'too_many_sessions')
     );
     ALTER TABLE sessions
       DROP CONSTRAINT sessions_end_reason_check,
@@ -84,8 +91,8 @@ ALTER TABLE one_time_tokens
   DROP COLUMN IF EXISTS user_agent,
   DROP CONSTRAINT one_time_tokens_purpose_check,
   ADD CONSTRAINT one_time_tokens_purpose_check CHECK (
-    purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change', 'phone_change',
-                'email_restore', 'reauthentication')
+    purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change',
+                'phone_change', 'email_restore', 'reauthentication')
   ),
   DROP CONSTRAINT IF EXISTS one_time_tokens_code_check,
   ADD CONSTRAINT one_time_tokens_code_check CHECK ((code_mac IS NULL) = (code_expires_at IS NULL));
@@ -140,7 +147,9 @@ ALTER TABLE outbox
   DROP CONSTRAINT outbox_outcome_check,
   ADD CONSTRAINT outbox_outcome_check CHECK (outcome IN ('none', 'sent', 'void', 'expired', 'failed')),
   DROP CONSTRAINT IF EXISTS outbox_sendable_check,
-  ADD CONSTRAINT outbox_sendable_check CHECK (outcome IS NOT NULL OR (channel IS NOT NULL AND recipient IS NOT NULL));
+  ADD CONSTRAINT outbox_sendable_check CHECK (
+    outcome IS NOT NULL OR (channel IS NOT NULL AND recipient IS NOT NULL)
+  );
 DROP INDEX IF EXISTS outbox_waiting;
 CREATE INDEX IF NOT EXISTS outbox_messages_waiting ON outbox (channel, next_attempt_at)
   WHERE outcome IS NULL AND channel <> 'webhook';
@@ -173,10 +182,12 @@ CREATE TABLE IF NOT EXISTS webhooks (
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT webhooks_events_check CHECK (
-    cardinality(events) > 0 AND events <@ ARRAY['user.created', 'user.updated', 'user.deleted', 'auth.login', 'auth.logout']
+    cardinality(events) > 0
+    AND events <@ ARRAY['user.created', 'user.updated', 'user.deleted', 'auth.login', 'auth.logout']
   ),
   CONSTRAINT webhooks_disabled_check CHECK (
-    (disabled_at IS NULL) = (disabled_reason IS NULL) AND disabled_reason IN ('by_administrator', 'gone', 'failing')
+    (disabled_at IS NULL) = (disabled_reason IS NULL)
+    AND disabled_reason IN ('by_administrator', 'gone', 'failing')
   )
 );
 -- The schemas with the column `secrets` had no endpoint that adds a webhook, so the table is empty there.
