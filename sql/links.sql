@@ -1,9 +1,12 @@
--- name: insert_addressed_user(is_wanted boolean, email text, phone text, password_hash text, user_metadata user_metadata,
---                             app_metadata app_metadata, made_by text, is_invited boolean)
+-- name: insert_addressed_user(is_wanted boolean, email text, phone text, password_hash text,
+--                             user_metadata user_metadata, app_metadata app_metadata, made_by text,
+--                             is_invited boolean)
 -- Inserts a user whose address a message or a link is to confirm, unless somebody has the address.
-INSERT INTO users (email, phone, password_hash, user_metadata, app_metadata, made_by, invited_at, confirmation_sent_at)
-SELECT :email, :phone, :password_hash, merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), :made_by,
-       CASE WHEN :is_invited THEN now() END, now()
+INSERT INTO users (email, phone, password_hash, user_metadata, app_metadata,
+                   made_by, invited_at, confirmation_sent_at)
+SELECT :email, :phone, :password_hash,
+       merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata),
+       :made_by, CASE WHEN :is_invited THEN now() END, now()
  WHERE :is_wanted
 ON CONFLICT DO NOTHING
 RETURNING id;
@@ -18,10 +21,14 @@ SELECT id, email, email_proved, email_confirmed_at IS NOT NULL AS is_confirmed, 
 
 -- name: select_is_invited(email text)
 -- Whether the user who has an email has not accepted an invitation yet.
-SELECT invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited FROM users WHERE email = :email;
+SELECT invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
+  FROM users
+ WHERE email = :email;
 
--- name: take_over_unconfirmed(user_id uuid, password_hash text, user_metadata user_metadata, is_invited boolean)
--- Makes an unconfirmed user one that an administrator's link made, without the password that was set before.
+-- name: take_over_unconfirmed(user_id uuid, password_hash text, user_metadata user_metadata,
+--                             is_invited boolean)
+-- Makes an unconfirmed user one that an administrator's link made, without the password that was set
+-- before.
 UPDATE users
    SET password_hash = :password_hash,
        user_metadata = merge_metadata(user_metadata, :user_metadata),

@@ -2,14 +2,33 @@
 -- Counts a message in each of its windows; `seconds_left` is above 0 when one of them allows no more.
 SELECT * FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds);
 
--- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea, link_lifetime integer, code_mac bytea,
---                   code_lifetime integer, redirect_to text, code_challenge text, session_id uuid, password_hash text)
--- Inserts a one-time token; does nothing for a null user, so that a request for an unknown address runs the same statements.
-SELECT write_token(:token_id, :user_id, :purpose, :target, :token_hash, :link_lifetime, :code_mac, :code_lifetime, :redirect_to,
-                   :code_challenge, :session_id, :password_hash)
+-- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
+--                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
+--                   code_challenge text, session_id uuid, password_hash text)
+-- Inserts the row behind a link, a code or both. Does nothing for a null user, so that a request for an
+-- unknown address runs the same statements.
+INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, redirect_to, code_challenge,
+                             session_id, password_hash, code_expires_at, expires_at)
+SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect_to, :code_challenge,
+       :session_id, :password_hash, now() + make_interval(secs => :code_lifetime),
+       now() + make_interval(secs => coalesce(:link_lifetime, :code_lifetime))
  WHERE :user_id IS NOT NULL;
 
--- name: write_message(message_id uuid, user_id uuid, kind text, recipient text, message_variables jsonb, message_secret bytea,
---                     token_id uuid, lifetime integer)
--- Inserts a mail or an SMS into the outbox. Kind `none` inserts a row that is never sent.
-SELECT write_message(:message_id, :user_id, :kind, :recipient, :message_variables, :message_secret, :token_id, :lifetime);
+-- name: write_message(message_id uuid, user_id uuid, kind text, recipient text, message_variables jsonb,
+--                     message_secret bytea, token_id uuid, lifetime integer)
+-- Inserts a mail or an SMS, in the user's language; without a lifetime it does not expire. Kind `none`
+-- sends nothing: a request for an unknown address inserts a row too, and so takes as long as one for a
+-- known address.
+INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at,
+                    outcome, finished_at)
+SELECT :message_id, :user_id, :kind,
+       CASE WHEN is_sent THEN CASE WHEN :recipient LIKE '%@%' THEN 'email' ELSE 'sms' END END,
+       CASE WHEN is_sent THEN :recipient END,
+       :message_variables
+         || jsonb_build_object('locale', (SELECT user_metadata ->> 'locale' FROM users WHERE id = :user_id)),
+       CASE WHEN is_sent THEN :message_secret END,
+       CASE WHEN is_sent THEN :token_id END,
+       now() + make_interval(secs => :lifetime),
+       CASE WHEN NOT is_sent THEN 'none' END,
+       CASE WHEN NOT is_sent THEN now() END
+  FROM (VALUES (:kind <> 'none')) AS message (is_sent);

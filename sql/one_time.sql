@@ -1,13 +1,15 @@
 -- name: lock_recipient(purpose text, email text, phone text)
--- Finds the user that a requested message is for, and locks the row against deletion. `is_due` says whether the message applies;
--- a link that confirms a sign-up tells of that sign-up, not of the request. Several users may wait for one new address.
+-- Finds the user that a requested message is for, and locks the row against deletion. `is_due` says
+-- whether the message applies; a link that confirms a sign-up tells of that sign-up, not of the request.
+-- Several users may wait for one new address.
 SELECT u.id,
        (u.banned_until > now()) IS NOT TRUE
          AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL AND u.made_by = 'signup'
                            WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL AND u.made_by = 'signup'
                            ELSE true END AS is_due,
-       CASE :purpose WHEN 'signup' THEN jsonb_build_object('user_agent', u.signup_user_agent, 'requested_at', iso_8601(u.created_at))
-                     ELSE '{}' END AS sign_up,
+       CASE WHEN :purpose = 'signup'
+            THEN jsonb_build_object('user_agent', u.signup_user_agent, 'requested_at', iso_8601(u.created_at))
+            ELSE '{}' END AS sign_up,
        (SELECT asked.session_id
           FROM one_time_tokens AS asked
          WHERE asked.user_id = u.id AND asked.purpose = :purpose
@@ -17,7 +19,8 @@ SELECT u.id,
  WHERE CASE :purpose WHEN 'email_change' THEN u.new_email = :email
                      WHEN 'phone_change' THEN u.new_phone = :phone
                      ELSE u.email = :email OR u.phone = :phone END
- ORDER BY CASE WHEN :email IS NOT NULL THEN u.email_change_sent_at ELSE u.phone_change_sent_at END DESC NULLS LAST
+ ORDER BY CASE :purpose WHEN 'email_change' THEN u.email_change_sent_at
+                        WHEN 'phone_change' THEN u.phone_change_sent_at END DESC
  LIMIT 1
    FOR KEY SHARE OF u;
 
@@ -39,7 +42,8 @@ SELECT token.purpose, token.target, token.redirect_to, u.email, u.phone, u.signu
 -- "This was not me": deletes the sign-up that a link would confirm, unless it was confirmed or used.
 DELETE FROM users AS u
  USING one_time_tokens AS token
- WHERE token.token_hash = :token_hash AND token.purpose = 'signup' AND token.spent_at IS NULL AND token.expires_at > now()
+ WHERE token.token_hash = :token_hash AND token.purpose = 'signup'
+   AND token.spent_at IS NULL AND token.expires_at > now()
    AND u.id = token.user_id AND is_unused_sign_up(u)
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
 
@@ -52,11 +56,13 @@ SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, ses
   FROM spend_code(:target, :code_mac, :purposes);
 
 -- name: select_proof(user_id uuid, provider text)
--- What proving an address (`provider` is email or phone) changes for a user whose row is locked. A first proof drops what was
--- there before. An email that was added to a sign-up by phone is dropped too: the owner of the phone may be somebody else.
+-- What proving an address (`provider` is email or phone) changes for a user whose row is locked. A first
+-- proof drops what was there before. An email that was added to a sign-up by phone is dropped too: the
+-- owner of the phone may be somebody else.
 SELECT (u.banned_until > now()) IS TRUE AS is_banned,
        CASE :provider WHEN 'email' THEN NOT u.email_proved
-                      ELSE NOT u.phone_proved AND (NOT u.email_proved OR signed_up_by_phone(u)) END AS is_first,
+                      ELSE NOT u.phone_proved AND (NOT u.email_proved OR signed_up_by_phone(u))
+       END AS is_first,
        :provider = 'phone' AND NOT u.phone_proved AND signed_up_by_phone(u) AS drops_email,
        CASE :provider WHEN 'email' THEN NOT u.email_proved OR u.email_confirmed_at IS NULL
                       ELSE NOT u.phone_proved OR u.phone_confirmed_at IS NULL END AS is_confirmation,
@@ -84,14 +90,15 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: confirm_address(user_id uuid, provider text, password_hash text)
--- Confirms a user's email or phone as proved, and sets the password that an administrator's recovery link carries.
+-- Confirms a user's email or phone as proved, and sets the password that an administrator's recovery link
+-- carries.
 WITH used AS (
   UPDATE identities SET last_sign_in_at = now() WHERE user_id = :user_id AND provider = :provider
 )
 UPDATE users
-   SET email_confirmed_at = CASE :provider WHEN 'email' THEN coalesce(email_confirmed_at, now()) ELSE email_confirmed_at END,
+   SET email_confirmed_at = coalesce(email_confirmed_at, CASE :provider WHEN 'email' THEN now() END),
        email_proved = email_proved OR :provider = 'email',
-       phone_confirmed_at = CASE :provider WHEN 'phone' THEN coalesce(phone_confirmed_at, now()) ELSE phone_confirmed_at END,
+       phone_confirmed_at = coalesce(phone_confirmed_at, CASE :provider WHEN 'phone' THEN now() END),
        phone_proved = phone_proved OR :provider = 'phone',
        password_hash = coalesce(:password_hash, password_hash),
        last_sign_in_at = now(),
@@ -101,25 +108,27 @@ UPDATE users
 -- name: change_email(user_id uuid, email text)
 -- Makes a proved address a user's email.
 UPDATE users
-   SET email = :email, email_confirmed_at = now(), email_proved = true, new_email = NULL, email_change_sent_at = NULL,
-       updated_at = now()
+   SET email = :email, email_confirmed_at = now(), email_proved = true,
+       new_email = NULL, email_change_sent_at = NULL, updated_at = now()
  WHERE id = :user_id;
 
 -- name: change_phone(user_id uuid, phone text)
 -- Makes a proved number a user's phone.
 UPDATE users
-   SET phone = :phone, phone_confirmed_at = now(), phone_proved = true, new_phone = NULL, phone_change_sent_at = NULL,
-       updated_at = now()
+   SET phone = :phone, phone_confirmed_at = now(), phone_proved = true,
+       new_phone = NULL, phone_change_sent_at = NULL, updated_at = now()
  WHERE id = :user_id;
 
 -- name: write_address_identity(user_id uuid, provider text, address text)
 -- Gives a user the identity of an email or a phone, or updates it; does nothing for a null user.
 INSERT INTO identities (user_id, provider, subject, identity_data)
-SELECT :user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address) WHERE :user_id IS NOT NULL
+SELECT :user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address)
+ WHERE :user_id IS NOT NULL
 ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now();
 
 -- name: lock_users_of_restore(token_hash bytea)
--- Locks the user whose email a link restores, and the user who has that address now, in the order of their ids.
+-- Locks the user whose email a link restores, and the user who has that address now, in the order of their
+-- ids.
 SELECT u.id
   FROM users AS u
   JOIN one_time_tokens AS token ON u.id = token.user_id OR u.email = token.target
@@ -131,7 +140,8 @@ SELECT u.id
 -- Deletes a user who holds an address of `owner_id` without having proved it or signed in.
 DELETE FROM users AS u
  WHERE u.email = :email AND u.id <> :owner_id AND NOT u.email_proved AND u.last_sign_in_at IS NULL
-RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "email_restored"}');
+RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
+                      '{"because": "email_restored"}');
 
 -- name: take_email_back(email text, owner_id uuid, origin jsonb)
 -- Takes an address of `owner_id` from a user who has signed in without proving it.
@@ -139,13 +149,14 @@ WITH holder AS (
   UPDATE users AS u
      SET email = NULL, email_confirmed_at = NULL, updated_at = now()
    WHERE u.email = :email AND u.id <> :owner_id AND NOT u.email_proved
-  RETURNING u.id, record_acts(:origin, u.id, NULL, '{email_changed}', '{user.updated}', jsonb_build_object('old_address', :email))
+  RETURNING u.id, record_acts(:origin, u.id, NULL, '{email_changed}', '{user.updated}',
+                              jsonb_build_object('old_address', :email))
 )
 DELETE FROM identities USING holder WHERE identities.user_id = holder.id AND identities.provider = 'email';
 
 -- name: drop_since(user_id uuid, moment timestamptz)
--- Drops the password, pending changes, and what was added since a moment: a phone, identities, links that undo a change of
--- email. Whoever had taken over the user may know or hold them.
+-- Drops the password, pending changes, and what was added since a moment: a phone, identities, links that
+-- undo a change of email. Whoever had taken over the user may know or hold them.
 WITH kept AS (
   SELECT (phone_confirmed_at >= :moment) IS NOT TRUE AS phone FROM users WHERE id = :user_id
 ), restores AS (
@@ -156,21 +167,23 @@ WITH kept AS (
      AND CASE provider WHEN 'phone' THEN NOT kept.phone ELSE created_at >= :moment END
 )
 UPDATE users
-   SET password_hash = NULL, new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
+   SET password_hash = NULL,
+       new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
        phone = CASE WHEN kept.phone THEN users.phone END,
        phone_proved = phone_proved AND kept.phone,
        phone_confirmed_at = CASE WHEN kept.phone THEN phone_confirmed_at END
   FROM kept
  WHERE id = :user_id;
 
--- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text, network text,
---                                authorization_code_lifetime integer)
+-- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
+--                                network text, authorization_code_lifetime integer)
 -- Inserts an authorization code for a user who has signed in by `method`, and remembers the network.
 WITH network AS (
   INSERT INTO known_networks (user_id, network) VALUES (:user_id, :network) ON CONFLICT DO NOTHING
 )
 INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, expires_at)
-VALUES (:user_id, :code_hash, :code_challenge, :method, now() + make_interval(secs => :authorization_code_lifetime));
+VALUES (:user_id, :code_hash, :code_challenge, :method,
+        now() + make_interval(secs => :authorization_code_lifetime));
 
 -- name: lock_owner_of_authorization_code(code_hash bytea)
 -- Locks the user that an unexpired authorization code was issued to.
@@ -190,4 +203,6 @@ UPDATE authorization_codes SET session_id = :session_id WHERE code_hash = :code_
 
 -- name: end_session_of_code(session_id uuid)
 -- Ends the session of an authorization code that is used again (RFC 6749, section 4.1.2).
-UPDATE sessions SET ended_at = now(), end_reason = 'authorization_code_reused' WHERE id = :session_id AND ended_at IS NULL;
+UPDATE sessions
+   SET ended_at = now(), end_reason = 'authorization_code_reused'
+ WHERE id = :session_id AND ended_at IS NULL;

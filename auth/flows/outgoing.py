@@ -1,4 +1,4 @@
-"""What a statement needs in order to write a message: ids, the link and the code that it carries, and how many are allowed."""
+"""Outgoing mail and SMS: the link and the code that a message carries, its quota, and the rows that it is written to."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ _MAX_LANGUAGES = 200
 
 
 def new_id() -> str:
-    """Return an id for a row that is yet to be written."""
+    """Return the id of a new row."""
     return str(uuid.uuid4())
 
 
 def own_url(path: str, parameters: Mapping[str, str]) -> str:
-    """Return an address of this service."""
+    """Return a URL of this service."""
     return f"{latchkey.settings.base_url}/{path}?{urlencode(parameters)}"
 
 
@@ -82,41 +82,18 @@ class Message:
         }
 
 
-def secrets_for(address: str, *, link: bool = True, code: bool = True, prefix: str = "") -> dict[str, Any]:
-    """Return a new link and code for an address, as parameters: ids, hashes, and both in the clear but sealed, for the message.
-
-    A phone is never sent a link.
-    """
-    message_id = new_id()
-    is_phone = address.startswith("+")
-    token = one_time.new_token() if link and not is_phone else None
-    digits = one_time.new_code() if code else None
-    parameters = {
-        "token_id": new_id(),
-        "code_mac": latchkey.codes.mac(address, digits) if digits else None,
-        "code_lifetime": one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME,
-        "message_id": message_id,
-        "message_secret": sealed(message_id, token=token, code=digits),
-    }
-    if link:
-        # Where a code goes alone, its row is good for as long as the code.
-        lifetime = one_time.SMS_CODE_LIFETIME if is_phone else one_time.LINK_LIFETIME
-        parameters |= {"token_hash": one_time.hash_token(token) if token else None, "link_lifetime": lifetime}
-    return {f"{prefix}{name}": value for name, value in parameters.items()}
-
-
 def sealed(message_id: str, **secrets: str | None) -> bytes:
-    """Return the secrets of a message as they wait in the outbox."""
+    """Encrypt the secrets of a message for the outbox."""
     return seal_json(latchkey.sealer, {name: secret for name, secret in secrets.items() if secret}, message_id)
 
 
 def variables(**others: str | None) -> dict[str, str | None]:
-    """Return what a message may say of the request that caused it."""
+    """Return the variables of a message's template: what it may say about the request that caused it, and `others`."""
     return {"languages": request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES], "user_agent": g.get("user_agent")} | others
 
 
-def quota(address: str, prefix: str = "") -> dict[str, list[Any]]:
-    """Return the windows that a message to an address counts in, as parameters."""
+def quota(address: str) -> dict[str, list[Any]]:
+    """Return the rate-limit windows of a message to an address, as parameters of `take_from_quota`."""
     settings = latchkey.settings
     windows: list[tuple[str, RateLimitItem]] = []
     if settings.rate_limits_enabled:
@@ -124,15 +101,15 @@ def quota(address: str, prefix: str = "") -> dict[str, list[Any]]:
         windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
         if address.startswith("+"):
             windows.append(("sms", settings.rate_limit_sms_total))
-    return as_parameters(windows, prefix)
+    return as_parameters(windows)
 
 
-def as_parameters(windows: Sequence[tuple[str, RateLimitItem]], prefix: str = "") -> dict[str, list[Any]]:
-    """Return windows as the arrays that `take_from_quota` takes; a key has one count for each length of window."""
+def as_parameters(windows: Sequence[tuple[str, RateLimitItem]]) -> dict[str, list[Any]]:
+    """Return rate-limit windows as parameters of `take_from_quota`."""
     return {
-        f"{prefix}quota_keys": [counts.key(key, limit) for key, limit in windows],
-        f"{prefix}quota_amounts": [limit.amount for _, limit in windows],
-        f"{prefix}quota_seconds": [limit.get_expiry() for _, limit in windows],
+        "quota_keys": [counts.key(key, limit) for key, limit in windows],
+        "quota_amounts": [limit.amount for _, limit in windows],
+        "quota_seconds": [limit.get_expiry() for _, limit in windows],
     }
 
 
@@ -140,31 +117,26 @@ def take_quota(tx: Transaction, quota: Mapping[str, Any], error_code: str) -> An
     """Count a message and return the row of `take_from_quota`. Raises `ApiError` with this code when no more are allowed."""
     row = tx.one("take_from_quota", **quota)
     if row.seconds_left:
-        raise over_quota(error_code, row)
+        note(Window(row.amount, 0, row.seconds_left))
+        raise refusal(error_code, row.seconds_left)
     return row
 
 
 def note_quota(row: Any) -> None:
-    """Have the response tell of the quota that a statement has taken from: its row has the columns of `take_from_quota`."""
+    """Add rate-limit headers for a message that was counted to the response."""
     if row.amount is not None:
         note(Window(row.amount, row.remaining, row.resets_in))
 
 
-def over_quota(error_code: str, row: Any) -> ApiError:
-    """Return the 429 for a message too many."""
-    note(Window(row.amount, 0, row.seconds_left))
-    return refusal(error_code, row.seconds_left)
-
-
 def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
-    """Refuse an address of a kind that is switched off, or a phone of a country that messages are not sent to. Raises `ApiError`."""
+    """Refuse an address of a disabled kind, or a phone number outside `AUTH_SMS_COUNTRIES`. Raises `ApiError`."""
     check_enabled(email, phone, doing=doing)
     if phone:
         _check_country(phone)
 
 
 def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
-    """Refuse an address of a kind that is switched off. Raises `ApiError`."""
+    """Refuse an address of a disabled kind. Raises `ApiError`."""
     if email and not latchkey.settings.email_enabled:
         raise ApiError("email_provider_disabled", doing=doing)
     if phone and not latchkey.settings.phone_enabled:

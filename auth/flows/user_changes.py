@@ -73,13 +73,9 @@ def _refuse_taken(tx: Transaction, change: Change) -> None:
 
 
 def _take_quota(tx: Transaction, change: Change) -> None:
-    for address, error_code in (
-        (change.email, "over_email_send_rate_limit"),
-        (change.phone, "over_sms_send_rate_limit"),
-    ):
-        quota = address and tx.one("take_from_quota", **outgoing.quota(address))
-        if quota and quota.seconds_left:
-            raise outgoing.over_quota(error_code, quota)
+    for address, error_code in ((change.email, "over_email_send_rate_limit"), (change.phone, "over_sms_send_rate_limit")):
+        if address:
+            outgoing.take_quota(tx, outgoing.quota(address), error_code)
 
 
 def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str | None) -> None:
