@@ -71,10 +71,6 @@ UPDATE users
        updated_at = now()
  WHERE id = :id;
 
--- name: delete_any_user(id uuid, origin jsonb)
--- Deletes a user and everything that belongs to it, for administrators.
-DELETE FROM users WHERE id = :id RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}');
-
 -- name: end_any_users_sessions(id uuid, origin jsonb)
 -- Signs a user out, for administrators; no row when there is no such user.
 SELECT end_sessions(id, NULL, 'ended_by_admin') AS ended,

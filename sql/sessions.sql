@@ -217,7 +217,7 @@ WITH caller AS (
   SELECT id, email, phone, password_hash FROM users WHERE id = :caller_id FOR UPDATE
 )
 SELECT caller.*, iso_8601(now()) AS moment,
-       sensitive_state_now(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
+       locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
                            :session_timebox, :reauthenticated, :reauthentication_age) AS state
   FROM caller;
 

@@ -73,7 +73,7 @@ def update_any_user(user_id: str) -> Response:
 @guard.service_role
 def delete_any_user(user_id: str) -> Response:
     """Delete any user and everything that belongs to it."""
-    if not latchkey.db.run("delete_any_user", id=_existing_id(user_id)):
+    if not latchkey.db.run("delete_user", user_id=_existing_id(user_id)):
         raise ApiError("user_not_found")
     return jsonify({})
 

@@ -109,7 +109,7 @@ class TestRunning:
 
     def test_no_row_is_none(self, db):
         assert db().one("select_addresses", id="00000000-0000-0000-0000-000000000000") is None
-        assert db().run("delete_any_user", id="00000000-0000-0000-0000-000000000000") == 0
+        assert db().run("delete_user", user_id="00000000-0000-0000-0000-000000000000") == 0
 
     @pytest.mark.parametrize("prepare", [True, False])
     def test_a_constant_is_what_it_is_whatever_is_given(self, db, database, prepare):
@@ -128,28 +128,28 @@ class TestRunning:
         with pytest.raises(KeyError):
             db().one("no_such_statement")
         with pytest.raises(KeyError):
-            db().run("delete_any_user")
+            db().run("delete_user")
 
     def test_a_connection_prepares_what_it_runs_and_no_more(self, database_url, database):
         opened = Database(database_url, size=1)
         for _ in range(2):
             opened.one("ping")
-            opened.run("delete_any_user", id="00000000-0000-0000-0000-000000000000")
+            opened.run("delete_user", user_id="00000000-0000-0000-0000-000000000000")
         with opened._pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT name FROM pg_prepared_statements")
-            assert {name for (name,) in cursor.fetchall()} == {"ping", "delete_any_user"}
+            assert {name for (name,) in cursor.fetchall()} == {"ping", "delete_user"}
         opened.close()
 
     def test_a_value_is_never_sql(self, db, database):
         with pytest.raises(psycopg2.DataError):
-            db().run("delete_any_user", id="'; DROP TABLE users; --")
+            db().run("delete_user", user_id="'; DROP TABLE users; --")
         assert database.count("users") == 0
 
     def test_a_connection_is_good_after_an_error(self, db):
         database = db()
         for _ in range(5):
             with pytest.raises(psycopg2.DataError):
-                database.run("delete_any_user", id="nonsense")
+                database.run("delete_user", user_id="nonsense")
             assert database.one("ping").answer == 1
 
     def test_more_threads_than_connections_wait_for_each_other(self, db):
@@ -165,7 +165,7 @@ class TestRunning:
 
     def test_a_statement_that_waits_for_a_lock_gives_up(self, db, database, alice):
         with database.locked("users", alice.id) as lock:
-            waiting = lock.start(lambda: db().run("delete_any_user", id=alice.id))
+            waiting = lock.start(lambda: db().run("delete_user", user_id=alice.id))
             with pytest.raises(psycopg2.OperationalError):
                 waiting.result(10)
         assert database.count("users") == 1

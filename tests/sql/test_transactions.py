@@ -17,7 +17,7 @@ def db(request, database_url, database):
 
 def test_statements_take_effect_together_at_the_end(db, database, alice, bob):
     with db.transaction() as tx:
-        assert tx.run("delete_any_user", id=alice.id) == 1
+        assert tx.run("delete_user", user_id=alice.id) == 1
         assert tx.one("select_addresses", id=alice.id) is None
         assert [row.answer for row in tx.all("ping")] == [1]
         assert database.count("users") == 2
@@ -28,12 +28,12 @@ def test_statements_take_effect_together_at_the_end(db, database, alice, bob):
 def delete_and(db, alice, what):
     """Delete Alice in a transaction, and go on in it with `what`."""
     with db.transaction() as tx:
-        tx.run("delete_any_user", id=alice.id)
+        tx.run("delete_user", user_id=alice.id)
         what(tx)
 
 
 def delete_nonsense(tx):
-    tx.run("delete_any_user", id="nonsense")
+    tx.run("delete_user", user_id="nonsense")
 
 
 def test_an_exception_rolls_back_and_the_connection_is_used_again(db, database, alice):
