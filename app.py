@@ -2,19 +2,9 @@
 
 from flask import Flask
 
-from auth import commands, logs, settings, webhook_listener
-from auth.context import EXTENSION, Latchkey
-from auth.delivery import commands as delivery_commands
-from auth.net.redirects import AllowList
-from auth.operations.embedded_postgres import running_url
-from auth.passwords.hashing import Passwords
-from auth.providers.client import Provider
+from auth import logs, settings
+from auth.context import EXTENSION, make_parts
 from auth.settings import Settings
-from auth.settings.constants import statement_constants
-from auth.tokens import keys
-from auth.tokens.access_tokens import AccessTokens
-from auth.tokens.one_time import Codes
-from auth.tokens.refresh_tokens import RefreshTokens
 from auth.views import (
     admin_links,
     admin_users,
@@ -34,8 +24,6 @@ from auth.views import (
 )
 from auth.web import audit, errors, limits, wire
 from auth.web.application import Application
-from sql import Database
-from sql.pool import size_for
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect),
@@ -51,29 +39,10 @@ def create_app(config: Settings | None = None) -> Flask:
     app.url_map.merge_slashes = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.config["MAX_CONTENT_LENGTH"] = wire.MAX_BODY + 1
-    app.extensions[EXTENSION] = _make_parts(config)
+    app.extensions[EXTENSION] = make_parts(config, audit.origin)
     errors.register(app)
     wire.register(app, config)
     limits.register(app, config)
-    commands.register(app)
-    delivery_commands.register(app)
-    webhook_listener.register(app)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)
     return app
-
-
-def _make_parts(config: Settings) -> Latchkey:
-    database_url = config.database_url or running_url(config.state_dir)
-    db = Database(database_url, size=size_for(config.threads), prepare=config.db_prepare, constants=statement_constants(config), origin=audit.origin)
-    return Latchkey(
-        settings=config,
-        db=db,
-        access_tokens=AccessTokens(config),
-        refresh_tokens=RefreshTokens(config.secret_key),
-        passwords=Passwords(config),
-        sealer=keys.Sealer(keys.derive(config.secret_key, "outbox")),
-        codes=Codes(config.secret_key),
-        redirects=AllowList(config.site_url, config.redirect_allow_list),
-        providers={name: Provider(name, provider, config.base_url) for name, provider in config.providers.items()},
-    )

@@ -41,6 +41,8 @@ def main(extras):
         wanted = config["options"]["install_requires"] + "".join(config["options.extras_require"][extra] for extra in extras)
         pip = [".venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "-c", "constraints.txt"]
         subprocess.run([*pip, *filter(None, wanted.splitlines())], check=True)  # noqa: S603
+        # The checkout itself, in place: it brings .venv/bin/latchkey.
+        subprocess.run([*pip, "--no-deps", "--editable", "."], check=True)  # noqa: S603
         with open(stamp, "w") as file:
             file.write(" ".join([state, *extras]))
 

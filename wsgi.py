@@ -1,12 +1,12 @@
-"""What gunicorn serves, and the application of the commands of `flask`."""
+"""What gunicorn serves."""
 
 import sys
 
 from app import create_app
-from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.settings import SettingsError
+from auth.settings.state import NotRunningError
 
 try:
     app = create_app()
-except (SettingsError, EmbeddedPostgresError) as error:
+except (SettingsError, NotRunningError) as error:
     sys.exit(str(error))

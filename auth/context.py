@@ -1,6 +1,6 @@
-"""What a request works with: the parts of the application that serves it, made once by `create_app`."""
+"""The parts of a running service, made once from its settings. Nothing below this module imports Flask."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -9,12 +9,14 @@ from flask import current_app
 from auth.net.redirects import AllowList
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
-from auth.settings import Settings
+from auth.settings import Settings, state
+from auth.settings.constants import statement_constants
+from auth.tokens import keys
 from auth.tokens.access_tokens import AccessTokens
-from auth.tokens.keys import Sealer
 from auth.tokens.one_time import Codes
 from auth.tokens.refresh_tokens import RefreshTokens
 from sql import Database
+from sql.pool import size_for
 
 EXTENSION = "latchkey"
 
@@ -28,10 +30,38 @@ class Latchkey:
     access_tokens: AccessTokens
     refresh_tokens: RefreshTokens
     passwords: Passwords
-    sealer: Sealer
+    sealer: keys.Sealer
     codes: Codes
     redirects: AllowList
     providers: Mapping[str, Provider]
+
+
+def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
+    """Make the parts; `origin` tells the audit log who acts. Raises `NotRunningError`, see `state.running_postgres_url`."""
+    db = Database(
+        settings.database_url or state.running_postgres_url(settings.state_dir),
+        size=size_for(settings.threads),
+        prepare=settings.db_prepare,
+        constants=statement_constants(settings),
+        origin=origin,
+    )
+    return Latchkey(
+        settings=settings,
+        db=db,
+        access_tokens=AccessTokens(
+            jwk_set=settings.jwt_keys,
+            secret=settings.jwt_secret,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+            lifetime=settings.access_token_lifetime,
+        ),
+        refresh_tokens=RefreshTokens(settings.secret_key),
+        passwords=Passwords(settings),
+        sealer=keys.Sealer(keys.derive(settings.secret_key, "outbox")),
+        codes=Codes(settings.secret_key),
+        redirects=AllowList(settings.site_url, settings.redirect_allow_list),
+        providers={name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()},
+    )
 
 
 class _Current:

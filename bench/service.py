@@ -13,7 +13,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from auth.operations.embedded_postgres import running_url
+from auth.settings.state import running_postgres_url
 from tests.support.processes import CHECKOUT, Service
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -40,7 +40,7 @@ class BenchService(Service):
 
     def database(self) -> Connection:
         """Return a connection that commits each statement."""
-        connection = psycopg2.connect(running_url(self.state_dir))
+        connection = psycopg2.connect(running_postgres_url(self.state_dir))
         connection.autocommit = True
         return connection
 

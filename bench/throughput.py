@@ -15,6 +15,7 @@ from tempfile import NamedTemporaryFile
 import bcrypt
 
 from auth.operations import embedded_postgres
+from auth.settings.state import running_postgres_url
 from bench import load
 from bench.figures import ROUNDS, Figure, against, alone
 from bench.load import CONNECTIONS, Load
@@ -118,7 +119,7 @@ def commits_per_second(state_dir: Path, clients: int) -> float:
         script.write(_UPDATE)
         script.flush()
         how = [f"--client={clients}", f"--jobs={min(WORKERS, clients)}", f"--time={SECONDS}", f"--file={script.name}", "--no-vacuum", "--protocol=prepared"]
-        done = subprocess.run([str(program), *how, embedded_postgres.running_url(state_dir)], check=True, capture_output=True, text=True)
+        done = subprocess.run([str(program), *how, running_postgres_url(state_dir)], check=True, capture_output=True, text=True)
     tps = re.search(r"tps = ([0-9.]+)", done.stdout)
     assert tps, done.stdout
     return float(tps[1])

@@ -1,4 +1,4 @@
-"""The delivery process, `python -m auth.delivery`: the service starts one, `flask deliver` is another.
+"""The delivery process, `python -m auth.delivery`: the service starts one, `latchkey deliver` is another.
 
 It loads neither Flask nor the application.
 """

@@ -72,28 +72,6 @@ def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -
         return tx.one("select_any_user", id=user_id).user_object
 
 
-def make_administrator(email: str, password_hash: str | None) -> Any:
-    """Make the user of an email an administrator, and return a row with `id` and `created`.
-
-    With a password hash, a user who has not proved the email is replaced by a new one.
-    """
-    with latchkey.db.transaction() as tx:
-        if password_hash:
-            tx.run("delete_unproved_user", email=email)
-        user = tx.one("make_administrator", email=email, password_hash=password_hash)
-        if user.created:
-            tx.run("write_address_identity", user_id=user.id, provider="email", address=email)
-        tx.run(
-            "record_acts",
-            user_id=user.id,
-            email=email,
-            acts=["user_created" if user.created else "role_changed"],
-            events=["user.created" if user.created else "user.updated"],
-            details={"by": "administrator", "role": "admin"},
-        )
-        return user
-
-
 def _end_reason(before: Any, body: dict[str, Any], is_first_proof: bool) -> str | None:
     """Return why all sessions end, or None when they go on."""
     if body.get("ban_duration", 0) > 0:

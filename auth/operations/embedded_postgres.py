@@ -21,11 +21,9 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
 
 from auth.settings import state
 
-_PORT = "5432"  # names the socket; nothing listens on TCP
 _LONGEST_SOCKET_PATH = 103  # macOS; Linux has four more
 _START_LIMIT = 300  # seconds: replaying the log after a crash may take a while
 _STOP_LIMIT = 30
@@ -33,7 +31,7 @@ _LOG_LIMIT = 1024 * 1024
 # What is not named here is Postgres's default, durability (fsync, synchronous_commit, full_page_writes) first of all.
 _OPTIONS = {
     "listen_addresses": "",
-    "port": _PORT,
+    "port": state.POSTGRES_PORT,
     "unix_socket_permissions": "0700",
     "max_connections": "100",
     # Small: the whole service is meant to fit beside others on the smallest machine.
@@ -60,25 +58,6 @@ class EmbeddedPostgresError(Exception):
 
 class StateInUseError(EmbeddedPostgresError):
     """Another process serves from the same state directory."""
-
-
-def running_url(state_dir: Path) -> str:
-    """Return the URL of the server that another process runs in a state directory: for the commands beside the service.
-
-    Raises `EmbeddedPostgresError` when none runs.
-    """
-    data = state_dir.resolve() / "postgres"
-    try:
-        lines = (data / "postmaster.pid").read_text().splitlines()
-    except OSError:
-        lines = []
-    if len(lines) < 8 or lines[7].strip() != "ready":
-        raise EmbeddedPostgresError("DATABASE_URL is not set, and no service runs with the Postgres of its own: start it first, with make run")
-    return _url(Path(lines[4] or data))
-
-
-def _url(socket_dir: Path) -> str:
-    return f"postgresql://postgres@/postgres?host={quote(str(socket_dir), safe='')}&port={_PORT}"
 
 
 def signal_when_parent_dies(number: int) -> None:
@@ -131,7 +110,7 @@ class EmbeddedPostgres:
         # The socket is the door, and the door is locked: its directory is closed to all but root and the account that
         # Postgres runs as. Root may read any file and that account owns the database's, so a password or a look at who
         # connects ("peer") would keep nobody out. Hence no password ("trust"), and no superuser but this one role.
-        return _url(self._socket_dir)
+        return state.postgres_url(self._socket_dir)
 
     def stop(self) -> None:
         """Shut the server down: sessions end, what is committed is on disk. Does nothing in a forked child."""
@@ -242,7 +221,7 @@ class EmbeddedPostgres:
             shutil.rmtree(socket_dir, ignore_errors=True)
         # Postgres takes the process id of its own parent for stale. Deleting the files instead would also switch off its
         # check for sessions that a killed postmaster has left behind, which write to the same files.
-        for path in (pid_file, self._data / f".s.PGSQL.{_PORT}.lock"):
+        for path in (pid_file, self._data / f".s.PGSQL.{state.POSTGRES_PORT}.lock"):
             if path.exists():
                 rest = path.read_text().splitlines(keepends=True)[1:]
                 path.write_text("".join([f"{os.getpid()}\n", *rest]))
@@ -260,7 +239,7 @@ class EmbeddedPostgres:
 
     def _choose_socket_dir(self) -> Path:
         # Postgres and libpq take a comma for the start of a second directory.
-        if len(os.fsencode(self._data / f".s.PGSQL.{_PORT}")) <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
+        if len(os.fsencode(self._data / f".s.PGSQL.{state.POSTGRES_PORT}")) <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
             return self._data
         return self._make_private_directory(prefix="latchkey-").resolve()
 

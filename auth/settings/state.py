@@ -1,11 +1,15 @@
-"""What the service makes for itself and keeps: its secrets, in files of the state directory."""
+"""The state directory: the secrets that the service makes for itself, and its embedded Postgres."""
 
 import os
 import secrets
 import tempfile
 from pathlib import Path
+from urllib.parse import quote
 
 from auth.tokens import access_tokens
+
+# Part of the name of the socket.
+POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 
 
 def make_directory(directory: Path) -> None:
@@ -46,3 +50,24 @@ def _kept(directory: Path, name: str, make) -> str:
         finally:
             os.unlink(draft)
     return path.read_text().strip()
+
+
+class NotRunningError(Exception):
+    """No service runs with the embedded Postgres of this state directory."""
+
+
+def running_postgres_url(directory: Path) -> str:
+    """Return the URL of the embedded Postgres of a running service. Raises `NotRunningError`."""
+    data = directory.resolve() / "postgres"
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+    except OSError:
+        lines = []
+    if len(lines) < 8 or lines[7].strip() != "ready":
+        raise NotRunningError("DATABASE_URL is not set, and no service runs with the Postgres of its own: start it first, with make run")
+    return postgres_url(Path(lines[4] or data))
+
+
+def postgres_url(socket_dir: Path) -> str:
+    """Return the URL of the embedded Postgres whose socket is in a directory."""
+    return f"postgresql://postgres@/postgres?host={quote(str(socket_dir), safe='')}&port={POSTGRES_PORT}"

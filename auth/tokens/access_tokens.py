@@ -13,14 +13,11 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
-
-if TYPE_CHECKING:
-    from auth.settings import Settings
 
 TYPE = "at+jwt"
 # RFC 7515, section 7.1: three parts in base64url. PyJWT would let "=" pass, and give one token several spellings.
@@ -62,15 +59,18 @@ class Key:
 
 
 class AccessTokens:
-    """Issues and verifies the access tokens of one deployment."""
+    """Issues and verifies the access tokens of one deployment.
 
-    def __init__(self, settings: "Settings") -> None:
-        self._issuer = settings.jwt_issuer
-        self._audience = settings.jwt_audience
-        self.lifetime = settings.access_token_lifetime
-        keys = parse_jwk_set(settings.jwt_keys) if settings.jwt_keys else []
-        if settings.jwt_secret:
-            keys.insert(0, Key("HS256", None, settings.jwt_secret, settings.jwt_secret, None))
+    A secret signs with HS256 and goes before the keys of the JWK Set, which then only verify. `lifetime` is in seconds.
+    """
+
+    def __init__(self, *, jwk_set: str, secret: str | None, issuer: str, audience: str, lifetime: int) -> None:
+        self._issuer = issuer
+        self._audience = audience
+        self.lifetime = lifetime
+        keys = parse_jwk_set(jwk_set) if jwk_set else []
+        if secret:
+            keys.insert(0, Key("HS256", None, secret, secret, None))
         self._signing_key = keys[0]
         self._keys = {key.kid: key for key in keys}
         self.jwks = {"keys": [key.public_jwk for key in keys if key.public_jwk]}

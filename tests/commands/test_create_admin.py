@@ -1,4 +1,4 @@
-"""`flask create-admin EMAIL`: the first administrator."""
+"""`latchkey create-admin EMAIL`: the first administrator."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.commands import run_command
 from tests.support.processes import CHECKOUT, Service
 from tests.support.server import ServerClient
 
@@ -17,7 +18,7 @@ CAROL = "carol@example.com"
 @pytest.fixture
 def create_admin(app):
     def run(*arguments, **options):
-        return app.test_cli_runner().invoke(args=["create-admin", *arguments], **options)
+        return run_command(app, "create-admin", *arguments, **options)
 
     return run
 
@@ -112,7 +113,7 @@ class TestAUserWhoIsThere:
         client = app.test_client()
         assert client.post("/signup", json={"email": CAROL, "password": PASSWORD}).status_code == 201
         mallory = session_of(client, sign_in(client, CAROL))
-        app.test_cli_runner().invoke(args=["create-admin", CAROL, "--password", "Another-Horse-1"])
+        run_command(app, "create-admin", CAROL, "--password", "Another-Horse-1")
         assert mallory.get("/admin/users").status_code in (401, 403)
         assert log_in(client).status_code in (401, 403)
 
@@ -123,7 +124,7 @@ class TestTheCommand:
     @pytest.fixture
     def run(self):
         def run(environment, *arguments):
-            command = [sys.executable, "-m", "flask", "create-admin", *arguments]
+            command = [sys.executable, "-m", "auth.commands", "create-admin", *arguments]
             environment = {"PATH": os.environ["PATH"], "HOME": "/", "LATCHKEY_ADMIN_PASSWORD": PASSWORD, **environment}
             return subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
 

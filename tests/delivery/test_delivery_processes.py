@@ -1,4 +1,4 @@
-"""Processes that deliver: the service itself, and `flask deliver`. One that is killed loses nothing."""
+"""Processes that deliver: the service itself, and `latchkey deliver`. One that is killed loses nothing."""
 
 import json
 import os
@@ -14,6 +14,7 @@ import pytest
 
 from auth.delivery.attempts import LEASE
 from tests.support.cast import PASSWORD
+from tests.support.commands import run_command
 from tests.support.outbox import Outbox
 from tests.support.processes import CHECKOUT, Service, free_port, wait_until
 from tests.support.smtp_server import BadMailServer, Certificate, MailServer
@@ -27,13 +28,13 @@ def outbox(database, parts):
 
 
 class Command:
-    """A command of `flask`, running in a process of its own inside the context."""
+    """A command of `latchkey`, running in a process of its own inside the context."""
 
     def __init__(self, environment: dict[str, str], *arguments: str, **changes: str) -> None:
         self._output = Path(environment["AUTH_STATE_DIR"]).parent / f"output of {id(self)}"
         everything = {"PATH": os.environ["PATH"], "HOME": "/", **environment, **changes}
         with self._output.open("wb") as output:
-            command = [sys.executable, "-m", "flask", *arguments]
+            command = [sys.executable, "-m", "auth.commands", *arguments]
             self.process = subprocess.Popen(command, cwd=CHECKOUT, env=everything, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
     def __enter__(self):
@@ -51,63 +52,63 @@ class Command:
 
 
 @pytest.fixture
-def flask(environment):
+def command(environment):
     return lambda *arguments, **changes: Command(environment, *arguments, **changes)
 
 
-class TestFlaskDeliver:
-    def test_it_delivers_until_it_is_told_to_stop(self, outbox, flask):
+class TestDeliverCommand:
+    def test_it_delivers_until_it_is_told_to_stop(self, outbox, command):
         id = outbox.write()
-        with MailServer() as server, flask("deliver", AUTH_SMTP_URL=server.url()) as command:
+        with MailServer() as server, command("deliver", AUTH_SMTP_URL=server.url()) as running:
             wait_until(lambda: outbox.outcome(id) == "sent")
             later = outbox.write()
             wait_until(lambda: outbox.outcome(later) == "sent")
-            command.process.send_signal(signal.SIGTERM)
-            assert command.process.wait(10) == 0
-            assert json.loads(command.text().splitlines()[-1])["event"] == "delivery_stopped"
+            running.process.send_signal(signal.SIGTERM)
+            assert running.process.wait(10) == 0
+            assert json.loads(running.text().splitlines()[-1])["event"] == "delivery_stopped"
             assert len(server.mails) == 2
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_it_finishes_what_is_in_flight(self, outbox, flask, number):
+    def test_it_finishes_what_is_in_flight(self, outbox, command, number):
         id = outbox.write()
-        with BadMailServer("END", "wait") as server, flask("deliver", AUTH_SMTP_URL=server.url) as command:
+        with BadMailServer("END", "wait") as server, command("deliver", AUTH_SMTP_URL=server.url) as running:
             assert server.reached.wait(10)
             another = outbox.write()
-            command.process.send_signal(number)
+            running.process.send_signal(number)
             # It waits for the server now: the message is in flight, and the signal taken.
             with pytest.raises(subprocess.TimeoutExpired):
-                command.process.wait(0.5)
+                running.process.wait(0.5)
             server.released.set()
-            assert command.process.wait(10) == 0
+            assert running.process.wait(10) == 0
             assert outbox.outcome(id) == "sent"
             assert outbox.outcome(another) is None or len(server.taken) == 2
 
-    def test_killed_it_loses_nothing(self, outbox, flask):
+    def test_killed_it_loses_nothing(self, outbox, command):
         in_flight, waiting = outbox.write(), outbox.sms()
-        with BadMailServer("RCPT", "hang") as server, flask("deliver", AUTH_SMTP_URL=server.url, AUTH_SMS_PROVIDER="console") as command:
+        with BadMailServer("RCPT", "hang") as server, command("deliver", AUTH_SMTP_URL=server.url, AUTH_SMS_PROVIDER="console") as running:
             assert server.reached.wait(10)
             wait_until(lambda: outbox.outcome(waiting) == "sent")
-            command.process.kill()
-            command.process.wait()
+            running.process.kill()
+            running.process.wait()
         row = outbox.row(in_flight)
         assert (row.outcome, row.attempts) == (None, 1)
         assert row.secret is not None
         outbox.let_time_pass(LEASE)
-        with MailServer() as good, flask("deliver", AUTH_SMTP_URL=good.url()):
+        with MailServer() as good, command("deliver", AUTH_SMTP_URL=good.url()):
             wait_until(lambda: outbox.outcome(in_flight) == "sent")
             assert [mail["To"] for mail in good.mails] == ["alice@example.com"]
 
-    def test_it_needs_no_leave_of_the_web_processes(self, outbox, flask, parts):
+    def test_it_needs_no_leave_of_the_web_processes(self, outbox, command, parts):
         assert parts.settings.deliver is False
         id = outbox.write()
-        with flask("deliver", AUTH_SMTP_URL="console", AUTH_DELIVER="false") as command:
+        with command("deliver", AUTH_SMTP_URL="console", AUTH_DELIVER="false") as running:
             wait_until(lambda: outbox.outcome(id) == "sent")
-            assert "To: alice@example.com" in command.text()
+            assert "To: alice@example.com" in running.text()
 
-    def test_it_says_what_it_can_not_send(self, flask):
-        with flask("deliver", AUTH_BASE_URL="https://auth.example.com") as command:
-            wait_until(lambda: "Delivering." in command.text())
-            assert command.text().splitlines()[:2] == [
+    def test_it_says_what_it_can_not_send(self, command):
+        with command("deliver", AUTH_BASE_URL="https://auth.example.com") as running:
+            wait_until(lambda: "Delivering." in running.text())
+            assert running.text().splitlines()[:2] == [
                 "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire.",
                 "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire.",
             ]
@@ -117,7 +118,7 @@ class TestFlaskMailTest:
     @pytest.fixture
     def mail_test(self, make_app):
         def run(address: str, **changes: str) -> tuple[int, str]:
-            result = make_app(**changes).test_cli_runner().invoke(args=["mail-test", address])
+            result = run_command(make_app(**changes), "mail-test", address)
             return result.exit_code, result.output
 
         return run
@@ -154,12 +155,12 @@ class TestFlaskMailTest:
         assert "must be an email address" in output
 
     @pytest.mark.parametrize(("trusts", "status"), [(False, 1), (True, 0)])
-    def test_a_process_goes_by_the_certificates_of_ssl_cert_file(self, flask, tmp_path, trusts, status):
+    def test_a_process_goes_by_the_certificates_of_ssl_cert_file(self, command, tmp_path, trusts, status):
         certificate = Certificate(tmp_path)
         with MailServer(tls=certificate) as server:
             trusted = str(certificate.path) if trusts else ""
-            with flask("mail-test", "alice@example.com", AUTH_SMTP_URL=server.url("smtps"), SSL_CERT_FILE=trusted) as command:
-                assert command.process.wait(20) == status
+            with command("mail-test", "alice@example.com", AUTH_SMTP_URL=server.url("smtps"), SSL_CERT_FILE=trusted) as running:
+                assert running.process.wait(20) == status
 
 
 class TestTheService:
@@ -200,9 +201,9 @@ class TestTheService:
             assert running.text().count("AUTH_SMTP_URL is not set") == 1
             assert running.text().count("AUTH_SMS_PROVIDER is not set") == 1
 
-    def test_the_commands_of_flask_deliver_nothing_by_the_way(self, outbox, flask):
+    def test_commands_other_than_deliver_send_nothing(self, outbox, command):
         id = outbox.write()
-        with flask("mail-test", "alice@example.com", AUTH_SMTP_URL="console", AUTH_DELIVER="true") as command:
-            assert command.process.wait(20) == 0
+        with command("mail-test", "alice@example.com", AUTH_SMTP_URL="console", AUTH_DELIVER="true") as running:
+            assert running.process.wait(20) == 0
         assert outbox.row(id).attempts == 0
-        assert len(re.findall("^To: ", command.text(), re.MULTILINE)) == 1
+        assert len(re.findall("^To: ", running.text(), re.MULTILINE)) == 1

@@ -15,6 +15,7 @@ from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.events import EventSender
 from tests.delivery.test_delivery_processes import Command
+from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer
 from tests.support.hooks import events_at, verified
 from tests.support.http_target import HttpTarget
@@ -54,7 +55,7 @@ def deliver(parts):
 
 
 @pytest.fixture
-def flask(environment):
+def command(environment):
     return lambda *arguments, **changes: Command(environment, *arguments, **changes)
 
 
@@ -181,37 +182,37 @@ class SlowTarget(HttpTarget):
 
 
 class TestAKilledProcess:
-    def test_it_loses_no_event(self, hooks, targets, flask, database):
+    def test_it_loses_no_event(self, hooks, targets, command, database):
         target = targets("hang")
         made = hooks.register(target)
         for _ in range(3):
             hooks.happen()
-        with flask("deliver") as command:
+        with command("deliver") as running:
             assert target.reached.wait(10)
-            command.process.kill()
-            command.process.wait()
+            running.process.kill()
+            running.process.wait()
         assert database.count("outbox", "outcome IS NULL") == 3
         before = {posted.headers["webhook-id"] for posted in target.requests}
         target.behaviour = ""
         hooks.let_time_pass(LEASE)
-        with flask("deliver"):
+        with command("deliver"):
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 3)
         after = [posted for posted in target.requests if verified(posted, made["secret"])]
         assert {posted.headers["webhook-id"] for posted in after} >= before
         assert len({posted.headers["webhook-id"] for posted in after}) == 3
 
-    def test_nor_one_that_was_trying_a_failing_webhook(self, hooks, targets, flask, database):
+    def test_nor_one_that_was_trying_a_failing_webhook(self, hooks, targets, command, database):
         target = targets("hang")
         hooks.register(target)
         hooks.happen()
         database.run("UPDATE webhooks SET failing_since = now()")
-        with flask("deliver") as command:
+        with command("deliver") as running:
             assert target.reached.wait(10)
-            command.process.kill()
-            command.process.wait()
+            running.process.kill()
+            running.process.wait()
         target.behaviour = ""
         hooks.let_time_pass(LEASE)
-        with flask("deliver"):
+        with command("deliver"):
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
 
 
@@ -229,45 +230,45 @@ class TestTheService:
 
 
 class TestListening:
-    """`flask webhooks listen`."""
+    """`latchkey webhooks listen`."""
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_it_shows_events_and_passes_them_on(self, hooks, targets, flask, deliver, database, number):
+    def test_it_shows_events_and_passes_them_on(self, hooks, targets, command, deliver, database, number):
         target = targets(status=500)
         deliver()
-        with flask("webhooks", "listen", "--forward", f"{target.url}/events") as command:
-            (secret,) = wait_until(lambda: re.findall(r"signed with (whsec_\S+)", command.text()))
+        with command("webhooks", "listen", "--forward", f"{target.url}/events") as running:
+            (secret,) = wait_until(lambda: re.findall(r"signed with (whsec_\S+)", running.text()))
             (made,) = hooks.ask("get").json["data"]
-            assert made["description"] == "flask webhooks listen"
+            assert made["description"] == "latchkey webhooks listen"
             hooks.happen("auth.login")
             wait_until(lambda: target.requests)
             form = r"^\S+Z  auth.login    \S+  alice@example.com  (msg_\S+)  500 Internal Server Error$"
-            (event_id,) = wait_until(lambda: re.findall(form, command.text(), re.MULTILINE))
+            (event_id,) = wait_until(lambda: re.findall(form, running.text(), re.MULTILINE))
             (posted,) = target.requests
             assert posted.path == "/events"
             assert posted.headers["webhook-id"] == event_id
             assert verified(posted, secret)["event"] == "auth.login"
             # Whatever the application says, the event is taken.
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
-            command.process.send_signal(number)
-            assert command.process.wait(10) == 0
-            assert command.text().splitlines()[-1] == "Stopped."
+            running.process.send_signal(number)
+            assert running.process.wait(10) == 0
+            assert running.text().splitlines()[-1] == "Stopped."
         assert database.count("webhooks") == 0
 
-    def test_it_shows_nothing_that_others_post(self, hooks, flask, database):
-        with flask("webhooks", "listen", "--secret", "whsec_" + "c2VjcmV0" * 4) as command:
-            wait_until(lambda: f"signed with whsec_{'c2VjcmV0' * 4}" in command.text())
+    def test_it_shows_nothing_that_others_post(self, hooks, command, database):
+        with command("webhooks", "listen", "--secret", "whsec_" + "c2VjcmV0" * 4) as running:
+            wait_until(lambda: f"signed with whsec_{'c2VjcmV0' * 4}" in running.text())
             url = hooks.ask("get").json["data"][0]["url"]
             for headers in ({}, {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time())), "webhook-signature": "nonsense"}):
                 assert httpx.post(url, json={"event": "user.created"}, headers=headers).status_code == 401
-            assert len(command.text().splitlines()) == 1
+            assert len(running.text().splitlines()) == 1
 
-    def test_an_application_that_is_not_there_is_told(self, hooks, flask, deliver):
+    def test_an_application_that_is_not_there_is_told(self, hooks, command, deliver):
         deliver()
-        with flask("webhooks", "listen", "--forward", f"http://127.0.0.1:{free_port()}/") as command:
-            wait_until(lambda: "Listening." in command.text())
+        with command("webhooks", "listen", "--forward", f"http://127.0.0.1:{free_port()}/") as running:
+            wait_until(lambda: "Listening." in running.text())
             hooks.happen()
-            wait_until(lambda: command.text().splitlines()[-1].endswith("no answer: connection refused"))
+            wait_until(lambda: running.text().splitlines()[-1].endswith("no answer: connection refused"))
 
     @pytest.mark.parametrize(
         ("arguments", "changes", "message"),
@@ -278,15 +279,15 @@ class TestListening:
         ],
     )
     def test_it_says_why_it_can_not(self, make_app, database, arguments, changes, message):
-        result = make_app(**changes).test_cli_runner().invoke(args=["webhooks", "listen", *arguments])
+        result = run_command(make_app(**changes), "webhooks", "listen", *arguments)
         assert result.exit_code != 0
         assert message in result.output
         assert database.count("webhooks") == 0
 
-    def test_nor_does_it_where_there_are_as_many_as_there_may_be(self, hooks, flask, database):
+    def test_nor_does_it_where_there_are_as_many_as_there_may_be(self, hooks, command, database):
         for _ in range(20):
             hooks.register("https://192.0.1.1/")
-        with flask("webhooks", "listen") as command:
-            assert command.process.wait(10) == 1
-            assert command.text() == "Error: There are 20 webhooks already; delete one first.\n"
+        with command("webhooks", "listen") as running:
+            assert running.process.wait(10) == 1
+            assert running.text() == "Error: There are 20 webhooks already; delete one first.\n"
         assert database.count("webhooks") == 20

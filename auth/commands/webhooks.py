@@ -1,31 +1,28 @@
-"""`flask webhooks listen`: a webhook on the developer's own machine, for as long as the command runs."""
+"""`latchkey webhooks listen`: a webhook on the developer's own machine, while the command runs."""
 
 import signal
 import threading
+import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import click
-from flask import Flask
-from flask.cli import AppGroup
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from auth.context import latchkey
+from auth.commands import with_parts
+from auth.context import Latchkey
 from auth.delivery import http, webhooks
 from auth.delivery.senders import TryLater
-from auth.flows import outgoing
 from auth.settings import targets
 
-DESCRIPTION = "flask webhooks listen"
+DESCRIPTION = "latchkey webhooks listen"
 _MOST_BYTES = 64 * 1024
 
-group = AppGroup("webhooks", help="What other systems are told of events.")
 
-
-def register(app: Flask) -> None:
-    """Add the commands."""
-    app.cli.add_command(group)
+@click.group("webhooks")
+def command() -> None:
+    """Try webhooks out."""
 
 
 def _url(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
@@ -43,14 +40,18 @@ def _read(reader: Any, value: str) -> str:
         raise click.BadParameter(str(error)) from None
 
 
-@group.command("listen")
+@command.command("listen")
 @click.option("--forward", metavar="URL", callback=_url, help="Post each event on to this URL, signed as it came.")
 @click.option("--secret", metavar="WHSEC", callback=_secret, envvar="LATCHKEY_WEBHOOK_SECRET", help="Sign with this secret instead of a new one.")
-def listen(forward: str | None, secret: str) -> None:
-    """Show the events of a service that runs on this machine, until SIGTERM or SIGINT.
+@with_parts
+def listen(latchkey: Latchkey, forward: str | None, secret: str) -> None:
+    """Print the events of a service on this machine until SIGTERM or Ctrl-C.
 
-    For development: it registers a webhook of its own, which leads to this process, and deletes it in the end. What the application
-    answers is shown, but events are not sent again for it.
+    For development: it registers a webhook that leads to this process, and deletes it at the end. It prints what
+    the application answers; an event that the application refuses is not sent again.
+
+    \b
+    Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
     if not latchkey.settings.webhook_private_networks:
         raise click.ClickException("AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine.")
@@ -58,7 +59,7 @@ def listen(forward: str | None, secret: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopped.set())
     with _Receiver(secret, forward) as receiver:
-        id = outgoing.new_id()
+        id = str(uuid.uuid4())
         sealed = latchkey.sealer.seal(secret, id)
         made = {"url": receiver.url, "description": DESCRIPTION, "events": list(webhooks.EVENTS), "secret": sealed, "most": webhooks.MOST}
         if latchkey.db.one("create_webhook", id=id, **made) is None:

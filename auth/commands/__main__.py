@@ -1,0 +1,5 @@
+"""`python -m auth.commands` is `latchkey`."""
+
+from auth.commands import main
+
+main()

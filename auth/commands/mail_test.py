@@ -1,0 +1,39 @@
+"""`latchkey mail-test ADDRESS`."""
+
+import uuid
+from datetime import UTC, datetime
+
+import click
+
+from auth import addresses
+from auth.commands import load_settings
+from auth.delivery import channels
+from auth.delivery.messages import Message
+from auth.delivery.senders import Refused, TryLater
+
+
+@click.command("mail-test")
+@click.argument("address")
+def command(address: str) -> None:
+    """Send one mail to ADDRESS, without the outbox, and print the answer of the mail server.
+
+    \b
+    Example: latchkey mail-test ops@example.com
+    """
+    try:
+        address = addresses.canonical_email(address)
+    except addresses.InvalidAddress as error:
+        raise click.BadParameter(str(error)) from None
+    settings = load_settings()
+    sender = channels.senders(settings).get("email")
+    if sender is None:
+        raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server to send by.")
+    text = f"This mail shows that {settings.site_url} can send mail.\n\nYou do not need to do anything.\n"
+    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), f"Test mail from {settings.site_url}", text)
+    try:
+        response = sender.send(address, message)
+    except (Refused, TryLater) as error:
+        raise click.ClickException(f"Not sent to {address}: {error}") from None
+    finally:
+        sender.close()
+    click.echo(f"Sent to {address}: {response}")
