@@ -2,8 +2,9 @@
 
 import json
 import types
+from collections import namedtuple
 from contextlib import closing
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -430,6 +431,7 @@ class TestManyRows:
 def test_an_item_is_as_the_contract_says_it():
     names = "at kind name reason count actor actor_id ip user_agent request_id details user_id"
     told = {"at": "2026-01-01T00:00:00Z", "kind": "session", "name": "expired", "count": 1, "details": {}, "user_id": NOBODY}
-    row = SimpleNamespace(**dict.fromkeys(names.split()) | told)
+    Row: Any = namedtuple("Row", names)
+    row = Row(**dict.fromkeys(names.split()) | told)
     members = CONTRACT["components"]["schemas"]["Timeline"]["properties"]["data"]["items"]["required"]
     assert sorted(json.loads(json.dumps(timeline.item(row)))) == sorted(members)
