@@ -1,13 +1,11 @@
--- The tables and indexes of a new database; an existing one gets them by sql/migrations (see sql/schema.py). The functions are
--- in sql/functions. Plain PostgreSQL 14 or later; no extensions.
+-- The tables and indexes of a new database; sql/migrations bring an existing one to the same form (see
+-- sql/schema.py). The functions are in sql/functions. PostgreSQL 14 or later; no extensions.
 --
--- Laws that the statements in sql/*.sql rely on:
---   1. A session is inserted only by a statement that also updates (and so locks) its user's row.
---   2. A statement that ends a user's sessions for good, or voids links, updates the user's row first and calls the function
---      for it from RETURNING. The functions are VOLATILE: each query in them sees what was committed while the statement
---      waited for the row, so that a session made at the same moment can't slip through.
---   3. Rows are locked in one order, so that nothing waits in a circle: counts of messages and codes, then the user, then what
---      belongs to it (deleting a user locks that last).
+-- Rules that the statements in sql/*.sql rely on:
+--   1. Locks are taken in one order: counters of quotas and attempts, the user's row, then what belongs to
+--      the user. Deleting a user locks what belongs to it last.
+--   2. Sessions are inserted, and sessions and links are ended for good, only with the user's row locked. The
+--      functions that do so are VOLATILE: their queries see what was committed while the lock was awaited.
 
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,
@@ -15,19 +13,20 @@ CREATE TABLE schema_version (
   functions_digest  text
 );
 
--- Metadata travels in each access token, so its size is bounded where it is written. Domains, so that a value is refused by
--- being given, whatever the statement then does with it: a sign-up for a known address must fail like any other.
+-- Metadata is part of each access token, so its size is limited. A domain refuses a value that is only passed
+-- as a parameter: a sign-up for a taken address must fail just like any other.
 CREATE DOMAIN user_metadata AS jsonb CONSTRAINT user_metadata_size CHECK (octet_length(VALUE::text) <= 8192);
 CREATE DOMAIN app_metadata AS jsonb CONSTRAINT app_metadata_size CHECK (octet_length(VALUE::text) <= 8192);
 
--- Why a session has ended. Not a constraint of the table: Postgres would read the text of that anew for each refresh.
+-- A domain, because Postgres would parse a constraint of the table anew for each refresh.
 CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHECK (
-  VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed', 'email_changed', 'banned',
-            'address_proved', 'email_restored', 'authorization_code_reused', 'too_many_sessions')
+  VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',
+            'email_changed', 'banned', 'address_proved', 'email_restored',
+            'authorization_code_reused', 'too_many_sessions')
 );
 
--- Who can sign in. Addresses are in their canonical form (auth/addresses.py), which makes these constraints mean what they say.
--- `email_proved` differs from `email_confirmed_at` in what was confirmed without proof, by AUTH_AUTOCONFIRM; so does `phone_proved`.
+-- Addresses are in canonical form (auth/addresses.py), so that they are unique. `email_proved` and
+-- `phone_proved` are false for addresses that AUTH_AUTOCONFIRM or an administrator confirmed without a proof.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -53,17 +52,19 @@ CREATE TABLE users (
   signup_user_agent     text,
   created_at            timestamptz NOT NULL DEFAULT now(),
   updated_at            timestamptz NOT NULL DEFAULT now(),
-  CONSTRAINT users_made_by_check CHECK (made_by IN ('signup', 'admin', 'message', 'invite', 'link', 'oauth'))
+  CONSTRAINT users_made_by_check CHECK (
+    made_by IN ('signup', 'admin', 'message', 'invite', 'link', 'oauth')
+  )
 ) WITH (fillfactor = 80);
--- For the administrators' listing: what it sorts by, and what it finds by prefix (in collation C a prefix is a range).
+-- GET /admin/users sorts by these, and searches by prefix.
 CREATE INDEX users_created_at ON users (created_at, id);
 CREATE INDEX users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
 CREATE INDEX users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
--- For a message that is asked for again by the address that is to be proved.
+-- POST /resend finds users by the address they have yet to confirm.
 CREATE INDEX users_new_email ON users (new_email) WHERE new_email IS NOT NULL;
 CREATE INDEX users_new_phone ON users (new_phone) WHERE new_phone IS NOT NULL;
 
--- The ways in which a user signs in; one of each provider.
+-- The ways a user signs in; one of each provider.
 CREATE TABLE identities (
   id               uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -77,8 +78,9 @@ CREATE TABLE identities (
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
 
--- One row for each session, however often it is refreshed: `counter` is that of the newest refresh token, and no token is
--- stored. `refreshes` are those of the window that ends at `counted_until`: AUTH_RATE_LIMIT_REFRESH limits them. No index may hold what a refresh changes, so that it stays a heap-only update.
+-- No refresh token is stored: `counter` is that of the newest one. `refreshes` counts those of the window
+-- that ends at `counted_until`, for AUTH_RATE_LIMIT_REFRESH. No index may contain a column that a refresh
+-- changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -94,14 +96,14 @@ CREATE TABLE sessions (
   end_reason    session_end_reason,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
--- Of all sessions, not only of those that live: to delete a user is to find the ended ones too.
+-- Not only of live sessions: deleting a user looks for all of them.
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
--- For the janitor. What has not been refreshed for long has begun long ago, and that never changes.
+-- For the janitor; refreshed_at must not be in an index.
 CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
--- What is sent to prove an address, and spent once: a link (the hash of its token), a code (its MAC), or both. `target` is the
--- address that it proves. Of a purpose the three newest links are good, and the newest code.
+-- A link (the hash of its token), a code (its MAC) or both, sent to `target` to prove that address and spent
+-- once. The three newest links of a purpose are valid, and the newest code.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -119,8 +121,8 @@ CREATE TABLE one_time_tokens (
   expires_at       timestamptz NOT NULL,
   spent_at         timestamptz,
   CONSTRAINT one_time_tokens_purpose_check CHECK (
-    purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change', 'phone_change', 'email_restore',
-                'reauthentication')
+    purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change',
+                'phone_change', 'email_restore', 'reauthentication')
   ),
   CONSTRAINT one_time_tokens_code_check CHECK ((code_mac IS NULL) = (code_expires_at IS NULL))
 );
@@ -128,8 +130,8 @@ CREATE INDEX one_time_tokens_user_id ON one_time_tokens (user_id, purpose, creat
 CREATE INDEX one_time_tokens_target ON one_time_tokens (target) WHERE code_mac IS NOT NULL;
 CREATE INDEX one_time_tokens_expires_at ON one_time_tokens (expires_at);
 
--- What a browser brings back to an application that asked with a code_challenge, to be traded for tokens (RFC 7636). A code that
--- was used keeps the session that it made, which ends when the code is used again.
+-- Codes for grant_type=pkce (RFC 7636). A used code keeps its session's id: the session ends when the code is
+-- used again.
 CREATE TABLE authorization_codes (
   id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -143,8 +145,8 @@ CREATE TABLE authorization_codes (
 CREATE INDEX authorization_codes_user_id ON authorization_codes (user_id);
 CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);
 
--- A sign-in with a provider that is under way: single use, for the browser that began it. `secrets` (nonce, PKCE verifier) are
--- encrypted. One that links an identity to `user_id` has no browser until that person has agreed on a page of ours.
+-- OAuth sign-ins in progress, each for the browser that started it. `secrets` (nonce, PKCE verifier) is
+-- encrypted. A flow that links an identity to `user_id` gets its browser when the user agrees on a page.
 CREATE TABLE oauth_flows (
   id              uuid PRIMARY KEY,
   state_hash      bytea NOT NULL CONSTRAINT oauth_flows_state_hash_key UNIQUE,
@@ -160,17 +162,16 @@ CREATE TABLE oauth_flows (
 );
 CREATE INDEX oauth_flows_expires_at ON oauth_flows (expires_at);
 
--- id_tokens that have signed somebody in, until they expire: each serves once.
+-- id_tokens that signed a user in: each is accepted once.
 CREATE TABLE spent_id_tokens (
   token_hash  bytea PRIMARY KEY,
   expires_at  timestamptz NOT NULL
 );
 CREATE INDEX spent_id_tokens_expires_at ON spent_id_tokens (expires_at);
 
--- What is to be sent, written by the statement that makes it true. `secret` (the token of a link and a code, encrypted) is there
--- while the message waits. Kind `none` sends nothing: it makes a request for an unknown address write as much as one for a known.
--- Whoever sends a message takes it until `next_attempt_at`; `last_error` is why it wasn't sent then, `response` what the
--- receiving server said when it was.
+-- Messages, written in the transaction that they report. `secret` (a link's token and a code, encrypted) is
+-- deleted when the message is finished. A message that is being sent is leased until `next_attempt_at`.
+-- `response` is what the receiving server answered. Kind `none` is never sent (see write_message).
 CREATE TABLE outbox (
   id                 uuid PRIMARY KEY,
   user_id            uuid,
@@ -184,17 +185,23 @@ CREATE TABLE outbox (
   next_attempt_at    timestamptz NOT NULL DEFAULT now(),
   created_at         timestamptz NOT NULL DEFAULT now(),
   expires_at         timestamptz,
-  outcome            text CONSTRAINT outbox_outcome_check CHECK (outcome IN ('none', 'sent', 'void', 'expired', 'failed')),
+  outcome            text CONSTRAINT outbox_outcome_check CHECK (
+                       outcome IN ('none', 'sent', 'void', 'expired', 'failed')
+                     ),
   finished_at        timestamptz,
   last_error         text,
   response           text,
-  -- Nobody would ever take it otherwise.
-  CONSTRAINT outbox_sendable_check CHECK (outcome IS NOT NULL OR (channel IS NOT NULL AND recipient IS NOT NULL)),
-  CONSTRAINT outbox_finished_check CHECK ((outcome IS NULL) = (finished_at IS NULL) AND (outcome IS NULL OR secret IS NULL))
+  CONSTRAINT outbox_sendable_check CHECK (
+    outcome IS NOT NULL OR (channel IS NOT NULL AND recipient IS NOT NULL)
+  ),
+  CONSTRAINT outbox_finished_check CHECK (
+    (outcome IS NULL) = (finished_at IS NULL) AND (outcome IS NULL OR secret IS NULL)
+  )
 );
-CREATE INDEX outbox_messages_waiting ON outbox (channel, next_attempt_at) WHERE outcome IS NULL AND channel <> 'webhook';
+CREATE INDEX outbox_messages_waiting ON outbox (channel, next_attempt_at)
+  WHERE outcome IS NULL AND channel <> 'webhook';
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
--- For the timeline of a user, and for what was sent to an address that nobody has.
+-- For a user's timeline, and for messages to an address that no user has.
 CREATE INDEX outbox_user_id ON outbox (user_id) WHERE user_id IS NOT NULL;
 CREATE INDEX outbox_address ON outbox (recipient, created_at) WHERE channel <> 'webhook';
 
@@ -206,9 +213,9 @@ CREATE TABLE dev_inbox (
 );
 CREATE INDEX dev_inbox_kept_at ON dev_inbox (kept_at);
 
--- Where other systems want to hear of events. `secret` signs what is sent there, and the one before it too until
--- `previous_secret_expires_at`; both are encrypted. One that fails since `failing_since` is tried again at `retry_at`, whatever waits.
--- What is sent to an endpoint are rows of the outbox, whose recipient is its id.
+-- `secret` signs events, and `previous_secret` too until it expires; both are encrypted. A webhook that is
+-- failing is tried again at `retry_at`. Deliveries are rows of the outbox whose recipient is the webhook's
+-- id.
 CREATE TABLE webhooks (
   id                          uuid PRIMARY KEY,
   url                         text NOT NULL,
@@ -224,27 +231,31 @@ CREATE TABLE webhooks (
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT webhooks_events_check CHECK (
-    cardinality(events) > 0 AND events <@ ARRAY['user.created', 'user.updated', 'user.deleted', 'auth.login', 'auth.logout']
+    cardinality(events) > 0
+    AND events <@ ARRAY['user.created', 'user.updated', 'user.deleted', 'auth.login', 'auth.logout']
   ),
   CONSTRAINT webhooks_disabled_check CHECK (
-    (disabled_at IS NULL) = (disabled_reason IS NULL) AND disabled_reason IN ('by_administrator', 'gone', 'failing')
+    (disabled_at IS NULL) = (disabled_reason IS NULL)
+    AND disabled_reason IN ('by_administrator', 'gone', 'failing')
   )
 );
--- An endpoint's deliveries: those that wait, and all, as they are listed. What waits for one must be found without looking through what
--- waits for others, so no other index has it.
-CREATE INDEX outbox_events_waiting ON outbox (recipient, next_attempt_at) WHERE channel = 'webhook' AND outcome IS NULL;
+-- No other index contains waiting events, so that those of other webhooks are not read.
+CREATE INDEX outbox_events_waiting ON outbox (recipient, next_attempt_at)
+  WHERE channel = 'webhook' AND outcome IS NULL;
 CREATE INDEX outbox_events ON outbox (recipient, created_at, id) WHERE channel = 'webhook';
 
--- Who did what to whom, from where: a row for each act that matters to security, written by the statement that does it. An act that
--- was refused has a `reason`; those of a minute are one row, with their count, so that a flood can't fill the disk. Users may be
--- deleted; what was done to them stays, until AUTH_AUDIT_RETENTION is over.
+-- A row for each act that matters to security, written in the act's transaction. A refused act has a
+-- `reason`; equal refusals of a minute share a row. Rows outlive their user, until AUTH_AUDIT_RETENTION is
+-- over.
 CREATE TABLE audit_log (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   at          timestamptz NOT NULL DEFAULT now(),
   action      text NOT NULL,
   reason      text,
   user_id     uuid,
-  actor       text NOT NULL CONSTRAINT audit_log_actor_check CHECK (actor IN ('user', 'service_role', 'anonymous', 'command', 'service')),
+  actor       text NOT NULL CONSTRAINT audit_log_actor_check CHECK (
+                actor IN ('user', 'service_role', 'anonymous', 'command', 'service')
+              ),
   actor_id    uuid,
   ip          inet,
   network     text,
@@ -258,8 +269,8 @@ CREATE INDEX audit_log_user_id ON audit_log (user_id, at, id) WHERE user_id IS N
 CREATE INDEX audit_log_action ON audit_log (action, at, id);
 CREATE INDEX audit_log_request_id ON audit_log (request_id) WHERE request_id IS NOT NULL;
 
--- How often something was done in a window that ends at `expires_at`. Requests are counted in a table that a crash of
--- Postgres empties: it costs no write-ahead log. Failed passwords are counted in one that lasts.
+-- Counters of windows that end at `expires_at`. Request counters are unlogged, to spare the write-ahead log:
+-- a crash of Postgres resets them.
 CREATE UNLOGGED TABLE request_counts (
   key         text PRIMARY KEY,
   count       bigint NOT NULL,
@@ -272,10 +283,10 @@ CREATE TABLE failure_counts (
 ) WITH (fillfactor = 70);
 CREATE INDEX request_counts_expires_at ON request_counts (expires_at);
 CREATE INDEX failure_counts_expires_at ON failure_counts (expires_at);
--- All windows of an address begin alike.
+-- Finds all counters of an address by their prefix.
 CREATE INDEX failure_counts_key ON failure_counts (key COLLATE "C");
 
--- The networks from which a user has signed in: there a stranger's failures can't lock the user out.
+-- Networks from which a user has signed in: wrong passwords from others do not lock the user out there.
 CREATE TABLE known_networks (
   user_id  uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   network  text NOT NULL,
