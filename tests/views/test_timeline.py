@@ -2,9 +2,8 @@
 
 import json
 import types
-from collections import namedtuple
 from contextlib import closing
-from typing import Any
+from dataclasses import asdict, make_dataclass
 
 import pytest
 
@@ -431,7 +430,6 @@ class TestManyRows:
 def test_an_item_is_as_the_contract_says_it():
     names = "at kind name reason count actor actor_id ip user_agent request_id details user_id"
     told = {"at": "2026-01-01T00:00:00Z", "kind": "session", "name": "expired", "count": 1, "details": {}, "user_id": NOBODY}
-    Row: Any = namedtuple("Row", names)
-    row = Row(**dict.fromkeys(names.split()) | told)
+    row = make_dataclass("Row", names.split(), namespace={"_asdict": asdict})(**dict.fromkeys(names.split()) | told)
     members = CONTRACT["components"]["schemas"]["Timeline"]["properties"]["data"]["items"]["required"]
     assert sorted(json.loads(json.dumps(timeline.item(row)))) == sorted(members)
