@@ -51,12 +51,12 @@ $$;
 CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  SELECT write_message(gen_random_uuid(), u.id, 'webhook_disabled', u.email,
-                       jsonb_build_object('webhook_url', webhook_url))
-    FROM (SELECT id, email
-            FROM users
-           WHERE role = 'admin' AND email_confirmed_at IS NOT NULL AND email IS NOT NULL
-             AND (banned_until > now()) IS NOT TRUE
-           ORDER BY created_at, id
-           LIMIT most) AS u
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
+  SELECT gen_random_uuid(), id, 'email', 'webhook_disabled', email,
+         jsonb_build_object('webhook_url', webhook_url, 'locale', user_metadata ->> 'locale')
+    FROM users
+   WHERE role = 'admin' AND email_confirmed_at IS NOT NULL AND email IS NOT NULL
+     AND (banned_until > now()) IS NOT TRUE
+   ORDER BY created_at, id
+   LIMIT most
 $$;
