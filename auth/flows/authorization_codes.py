@@ -1,4 +1,4 @@
-"""Authorization codes: what a browser brings an application that asked for it with a code challenge (RFC 7636)."""
+"""Authorization codes, which an application exchanges for tokens with its code verifier (RFC 7636)."""
 
 import hmac
 from typing import Any
@@ -12,7 +12,7 @@ from sql import Transaction
 
 
 def exchange(code: str, code_challenge: str) -> Any:
-    """Open a session for an authorization code and return its row. A code works once; a second use ends that session.
+    """Open a session for an authorization code and return its row. A second use ends that session.
 
     Raises `ApiError`.
     """

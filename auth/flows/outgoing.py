@@ -1,4 +1,4 @@
-"""Outgoing mail and SMS: the link and the code that a message carries, its quota, and the rows that it is written to."""
+"""Outgoing mail and SMS: the link and the code that a message carries, its rows, and its quota."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -88,7 +88,7 @@ def sealed(message_id: str, **secrets: str | None) -> bytes:
 
 
 def variables(**others: str | None) -> dict[str, str | None]:
-    """Return the variables of a message's template: what it may say about the request that caused it, and `others`."""
+    """Return the variables of a message's template: what it says about the request, and `others`."""
     return {"languages": request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES], "user_agent": g.get("user_agent")} | others
 
 
@@ -114,7 +114,7 @@ def as_parameters(windows: Sequence[tuple[str, RateLimitItem]]) -> dict[str, lis
 
 
 def take_quota(tx: Transaction, quota: Mapping[str, Any], error_code: str) -> Any:
-    """Count a message and return the row of `take_from_quota`. Raises `ApiError` with this code when no more are allowed."""
+    """Count a message and return the row of `take_from_quota`. Raises `ApiError` when no more are allowed."""
     row = tx.one("take_from_quota", **quota)
     if row.seconds_left:
         note(Window(row.amount, 0, row.seconds_left))
@@ -129,7 +129,7 @@ def note_quota(row: Any) -> None:
 
 
 def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
-    """Refuse an address of a disabled kind, or a phone number outside `AUTH_SMS_COUNTRIES`. Raises `ApiError`."""
+    """Refuse an address of a disabled kind, or a phone outside `AUTH_SMS_COUNTRIES`. Raises `ApiError`."""
     check_enabled(email, phone, doing=doing)
     if phone:
         _check_country(phone)

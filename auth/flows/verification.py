@@ -33,7 +33,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a link or code led to: a refusal (an error_code), a session, an authorization code, or none of these."""
+    """What a link or code led to: a refusal (an error_code), a session, an authorization code, or nothing."""
 
     refusal: str | None = None
     session: Any = None
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:
-    """Spend a link or a code. With `redirects` a browser opened the link, and is redirected with what it led to.
+    """Spend a link or a code. With `redirects`, a browser opened the link and is redirected.
 
     Raises `ApiError`.
     """
@@ -57,7 +57,7 @@ def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:
 
 
 def _spend(link_type: str, proof: Proof, redirects: bool) -> Outcome:
-    """Commits what a refusal leaves behind too: the count of the tries, and a link that is spent."""
+    """Commit a refusal too: it leaves a counted try, or a spent link."""
     purposes = one_time.PURPOSES.get(link_type)
     if purposes is None:
         return Outcome("otp_expired")
@@ -130,7 +130,7 @@ def _write_authorization_code(tx: Transaction, spent: Any) -> str:
 
 
 def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
-    """Make a new email or phone the user's. An address that another user has by now violates its constraint."""
+    """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it by now."""
     user = tx.one("lock_user", user_id=spent.user_id)
     by_email = spent.purpose == "email_change"
     if spent.target != (user.new_email if by_email else user.new_phone):

@@ -1,4 +1,4 @@
-"""POST /admin/generate_link and POST /admin/invite: links that administrators hand on, or have sent."""
+"""POST /admin/generate_link and POST /admin/invite: links that administrators pass on, or have mailed."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def generate_link() -> Response:
     """Create a link, and the code beside it, without sending them."""
     body = read_body(schemas.NewLink())
     settings = latchkey.settings
-    # Whether the mail goes to the old or the new address is the caller's choice. The new address is what the link confirms.
+    # The client chooses whether to mail the link to the old or the new address; it confirms the new one.
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
     new_email = body["new_email"] if purpose == "email_change" else None
     password_hash = None
@@ -60,7 +60,7 @@ def generate_link() -> Response:
 def _linked_user(tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None) -> tuple[str, bool]:
     """Return the id of the user that a link is for, and whether the user is new.
 
-    A sign-up or an invitation creates the user, or takes over one whose address nobody has confirmed. Raises `ApiError`.
+    A sign-up or an invitation creates the user, or takes over an unconfirmed one. Raises `ApiError`.
     """
     creates, is_invited = purpose in ("signup", "invite"), purpose == "invite"
     own_password = password_hash if purpose == "signup" else None
@@ -141,7 +141,7 @@ def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
 
 
 def _create_user(tx: Transaction, body: dict[str, Any], **columns: Any) -> str | None:
-    """Insert a user with an email that nobody has, and return the id."""
+    """Insert a user with a free email, and return the id."""
     created = tx.one("insert_addressed_user", email=body["email"], phone=None, user_metadata=body["data"], **columns)
     if created is None:
         return None

@@ -1,6 +1,6 @@
 """POST /magiclink, /otp, /recover and /resend, GET /reauthenticate: links and codes on request.
 
-Whoever asks need not be whom the message goes to: the answer never tells whether it was sent.
+Anybody may ask for a message to any address, so the response never tells whether one was sent.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def magiclink() -> Response:
 @blueprint.post("/otp")
 @limited("recover")
 def otp() -> Response:
-    """Send a code that signs in: by SMS, or by mail with a link beside it."""
+    """Send a code that signs in: by SMS, or by mail together with a link."""
     body = read_body(schemas.Otp())
     return _request("magiclink" if "email" in body else "sms", body)
 
@@ -37,14 +37,14 @@ def otp() -> Response:
 @blueprint.post("/recover")
 @limited("recover")
 def recover() -> Response:
-    """Send a link that signs in a user who has lost the password."""
+    """Send a link that signs in a user who has lost their password."""
     return _request("recovery", read_body(schemas.Recover()))
 
 
 @blueprint.post("/resend")
 @limited("recover")
 def resend() -> Response:
-    """Send once more what confirms a sign-up or a new address."""
+    """Send the message that confirms a sign-up or a new address again."""
     body = read_body(schemas.Resend())
     return _request({"sms": "sms_signup"}.get(body["type"], body["type"]), body)
 
@@ -53,7 +53,7 @@ def resend() -> Response:
 @guard.access_token
 @limited("recover")
 def reauthenticate() -> Response:
-    """Send the caller a code that a session of some age needs for what is sensitive."""
+    """Send the caller a code for a sensitive change, which an older session needs."""
     known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
     if request.method == "HEAD":
         return Response()
@@ -75,7 +75,7 @@ def reauthenticate() -> Response:
 
 
 def _request(purpose: str, body: dict[str, Any]) -> Response:
-    """Send a message to an address. Every address runs the same statements and writes one message, if only of kind `none`."""
+    """Send a message. Any address runs the same statements, and writes one message, if only of kind `none`."""
     email, phone = body.get("email"), body.get("phone")
     address = email or body["phone"]
     outgoing.check_channel(email, phone)
@@ -109,7 +109,7 @@ def _request(purpose: str, body: dict[str, Any]) -> Response:
 
 
 def _create_user(tx: Transaction, body: dict[str, Any], has_quota: bool) -> str | None:
-    """Create a user for an address that nobody has, where the request asks for it, and return the id."""
+    """Create a user for a free address if the request asks for it, and return the id."""
     email, phone = body.get("email"), body.get("phone")
     created = tx.one(
         "insert_addressed_user",
@@ -128,4 +128,4 @@ def _create_user(tx: Transaction, body: dict[str, Any], has_quota: bool) -> str 
 
 
 def _sent(message_id: str) -> Response:
-    return jsonify(message="If there is somebody to send it to, the message is on its way", message_id=message_id)
+    return jsonify(message="If a user has this address, the message is on its way", message_id=message_id)

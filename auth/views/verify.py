@@ -1,4 +1,4 @@
-"""GET and POST /verify: where links lead, and where codes are typed in."""
+"""GET and POST /verify: opened links and typed codes."""
 
 import re
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ from auth.web.wire import FORM, accepts_forms, read_body, read_query
 
 blueprint = Blueprint("verify", __name__)
 
-# What fetches a link to show a preview of it, and says so; the rest of them send what browsers send.
+# User agents of link previews and mail scanners. Others send what browsers send, and get the page like them.
 _PREVIEW_BOTS = re.compile(
-    r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype|teams|embed|vkshare|safelinks"
-    r"|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat"
-    r"|viber|kakaotalk|ms-?office|microsoft office|outlook",
+    r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
+    r"|teams|embed|vkshare|safelinks|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud"
+    r"|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat|viber|kakaotalk|ms-?office|microsoft office|outlook",
     re.IGNORECASE,
 )
 _PREFETCH_HEADERS = {"sec-purpose", "purpose", "x-purpose", "x-moz"}
@@ -38,37 +38,37 @@ _DONE = {
 @blueprint.get("/verify")
 @limited("verify", unless=lambda: request.method == "HEAD")
 def verify_link() -> Response:
-    """Spend a link for a program; show a browser the page whose button does, so that scanners and previews spend nothing."""
+    """Spend a link for a program. A browser gets a page with a button: scanners and previews spend nothing."""
     query = read_query(schemas.VerifyQuery())
-    token_hash = one_time.hash_token(query["token"])
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)
-    link = None
-    if token_hash and query["type"] in one_time.PURPOSES:
-        link = latchkey.db.one("select_link", token_hash=token_hash, purposes=one_time.PURPOSES[query["type"]])
-    return _link_page(query, link) if link else page("link_dead.html", status=403, type=query["type"])
+    purposes = one_time.PURPOSES.get(query["type"], [])
+    link = latchkey.db.one("select_link", token_hash=one_time.hash_token(query["token"]), purposes=purposes)
+    return _link_page(query, link) if link else _dead_link_page(query["type"])
 
 
 @blueprint.post("/verify")
 @accepts_forms
 @limited("verify")
 def verify() -> Response:
-    """Spend a link or a code: for the page's form with a redirect, for a program with the token response."""
+    """Spend a link or a code. The page's form gets a redirect, a program the token response."""
     if request.mimetype == FORM:
-        # Another site must not sign its visitors in to a user of its choice.
-        if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-            raise ApiError("form.insufficient_permissions")
-        form = read_body(schemas.VerifyForm())
-        token_hash = one_time.hash_token(form["token"])
-        if form.get("action") == "decline":
-            declined = token_hash and latchkey.db.run("decline_signup", token_hash=token_hash)
-            return page("signup_declined.html") if declined else page("link_dead.html", status=403, type=form["type"])
-        return _spend_and_redirect(form)
-
+        return _verify_form()
     body = read_body(schemas.Verification())
     if body["type"] == "email_restore":
         raise ApiError("validation_failed", "type: email_restore is for the link's page alone")
     return token_response(spend(body["type"], _proof(body), redirects=False).session, "otp")
+
+
+def _verify_form() -> Response:
+    # Another site must not sign its visitors in to a user of its choice.
+    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        raise ApiError("form.insufficient_permissions")
+    form = read_body(schemas.VerifyForm())
+    if form.get("action") != "decline":
+        return _spend_and_redirect(form)
+    declined = latchkey.db.run("decline_signup", token_hash=one_time.hash_token(form["token"]))
+    return page("signup_declined.html") if declined else _dead_link_page(form["type"])
 
 
 def _proof(body: Mapping[str, str]) -> Proof:
@@ -78,12 +78,12 @@ def _proof(body: Mapping[str, str]) -> Proof:
 
 
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
-    """Show what a link would do, and a form that does it."""
+    """Return the page that says what a link does, with a form that does it."""
     target = _target(query, link.redirect_to)
     browser, system = reduce.browser_and_system(link.signup_user_agent)
     return page(
         "link.html",
-        # The form sends the target back: whatever comes of it, the browser is then led where it may be.
+        # The form sends the target back, so that a refusal redirects there too.
         form_target=origin(target),
         target=target,
         query=query,
@@ -94,14 +94,18 @@ def _link_page(query: Mapping[str, str], link: Any) -> Response:
     )
 
 
+def _dead_link_page(link_type: str) -> Response:
+    return page("link_dead.html", status=403, type=link_type)
+
+
 def _is_program() -> bool:
-    """Whether a GET comes from a program that knows what it does: no browser, no scanner, no preview."""
-    headers = request.headers
-    if "text/html" in headers.get("Accept", "").lower() or any(name.lower().startswith("sec-fetch-") for name in headers.keys()):  # noqa: SIM118
+    """Whether a GET comes from a program that means to spend the link: no browser, scanner or preview."""
+    names = {name.lower() for name, _ in request.headers}
+    if "text/html" in request.headers.get("Accept", "").lower() or names & _PREFETCH_HEADERS:
         return False
-    if not _PREFETCH_HEADERS.isdisjoint(name.lower() for name in headers.keys()):  # noqa: SIM118
+    if any(name.startswith("sec-fetch-") for name in names):
         return False
-    return not _PREVIEW_BOTS.search(headers.get("User-Agent", ""))
+    return not _PREVIEW_BOTS.search(request.headers.get("User-Agent", ""))
 
 
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
@@ -118,6 +122,9 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     return redirect_with_tokens(target, outcome.session, "otp", link_type)
 
 
-def _target(query: Mapping[str, str], asked_for: str | None) -> str:
-    """Return where the browser goes: where the link says or, if that is not allowed, the site; else where it was asked for."""
-    return latchkey.redirects.checked(query.get("redirect_to") or asked_for)
+def _target(query: Mapping[str, str], requested: str | None) -> str:
+    """Return where to redirect the browser: the link's own target if it is allowed, else the site's URL.
+
+    `requested` is the target of the request that sent the link; it counts when the link has none.
+    """
+    return latchkey.redirects.checked(query.get("redirect_to") or requested)

@@ -1,6 +1,6 @@
-"""The few pages that people see: small, in their language, and closed to everything but their own style sheet.
+"""Pages for people: in their language, with a policy that allows only this service's style sheet.
 
-What they say is in page_texts/, one file for each language. Each page has its strings in a table there.
+Their texts are in page_texts/: one file per language, one table per page.
 """
 
 import tomllib
@@ -21,10 +21,10 @@ _strings = Environment(autoescape=True, undefined=StrictUndefined)
 
 
 def page(template: str, *, status: int = 200, form_target: str | None = None, script: bool = False, **values: Any) -> Response:
-    """Return a page. `form_target` is the origin that a form's answer redirects to: browsers apply form-action to that too.
+    """Render a page. `form_target` is the origin that its form redirects to: form-action applies to it too.
 
-    Its template calls `say(table, name, …)` for a string, `address(…)` and `address(masked(…))` for whose address that names,
-    and puts `root` before each path of this service.
+    Templates call `say(table, name, …)` for a text, and `address(…)` or `address(masked(…))` for an email or a
+    phone number in it. They prefix paths of this service with `root`.
     """
     language = languages.choose(LANGUAGES, None, request.headers.get("Accept-Language"))
     settings = latchkey.settings
@@ -36,27 +36,27 @@ def page(template: str, *, status: int = 200, form_target: str | None = None, sc
     common = {"language": language, "say": say, "address": _address, "masked": _masked, "root": _root()}
     urls = {"site_url": settings.site_url, "base_url": settings.base_url}
     response = Response(render_template(template, **common, **urls, **values), status)
-    response.headers["Content-Security-Policy"] = _CSP.format(script="script-src 'self'; " if script else "", target=f" {form_target}" if form_target else "")
+    policy = _CSP.format(script="script-src 'self'; " if script else "", target=f" {form_target}" if form_target else "")
+    response.headers["Content-Security-Policy"] = policy
     response.vary.add("Accept-Language")
     return response
 
 
 def _address(text: str) -> Markup:
-    """Return an address that stands in a sentence of any language, and in any script, as one word that nobody translates."""
+    """Keep an address in one piece in right-to-left text and out of machine translation."""
     return Markup('<bdi translate="no">{}</bdi>').format(text)
 
 
 def _masked(address: str) -> str:
-    """Return what only its owner recognises an address by: `a…@x.org`, or the end of a number."""
+    """Shorten an address so that only its owner recognises it: `a…@x.org`, or the last digits of a number."""
     name, at, domain = address.rpartition("@")
     return f"{name[0]}…@{domain}" if at else f"…{address[-3:]}"
 
 
 def _root() -> str:
-    """Return what leads from this page to the service's root, wherever a proxy has put that.
+    """Return the relative URL from this page to the service's root, which a proxy may serve under a prefix.
 
-    From most pages it is some steps up. The page at / can be at `/auth` as well as at `/auth/`, which a browser takes for
-    different places: from there only the whole path leads anywhere.
+    A proxy may serve / as `/auth` or as `/auth/`, where relative URLs differ, so that page uses the whole path.
     """
     if request.path == "/":
         return f"{urlsplit(latchkey.settings.base_url).path}/"

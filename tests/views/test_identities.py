@@ -90,8 +90,8 @@ class TestThePage:
     @pytest.mark.parametrize(
         ("name", "shown"),
         [
-            ("Xenia Dev", 'the user who signs in with Twitter and is called <bdi translate="no">Xenia Dev</bdi> there.'),
-            ("<b>X", 'the user who signs in with Twitter and is called <bdi translate="no">&lt;b&gt;X</bdi> there.'),
+            ("Xenia Dev", 'the user who signs in with Twitter as <bdi translate="no">Xenia Dev</bdi>.'),
+            ("<b>X", 'the user who signs in with Twitter as <bdi translate="no">&lt;b&gt;X</bdi>.'),
             # What would pass for somebody's address, or for a link, is no name.
             ("bob@example.com", "the user who signs in with Twitter."),
             ("mallory.example", "the user who signs in with Twitter."),
@@ -107,7 +107,7 @@ class TestThePage:
         assert fragment(link(service, session, "google")) == LINKED
         page = service.browser().visit(begin_linking(service, session, "acme"))
         assert page.status == 200
-        assert f"signs in as {shown}</p>" in page.text
+        assert f"will then sign in {shown}</p>" in page.text
 
     def test_it_names_whoever_is_not_known_at_all_by_having_asked(self, service, session, database):
         url = begin_linking(service, session, "google")

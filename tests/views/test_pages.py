@@ -207,7 +207,7 @@ class TestThePagesOfAddressChanges:
 
     def test_it_tells_whose_address_changes_and_to_what(self, client, change):
         text = look(client, path("email_change", change)).text
-        assert "new@example.com will become the email address of the user e…@example.com at localhost:8000. This signs nobody in." in text
+        assert "new@example.com will become the email address of the user e…@example.com at localhost:8000. This does not sign you in." in text
         assert "erin@" not in text
 
     def test_it_signs_nobody_in(self, client, change, database):
@@ -226,7 +226,7 @@ class TestThePagesOfAddressChanges:
         page = look(client, path("email_restore", restore))
         assert page.heading == "Restore your email address"
         assert "Continue to make erin@example.com your email address at localhost:8000 again." in page.text
-        assert "All sessions end, and the password is void" in page.text
+        assert "This signs you out everywhere and removes your password" in page.text
         assert "new@" not in page.html
         assert set(fragment(press(client, "email_restore", restore))) == {"message", "type"}
         assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)
@@ -287,8 +287,8 @@ class TestTheDeadLinkPage:
         client.post("/verify", data=look(client, link).fields)
         page = look(client, link)
         assert (page.status, page.heading) == (403, "This link no longer works")
-        assert page.texts["li"] == ["It was used before. A link works only once.", "It has expired.", "A newer link has taken its place."]
-        assert page.texts["p"][-1] == "Try to sign in: your email address may be confirmed already. If that does not work, sign up again."
+        assert page.texts["li"] == ["It has been used. A link works only once.", "It has expired.", "A newer link has replaced it."]
+        assert page.texts["p"][-1] == "Try to sign in: your email address may already be confirmed. If that does not work, sign up again."
         assert page.all("form") == []
 
     def test_it_is_there_for_an_expired_link(self, client, link, database):
@@ -308,7 +308,7 @@ class TestTheDeadLinkPage:
     @pytest.mark.parametrize("type", ["sms", "phone_change", "email", "heading", "used", "<script>alert(1)</script>", "Signup", "__class__"])
     def test_for_any_other_type_it_is_general(self, client, type):
         page = look(client, path(type, "x" * 43))
-        assert page.texts["p"][-1] == "Ask for another link where you asked for this one."
+        assert page.texts["p"][-1] == "Request another link where you requested this one."
         assert "<script" not in page.html
 
     def test_it_leads_on_to_the_application(self, make_app):
@@ -325,7 +325,7 @@ class TestTheLinkingPage:
         with app.test_request_context("/link-identity"):
             page = Page(pages.page("link_identity.html", form_target="https://provider.example", provider="Google", account=account, flow="x"))
         assert page.heading == "Link Google to your user"
-        assert f"Whoever signs in with Google from then on signs in as {masked}." in page.text
+        assert f"Signing in with Google will then sign in {masked}." in page.text
         assert account not in page.html
         assert page.all("form") == [{"method": "post", "action": "link-identity"}]
         assert page.fields == {"flow": "x"}

@@ -189,7 +189,7 @@ def test_an_address_is_changed_and_restored(page, site, here, alice, outbox, dat
         ("access_token=x&type=signup", "You are signed in."),
         ("error=access_denied&error_code=otp_expired", "This link no longer works."),
         ("error=access_denied&error_code=user_banned", "sign in: this user is banned."),
-        ("error=access_denied&error_code=email_exists", "Somebody else has this email address by now."),
+        ("error=access_denied&error_code=email_exists", "Another user has this email address now."),
         ("error=server_error", "That did not work."),
         ("error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100", "That did not work."),
         ("error=x&error_code=%22%5D%3Cimg src=x onerror=alert(1)%3E", "That did not work."),
