@@ -1,9 +1,9 @@
--- name: create_user(email text, phone text, password_hash text, role text, user_metadata user_metadata, app_metadata app_metadata,
---                   email_confirm boolean, phone_confirm boolean)
--- Makes a user as an administrator describes it. An address that is taken breaks its constraint.
+-- name: create_user(email text, phone text, password_hash text, role text, user_metadata user_metadata,
+--                   app_metadata app_metadata, email_confirm boolean, phone_confirm boolean)
+-- Creates a user for an administrator. An address that another user has violates its constraint.
 INSERT INTO users (
-  email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved, password_hash, role, admin_since,
-  user_metadata, app_metadata, made_by
+  email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
+  password_hash, role, admin_since, user_metadata, app_metadata, made_by
 )
 VALUES (
   :email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
@@ -26,7 +26,8 @@ SELECT email, phone FROM users WHERE id = :id;
 
 -- name: lock_any_user(id uuid)
 -- Locks a user, for administrators. Timestamps are text: Python's calendar is shorter.
-SELECT email, phone, role, user_metadata, app_metadata, made_by = 'signup' AND NOT email_proved AS is_unproved_sign_up,
+SELECT email, phone, role, user_metadata, app_metadata,
+       made_by = 'signup' AND NOT email_proved AS is_unproved_sign_up,
        iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
        iso_8601(banned_until) AS banned_until
   FROM users
@@ -36,22 +37,28 @@ SELECT email, phone, role, user_metadata, app_metadata, made_by = 'signup' AND N
 -- name: set_email(id uuid, email text)
 -- Gives a user another email, unconfirmed.
 UPDATE users
-   SET email = :email, email_confirmed_at = NULL, email_proved = false, new_email = NULL, email_change_sent_at = NULL
+   SET email = :email, email_confirmed_at = NULL, email_proved = false,
+       new_email = NULL, email_change_sent_at = NULL
  WHERE id = :id;
 
 -- name: set_phone(id uuid, phone text)
 -- Gives a user another phone, unconfirmed.
 UPDATE users
-   SET phone = :phone, phone_confirmed_at = NULL, phone_proved = false, new_phone = NULL, phone_change_sent_at = NULL
+   SET phone = :phone, phone_confirmed_at = NULL, phone_proved = false,
+       new_phone = NULL, phone_change_sent_at = NULL
  WHERE id = :id;
 
 -- name: confirm_email(id uuid, confirmed_at timestamptz)
 -- Sets when a user's email was confirmed; null makes it unconfirmed.
-UPDATE users SET email_confirmed_at = :confirmed_at, email_proved = :confirmed_at IS NOT NULL WHERE id = :id AND email IS NOT NULL;
+UPDATE users
+   SET email_confirmed_at = :confirmed_at, email_proved = :confirmed_at IS NOT NULL
+ WHERE id = :id AND email IS NOT NULL;
 
 -- name: confirm_phone(id uuid, confirmed_at timestamptz)
 -- Sets when a user's phone was confirmed; null makes it unconfirmed.
-UPDATE users SET phone_confirmed_at = :confirmed_at, phone_proved = :confirmed_at IS NOT NULL WHERE id = :id AND phone IS NOT NULL;
+UPDATE users
+   SET phone_confirmed_at = :confirmed_at, phone_proved = :confirmed_at IS NOT NULL
+ WHERE id = :id AND phone IS NOT NULL;
 
 -- name: ban_user(id uuid, seconds double precision)
 -- Bans a user for a time, or for ever when `seconds` is null; 0 lifts the ban.
@@ -60,7 +67,8 @@ UPDATE users
                            WHEN :seconds > 0 THEN now() + make_interval(secs => :seconds) END
  WHERE id = :id;
 
--- name: update_any_user(id uuid, password_hash text, role text, user_metadata user_metadata, app_metadata app_metadata)
+-- name: update_any_user(id uuid, password_hash text, role text, user_metadata user_metadata, app_metadata
+--                       app_metadata)
 -- Changes a user, for administrators; null leaves as it is.
 UPDATE users
    SET password_hash = coalesce(:password_hash, password_hash),
@@ -79,10 +87,14 @@ SELECT end_sessions(id, NULL, 'ended_by_admin') AS ended,
   FROM users
  WHERE id = :id;
 
--- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer, page_offset bigint, audience text)
+-- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer,
+--                  page_offset bigint, audience text)
 -- A page of users, for administrators.
-SELECT coalesce(json_agg(user_object(u, linked.objects, linked.providers, :audience) ORDER BY page.place), '[]')::text AS users
-  FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset) WITH ORDINALITY AS page (id, place)
+SELECT coalesce(
+         json_agg(user_object(u, linked.objects, linked.providers, :audience) ORDER BY page.place), '[]'
+       )::text AS users
+  FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset)
+       WITH ORDINALITY AS page (id, place)
   JOIN users AS u ON u.id = page.id
  CROSS JOIN identities_of(u.id) AS linked;
 

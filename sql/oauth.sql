@@ -1,14 +1,18 @@
--- name: insert_oauth_flow(state_hash bytea, browser_hash bytea, provider text, secrets bytea, id uuid, redirect_to text, code_challenge text,
---                         lifetime integer)
+-- name: insert_oauth_flow(id uuid, state_hash bytea, browser_hash bytea, provider text, secrets bytea,
+--                         redirect_to text, code_challenge text, lifetime integer)
 -- Begins a sign-in with a provider: remembers the flow until the browser comes back.
-INSERT INTO oauth_flows (id, state_hash, browser_hash, provider, secrets, redirect_to, code_challenge, expires_at)
-VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :code_challenge, now() + make_interval(secs => :lifetime));
+INSERT INTO oauth_flows (
+  id, state_hash, browser_hash, provider, secrets, redirect_to, code_challenge, expires_at
+)
+VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :code_challenge,
+        now() + make_interval(secs => :lifetime));
 
--- name: insert_linking_flow(id uuid, state_hash bytea, provider text, secrets bytea, redirect_to text, user_id uuid, session_id uuid,
---                           lifetime integer)
+-- name: insert_linking_flow(id uuid, state_hash bytea, provider text, secrets bytea, redirect_to text,
+--                           user_id uuid, session_id uuid, lifetime integer)
 -- Begins a flow that adds an identity to a user. It has no browser until the user agrees on our page.
 INSERT INTO oauth_flows (id, state_hash, provider, secrets, redirect_to, user_id, session_id, expires_at)
-VALUES (:id, :state_hash, :provider, :secrets, :redirect_to, :user_id, :session_id, now() + make_interval(secs => :lifetime));
+VALUES (:id, :state_hash, :provider, :secrets, :redirect_to, :user_id, :session_id,
+        now() + make_interval(secs => :lifetime));
 
 -- name: select_linking_flow(state_hash bytea)
 -- The user that a flow links to, for the page that asks.
@@ -42,7 +46,9 @@ RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_i
 
 -- name: spend_id_token(token_hash bytea, expires_at bigint)
 -- Remembers an id_token until it expires; affects no row when the token was used before.
-INSERT INTO spent_id_tokens (token_hash, expires_at) VALUES (:token_hash, to_timestamp(:expires_at)) ON CONFLICT DO NOTHING;
+INSERT INTO spent_id_tokens (token_hash, expires_at)
+VALUES (:token_hash, to_timestamp(:expires_at))
+ON CONFLICT DO NOTHING;
 
 -- name: lock_user_by_identity(provider text, subject text)
 -- Locks the user of an identity. The identity itself may be gone once the lock is held.
@@ -62,36 +68,45 @@ UPDATE identities
  WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb, signs_in boolean)
--- Adds an identity; affects no row when the user has another of this provider. One of another user breaks its constraint.
+-- Adds an identity; affects no row when the user has one of this provider already. An identity of another
+-- user violates its constraint.
 INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at)
 VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN now() END)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
 -- name: create_user_by_identity(email text, is_trusted boolean, user_metadata user_metadata)
--- Makes a user for an identity. An untrusted provider's email is left out when another user has it; a trusted one's breaks its
--- constraint.
+-- Creates a user for an identity. When another user has the email, an untrusted provider's email is left out,
+-- and a trusted provider's violates its constraint.
 INSERT INTO users (email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
-SELECT free.email, CASE WHEN free.email IS NOT NULL THEN now() END, free.email IS NOT NULL AND :is_trusted, :user_metadata, 'oauth', now()
-  FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email) THEN :email END AS email) AS free
+SELECT free.email, CASE WHEN free.email IS NOT NULL THEN now() END, free.email IS NOT NULL AND :is_trusted,
+       :user_metadata, 'oauth', now()
+  FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email)
+                    THEN :email END AS email) AS free
 RETURNING id, email;
 
 -- name: add_email_of_identity(user_id uuid, email text)
--- Writes the email identity of a new user, a moment after the provider's: app_metadata.provider is the oldest.
+-- Writes the email identity of a new user, a moment after the provider's: app_metadata.provider is the
+-- oldest.
 INSERT INTO identities (user_id, provider, subject, identity_data, created_at)
-VALUES (:user_id, 'email', :user_id, jsonb_build_object('sub', :user_id, 'email', :email), now() + interval '1 microsecond');
+VALUES (:user_id, 'email', :user_id, jsonb_build_object('sub', :user_id, 'email', :email),
+        now() + interval '1 microsecond');
 
 -- name: prove_email(user_id uuid)
 -- Confirms the email of a user that a trusted provider vouches for.
 UPDATE users
-   SET email_confirmed_at = coalesce(email_confirmed_at, now()), email_proved = true, last_sign_in_at = now(), updated_at = now()
+   SET email_confirmed_at = coalesce(email_confirmed_at, now()), email_proved = true,
+       last_sign_in_at = now(), updated_at = now()
  WHERE id = :user_id;
 
 -- name: select_own_identity(id uuid, user_id uuid, usable text[])
--- One of a user's identities, and whether the user must keep it: an address's, or the last of a usable provider.
+-- One of a user's identities, and whether it must stay: the email's, the phone's, or the last of a usable
+-- provider.
 SELECT identity.provider,
        identity.provider IN ('email', 'phone')
-         OR NOT EXISTS (SELECT FROM identities AS other
-                         WHERE other.user_id = :user_id AND other.id <> :id AND other.provider = ANY (:usable)) AS is_needed
+         OR NOT EXISTS (
+              SELECT FROM identities AS other
+               WHERE other.user_id = :user_id AND other.id <> :id AND other.provider = ANY (:usable)
+            ) AS is_needed
   FROM identities AS identity
  WHERE identity.id = :id AND identity.user_id = :user_id;
 
