@@ -1,6 +1,7 @@
 """A sign-in with a provider that is under way: its state, its secrets, and the browser that began it.
 
-Each flow is bound to a cookie: a callback that any browser may visit lets an attacker sign victims in to the attacker's account.
+Each flow is bound to a cookie. A callback that accepts any browser lets an attacker sign victims in as the
+attacker.
 """
 
 from typing import Any
@@ -24,7 +25,11 @@ log = structlog.get_logger()
 FLOW_LIFETIME = 600
 
 # The `error` of a redirect (RFC 6749, section 4.1.2.1), where it is not `access_denied`.
-_ERRORS = {"bad_oauth_state": "invalid_request", "bad_oauth_callback": "server_error", "oauth_provider_not_supported": "server_error"}
+_ERRORS = {
+    "bad_oauth_state": "invalid_request",
+    "bad_oauth_callback": "server_error",
+    "oauth_provider_not_supported": "server_error",
+}
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 # Providers that post a form need a cookie of their own: a form from another site brings no Lax cookie.
 _LAX, _CROSS_SITE = "flow", "flow_post"
@@ -62,7 +67,7 @@ def authorization_url(provider: Provider, state: str, secrets: dict[str, Any], s
 
 
 def flow_secrets(flow: Any) -> dict[str, Any] | None:
-    """Return what `new_secrets` made for a flow, or None when their key was removed from `AUTH_SECRET_KEY`."""
+    """Return the `new_secrets` of a flow, or None when their key was removed from `AUTH_SECRET_KEY`."""
     try:
         return open_json(latchkey.sealer, flow.secrets, flow.id)
     except CannotOpen:
@@ -73,10 +78,10 @@ def spend_flow(state: str) -> Any:
     """End the flow with this state and this browser's cookie, and return its row or None."""
     state_hash = one_time.hash_token(state)
     browser_hashes = [one_time.hash_token(_sent(name)) for name in (_LAX, _CROSS_SITE)]
-    attempts = (
-        latchkey.db.one("spend_oauth_flow", state_hash=state_hash, browser_hash=browser_hash) for browser_hash in browser_hashes if state_hash and browser_hash
-    )
-    return next(filter(None, attempts), None)
+    for browser_hash in filter(None, browser_hashes if state_hash else ()):
+        if flow := latchkey.db.one("spend_oauth_flow", state_hash=state_hash, browser_hash=browser_hash):
+            return flow
+    return None
 
 
 def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> ExternalIdentity:
@@ -86,7 +91,8 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
         raise ApiError("oauth_provider_not_supported")
     if provider.callback_name != callback_name:
         # The code is another provider's: this one must not get it (mix-up).
-        log.warning("provider_failed", provider=provider.name, reason="the browser came to the redirect URI of another provider")
+        reason = "the browser came to the redirect URI of another provider"
+        log.warning("provider_failed", provider=provider.name, reason=reason)
         raise ApiError("bad_oauth_callback")
     if "error" in query or "code" not in query:
         raise ProviderRefusal(query.get("error"))
@@ -108,7 +114,7 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
 
 
 def _apple_user(query: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the name that Apple sends beside the code, the first time only. It is not signed: good for a display name only."""
+    """Return the name that Apple sends beside the code, the first time only. It is not signed."""
     try:
         return json_bodies.decode(query["user"].encode()) if "user" in query else None
     except (json_bodies.InvalidJson, UnicodeError):

@@ -26,7 +26,7 @@ _TRIES = 4
 
 @dataclass(frozen=True)
 class SignIn:
-    """How a sign-in ended: with a session (a row of `select_new_session`), an authorization code, or a refusal."""
+    """A session (a row of `select_new_session`), an authorization code, or a refusal."""
 
     user_id: str | None
     session: Any = None
@@ -62,8 +62,9 @@ def sign_in_with_id_token(body: dict[str, Any]) -> Any:
 
 
 def sign_in(identity: ExternalIdentity, *, code_challenge: str | None = None, id_token: IdToken | None = None) -> SignIn:
-    """Sign in the user who has the identity; else the user whose email a trusted provider verified; else a new user.
+    """Sign in the user of an identity.
 
+    That is the user who has the identity, else the user whose email a trusted provider verified, else a new user.
     With a code challenge the user gets an authorization code instead of a session. Raises `ApiError`.
     """
     for _ in range(_TRIES):
@@ -166,4 +167,5 @@ def _record(tx: Transaction, user: Any, identity: ExternalIdentity, acts: list[s
 
 
 def _invalid_id_token() -> ApiError:
-    return ApiError("id_token.bad_oauth_callback", "id_token: must be a fresh one of this provider for this client, with its nonce")
+    details = "id_token: must be a fresh one of this provider for this client, with its nonce"
+    return ApiError("id_token.bad_oauth_callback", details)

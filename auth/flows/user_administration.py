@@ -39,14 +39,16 @@ def create_user(body: dict[str, Any], password_hash: str | None) -> str:
 def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
     """Change a user as an `AnyUserChange` body says, and return the user object as JSON. Raises `ApiError`.
 
-    A new address is unconfirmed unless the same body confirms it. A new password, a new email and a ban end all sessions.
+    A new address is unconfirmed unless the body confirms it. A new password, a new email and a ban end all
+    sessions.
     """
     with latchkey.db.transaction() as tx:
         before = tx.one("lock_any_user", id=user_id)
         if before is None:
             raise ApiError("user_not_found")
-        # An administrator who confirms the email of a sign-up vouches for its owner, not for what was set before.
-        is_first_proof = before.is_unproved_sign_up and bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
+        # Confirming the email of a sign-up vouches for the email's owner, not for what was set before.
+        confirms_email = bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
+        is_first_proof = before.is_unproved_sign_up and confirms_email
         if is_first_proof:
             tx.run("drop_unproved", user_id=user_id, provider="email", drops_email=False, keeps_password=False)
         if reason := _end_reason(before, body, is_first_proof):
@@ -84,7 +86,7 @@ def _end_reason(before: Any, body: dict[str, Any], is_first_proof: bool) -> str 
 
 
 def _confirmation(body: dict[str, Any], kind: str) -> Any:
-    """Return when an address is to be confirmed, as Postgres reads it; None when it is not, or is to be unconfirmed."""
+    """Return when an address was confirmed, as Postgres reads it, or None."""
     if f"{kind}_confirmed_at" in body:
         return body[f"{kind}_confirmed_at"]
     return "now" if body.get(f"{kind}_confirm") else None
@@ -101,8 +103,9 @@ def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any],
 def _acts(before: Any, after: Any, *, sets_password: bool, sets_ban: bool) -> list[str | None]:
     is_email_same = before.email_confirmed_at == after.email_confirmed_at
     is_phone_same = before.phone_confirmed_at == after.phone_confirmed_at
+    is_metadata_same = (before.user_metadata, before.app_metadata) == (after.user_metadata, after.app_metadata)
     acts = [
-        "user_changed" if (before.user_metadata, before.app_metadata) != (after.user_metadata, after.app_metadata) else None,
+        None if is_metadata_same else "user_changed",
         "password_changed" if sets_password else None,
         "email_changed" if before.email != after.email else None,
         "phone_changed" if before.phone != after.phone else None,

@@ -1,1 +1,1 @@
-"""Signing in with OAuth providers: Authlib does the protocol, presets tell the providers apart."""
+"""Signing in with OAuth and OpenID providers. Authlib speaks the protocol; presets hold what differs."""

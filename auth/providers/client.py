@@ -1,4 +1,4 @@
-"""One provider as this deployment has set it up: where to send a browser, and whom it brings back."""
+"""A provider as configured: the URL for the browser, and the identity that the browser brings back."""
 
 import base64
 import threading
@@ -25,24 +25,27 @@ from auth.settings.providers import ProviderSettings
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200
 _LONGEST_URL = 1000
-# So many sign-ins of one provider wait for it at a time, in each worker, and others so many seconds for one of their places: a slow
-# provider must not take all threads.
-_PLACES = 4
+# Requests to one provider at a time, in each worker, and the seconds that another one waits before it is
+# refused: a slow provider must not occupy all workers.
+_CONCURRENCY = 4
 _PATIENCE = 1.0
 _ADDRESSES = ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_url")
 
 
 class ProviderError(Exception):
-    """The provider can't be used, or what it says can't be believed; the text is for the log."""
+    """The provider failed, or its answer is not valid; the text is for the log."""
 
 
 class ProviderUnavailable(ProviderError):
-    """The provider can't be asked now; it may be later."""
+    """The provider can't be reached now, but perhaps later."""
 
 
 @dataclass(frozen=True)
 class ExternalIdentity:
-    """Whom a provider has identified. `email` is in canonical form; `is_trusted` is whether its word links to an existing user."""
+    """An identity that a provider confirmed.
+
+    `email` is canonical. `is_trusted` says that a verified email links to the user who has it.
+    """
 
     provider: str
     subject: str
@@ -53,7 +56,7 @@ class ExternalIdentity:
 
 
 class _Session(BoundedMixin, OAuth2Session):  # type: ignore[misc]
-    """Authlib's client on bounded HTTP."""
+    """Authlib's client, with the limits of `bounded_http`."""
 
     def __init__(self, **kwargs: Any) -> None:
         OAuth2Session.__init__(self, **kwargs)
@@ -62,42 +65,45 @@ class _Session(BoundedMixin, OAuth2Session):  # type: ignore[misc]
 
 
 def _encoded_basic(client: Any, _method: str, uri: str, headers: dict[str, str], body: str) -> tuple[str, dict[str, str], str]:
-    """Form-encode id and secret before they are joined, as RFC 6749, section 2.3.1, has it and Authlib has not."""
+    """Form-encode id and secret before joining them (RFC 6749, section 2.3.1). Authlib does not."""
     joined = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
     headers["Authorization"] = f"Basic {base64.b64encode(joined.encode()).decode()}"
     return uri, headers, body
 
 
 class Provider:
-    """Signs in with one provider."""
+    """A provider that users sign in with."""
 
     def __init__(self, name: str, settings: ProviderSettings, base_url: str) -> None:
         preset = PRESETS.get(name, GENERIC)
         overridden = {key: value for key in (*_ADDRESSES, "scopes") if (value := getattr(settings, key))}
         self.name = name
         self._preset: Preset = replace(preset, **overridden)
-        # Endpoints that are set make it plain OAuth 2, unless an issuer is set too.
+        # Endpoints without an issuer make it plain OAuth 2.
         if settings.authorize_url and not settings.issuer:
             self._preset = replace(self._preset, issuer="")
         self._settings = settings
-        self._places = threading.BoundedSemaphore(_PLACES)
-        # At another host than its own a preset is run by somebody else, of whom we know no more than of any issuer.
-        is_itself = _is_at_home(preset, settings)
-        # A hostile provider can send a browser on to another one, whose code would come back to its own flow, and be given to it (mix-up,
-        # RFC 9700, section 4.4.2.2). So whoever may be hostile has a redirect URI of its own. It is not below /callback: GitHub sends codes
-        # to every path below the one that is registered there.
-        self.callback_name = None if is_itself else name
-        self.redirect_uri = f"{base_url}/callback" if is_itself else f"{base_url}/providers/{name}/callback"
-        self._is_trusted = (preset.link_by_email and is_itself) if settings.link_by_email is None else settings.link_by_email
+        self._semaphore = threading.BoundedSemaphore(_CONCURRENCY)
+        # With another host a preset is as unknown as any other issuer.
+        is_preset = _has_hosts_of(preset, settings)
+        # A hostile provider can redirect a browser to another provider, and receive that provider's code
+        # (mix-up, RFC 9700, section 4.4.2.2). So each provider that may be hostile has its own redirect URI.
+        # It is not below /callback: GitHub sends codes to every path below the registered one.
+        self.callback_name = None if is_preset else name
+        self.redirect_uri = f"{base_url}/callback" if is_preset else f"{base_url}/providers/{name}/callback"
+        self._is_trusted = (preset.link_by_email and is_preset) if settings.link_by_email is None else settings.link_by_email
         self._id_tokens = IdTokens(self._preset.issuer, settings.client_ids, preset.other_issuers) if self._preset.issuer else None
 
     @property
     def posts_form(self) -> bool:
-        """Whether the provider answers by a form posted from its own site."""
+        """Whether the provider answers with a form that its own site posts."""
         return self._preset.form_post
 
     def authorization_url(self, *, state: str, nonce: str, code_verifier: str, scopes: str | None) -> str:
-        """Return where to send the browser (RFC 6749, section 4.1.1; RFC 7636; OpenID Connect Core, 3.1.2.1). Raises `ProviderError`."""
+        """Return the URL to send the browser to. Raises `ProviderError`.
+
+        RFC 6749, section 4.1.1; RFC 7636; OpenID Connect Core, section 3.1.2.1.
+        """
         parameters: dict[str, str] = {}
         if self._preset.has_pkce:
             parameters = {"code_challenge": create_s256_code_challenge(code_verifier), "code_challenge_method": "S256"}
@@ -105,14 +111,14 @@ class Provider:
             parameters["nonce"] = nonce
         if self._preset.form_post:
             parameters["response_mode"] = "form_post"
-        with self._place():
+        with self._permit():
             endpoint = self._endpoint("authorize_url", "authorization_endpoint")
         url, _ = self._session(scope=scopes or self._preset.scopes).create_authorization_url(endpoint, state=state, **parameters)
         return url
 
     def identify(self, *, code: str, code_verifier: str, nonce: str, issuer: str | None, user: Mapping[str, Any] | None) -> ExternalIdentity:
-        """Trade an authorization code for who has signed in. Raises `ProviderError`."""
-        with self._place():
+        """Exchange an authorization code for an identity. Raises `ProviderError`."""
+        with self._permit():
             return self._identify(code, code_verifier if self._preset.has_pkce else None, nonce, issuer, user)
 
     def _identify(self, code: str, code_verifier: str | None, nonce: str, issuer: str | None, user: Mapping[str, Any] | None) -> ExternalIdentity:
@@ -123,28 +129,28 @@ class Provider:
         try:
             token = session.fetch_token(self._endpoint("token_url", "token_endpoint"), grant_type="authorization_code", code=code, **verifier)
             if not token.get("access_token"):
-                raise ProviderError("the token endpoint gave no access token")
+                raise ProviderError("the token endpoint answered no access token")
             if self._id_tokens:
                 return self._by_claims(self._claims(session, token, nonce), user)
             return self._by_userinfo(session)
         except (requests.RequestException, AuthlibBaseError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            # Also what Authlib and requests raise over an answer that is no JSON, or of another shape.
+            # The last ones are raised for answers that are not JSON, or have another shape.
             raise ProviderError(f"{type(error).__name__} at the token or userinfo endpoint") from error
 
     def identify_by_id_token(self, id_token: str, nonce: str | None) -> tuple[ExternalIdentity, int]:
-        """Return whom an id_token names, and until when it is good (Unix seconds). Raises `ProviderError`."""
-        with self._place():
+        """Return the identity of an id_token, and its `exp` in Unix seconds. Raises `ProviderError`."""
+        with self._permit():
             claims = self._guarded(lambda id_tokens: id_tokens.verify(id_token, nonce, may_be_hashed=True))
         return self._by_claims(claims, None), int(claims["exp"])
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        if not self._places.acquire(timeout=_PATIENCE):
+    def _permit(self) -> Iterator[None]:
+        if not self._semaphore.acquire(timeout=_PATIENCE):
             raise ProviderUnavailable("too many sign-ins wait for it")
         try:
             yield
         finally:
-            self._places.release()
+            self._semaphore.release()
 
     def _session(self, **kwargs: Any) -> _Session:
         return _Session(
@@ -156,7 +162,7 @@ class Provider:
         )
 
     def _client_secret(self) -> str:
-        """Return the secret; Apple's is a token that we sign (see its documentation)."""
+        """Return the client secret. Apple's is a token that we sign."""
         settings = self._settings
         if not settings.private_key:
             return settings.client_secret
@@ -182,21 +188,22 @@ class Provider:
 
     def _claims(self, session: _Session, token: Mapping[str, Any], nonce: str) -> dict[str, Any]:
         claims = self._guarded(lambda id_tokens: id_tokens.verify(str(token.get("id_token", "")), nonce))
-        if not claims.get("email"):
-            # Some providers keep the address for the userinfo endpoint.
-            userinfo_url = self._preset.userinfo_url or self._guarded(lambda id_tokens: id_tokens.optional_endpoint("userinfo_endpoint"))
-            if userinfo_url:
-                userinfo = self._get(session, userinfo_url)
-                if userinfo.get("sub") == claims["sub"]:
-                    # What one document says of an address does not count for that of the other.
-                    claims.pop(self._preset.email_verified, None)
-                    return userinfo | claims
-        return claims
+        if claims.get("email"):
+            return claims
+        # Some providers give the email at the userinfo endpoint only.
+        userinfo_url = self._preset.userinfo_url or self._guarded(lambda id_tokens: id_tokens.optional_endpoint("userinfo_endpoint"))
+        userinfo = self._get(session, userinfo_url) if userinfo_url else {}
+        if userinfo.get("sub") != claims["sub"]:
+            return claims
+        # The id_token's `email_verified` is not about the userinfo's email.
+        claims.pop(self._preset.email_verified, None)
+        return userinfo | claims
 
     def _by_claims(self, claims: Mapping[str, Any], user: Mapping[str, Any] | None) -> ExternalIdentity:
         names = (user or {}).get("name") if isinstance(user, dict) else None
         if isinstance(names, dict) and not claims.get("name"):
-            claims = {**claims, "name": " ".join(str(names[key]) for key in ("firstName", "lastName") if names.get(key))[:200]}
+            parts = [str(names[key]) for key in ("firstName", "lastName") if names.get(key)]
+            claims = {**claims, "name": " ".join(parts)[:_LONGEST_NAME]}
         return self._identity(claims, str(claims["sub"]), claims.get("email"), claims.get(self._preset.email_verified))
 
     def _by_userinfo(self, session: _Session) -> ExternalIdentity:
@@ -204,7 +211,7 @@ class Provider:
         userinfo = self._get(session, preset.userinfo_url)
         subject = _find(userinfo, preset.subject)
         if isinstance(subject, bool) or not isinstance(subject, str | int) or not is_subject(str(subject)):
-            raise ProviderError("the userinfo names nobody")
+            raise ProviderError("the userinfo has no valid subject")
         email = _find(userinfo, preset.email)
         verified = preset.gives_verified_only or _find(userinfo, preset.email_verified)
         if preset.emails_url:
@@ -233,10 +240,10 @@ class Provider:
             canonical = canonical_email(email) if isinstance(email, str) else None
         except InvalidAddress:
             canonical = None
-        # Verified is what says so: Apple's "true" is a string. Not 1, nor anything else that is merely not false.
+        # Apple sends the string "true". Nothing else that is merely truthy counts.
         is_verified = canonical is not None and (verified is True or verified == "true")
         data = {"sub": subject, "email": canonical, "email_verified": is_verified}
-        # They go to the user's metadata, which is bounded: what is too long is no name, and cut off no address of a picture.
+        # Metadata has a limit: drop a name or URL that is too long, because a URL that was cut leads nowhere.
         for key, path, limit in (("name", self._preset.name, _LONGEST_NAME), ("avatar_url", self._preset.avatar, _LONGEST_URL)):
             value = _find(told, path) if path else None
             if isinstance(value, str) and value.isprintable() and len(value) <= limit:
@@ -244,14 +251,14 @@ class Provider:
         return ExternalIdentity(self.name, subject, canonical, is_verified, self._is_trusted, data)
 
 
-def _is_at_home(preset: Preset, settings: ProviderSettings) -> bool:
-    """Whether the provider is a preset at the hosts that the preset names, whatever other path or version is set there."""
+def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
+    """Whether all configured URLs are at the preset's own hosts; paths and versions may differ."""
     hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
     return bool(hosts) and hosts.issuperset(origin(url) for key in _ADDRESSES if (url := getattr(settings, key)))
 
 
 def _find(value: Any, path: str) -> Any:
-    """Return what a dotted path leads to, or None."""
+    """Return the value at a dotted path, or None."""
     for step in path.split(".") if path else ():
         if isinstance(value, dict):
             value = value.get(step)

@@ -1,4 +1,4 @@
-"""OpenID Connect: discovery, the provider's keys, and what an id_token must be before it is believed."""
+"""OpenID Connect: discovery, the provider's keys, and the checks of an id_token."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ from joserfc.jwk import KeySet
 
 from auth.net.bounded_http import BoundedSession
 
-# Never `none`, and none with a shared secret: the key is public, and so would be the secret (RFC 8725, 2.1).
+# Neither `none` nor HMAC: a public key must not serve as a shared secret (RFC 8725, section 2.1).
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 # Seconds.
 _CACHED_FOR = 3600
@@ -25,15 +25,18 @@ _TENANT = "{tenantid}"
 
 
 class InvalidIdToken(Exception):
-    """The provider's metadata, keys or token are not what they must be; the text is for the log."""
+    """The provider's metadata, keys or token are not valid; the text is for the log."""
 
 
 class IssuerUnavailable(InvalidIdToken):
-    """What the issuer publishes can't be had now, so nothing can be said of a token."""
+    """The issuer's metadata or keys can't be fetched now."""
 
 
 class IdTokens:
-    """The id_tokens of one issuer for one client. What the issuer publishes is kept for an hour, and longer while it is away."""
+    """The id_tokens of one issuer for one client.
+
+    Metadata and keys are cached for an hour, and longer while the issuer is down.
+    """
 
     def __init__(self, issuer: str, client_ids: Sequence[str], other_issuers: Sequence[str] = ()) -> None:
         self._issuer = issuer.rstrip("/")
@@ -50,18 +53,18 @@ class IdTokens:
         """Return an endpoint's URL. Raises `InvalidIdToken`."""
         url = self.optional_endpoint(name)
         if not url:
-            raise IssuerUnavailable(f"the discovery document names no {name}")
+            raise IssuerUnavailable(f"the discovery document has no {name}")
         return url
 
     def optional_endpoint(self, name: str) -> str | None:
-        """Return an endpoint's URL where there is one. Raises `InvalidIdToken`."""
+        """Return an endpoint's URL, or None. Raises `InvalidIdToken`."""
         url = self._discovered().get(name)
-        # An issuer with TLS must not lead to where there is none.
+        # An https issuer must not lead to http endpoints.
         schemes = ("https://",) if self._issuer.startswith("https://") else ("https://", "http://")
         return url if isinstance(url, str) and url.startswith(schemes) else None
 
     def check_issuer(self, issuer: str | None) -> None:
-        """Check the `iss` of an authorization response, against mix-up (RFC 9207). Raises `InvalidIdToken`."""
+        """Check the `iss` of an authorization response (RFC 9207). Raises `InvalidIdToken`."""
         metadata = self._discovered()
         if issuer is None:
             if metadata.get("authorization_response_iss_parameter_supported") is True:
@@ -72,14 +75,14 @@ class IdTokens:
     def verify(self, id_token: str, nonce: str | None, *, may_be_hashed: bool = False) -> dict[str, Any]:
         """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `InvalidIdToken`.
 
-        A native application may have sent the provider its nonce's SHA-256 in hex.
+        With `may_be_hashed` the token may hold the nonce's SHA-256 in hex, as native applications send it.
         """
         metadata = self._discovered()
         claims = self._decode(id_token)
         expected = metadata["issuer"].replace(_TENANT, str(claims.get("tid", "")))
         is_of_tenant = _TENANT not in metadata["issuer"] or re.fullmatch(r"[0-9a-f-]{36}", str(claims.get("tid")))
         if claims.get("iss") not in (expected, *self._other_issuers) or not is_of_tenant:
-            raise InvalidIdToken("it is of another issuer")
+            raise InvalidIdToken("it is from another issuer")
         audience = claims.get("aud")
         audiences = audience if isinstance(audience, list) else [audience]
         if not any(client_id in audiences for client_id in self._client_ids):
@@ -90,9 +93,9 @@ class IdTokens:
         if _number(claims, "exp") <= now - _LEEWAY:
             raise InvalidIdToken("it has expired")
         if _number(claims, "iat") > now + _LEEWAY:
-            raise InvalidIdToken("it is of the future")
+            raise InvalidIdToken("it was issued in the future")
         if not is_subject(claims.get("sub")):
-            raise InvalidIdToken("it names nobody")
+            raise InvalidIdToken("it has no valid subject")
         _check_nonce(claims.get("nonce"), nonce, may_be_hashed)
         return claims
 
@@ -100,16 +103,16 @@ class IdTokens:
         try:
             return jwt.decode(id_token, self._key_set(), algorithms=ALGORITHMS).claims
         except (JoseError, ValueError, TypeError, KeyError, RecursionError):
-            # Perhaps the keys were rotated: then those of today know it.
+            # The issuer may have rotated its keys.
             if not self._may_refetch():
-                raise InvalidIdToken("its signature is not one of the issuer's") from None
+                raise InvalidIdToken("no key of the issuer verifies its signature") from None
         try:
             return jwt.decode(id_token, self._key_set(), algorithms=ALGORITHMS).claims
         except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise InvalidIdToken("its signature is not one of the issuer's") from error
+            raise InvalidIdToken("no key of the issuer verifies its signature") from error
 
     def _may_refetch(self) -> bool:
-        """Have the keys asked for again, though not at everybody's pleasure: forged tokens must not flood the issuer."""
+        """Expire the cached keys, unless they are fresh: forged tokens must not flood the issuer."""
         with self._lock:
             if time.monotonic() - self._keys_asked_at < _ROTATION_PAUSE:
                 return False
@@ -123,7 +126,7 @@ class IdTokens:
             try:
                 metadata = _get(f"{self._issuer}/.well-known/openid-configuration")
                 issuer = metadata.get("issuer")
-                # Azure's documents for all tenants name the tenant's place instead of one.
+                # Azure's document for all tenants has a placeholder instead of the tenant.
                 if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and _TENANT not in issuer):
                     raise IssuerUnavailable("the discovery document is another issuer's")
                 self._metadata = metadata
@@ -149,12 +152,12 @@ class IdTokens:
 
 
 def is_subject(value: Any) -> bool:
-    """Whether this can name a user: at most 255 characters (OpenID Connect Core, section 2), and none that Postgres can't store."""
+    """Whether this is a valid `sub` (OpenID Connect Core, section 2) that Postgres can store."""
     return isinstance(value, str) and 0 < len(value) <= 255 and "\0" not in value and value.isprintable()
 
 
 def _parse_keys(document: dict[str, Any]) -> KeySet:
-    """Return the keys that can be read: one of a kind that we don't know must not hide the others."""
+    """Return the usable keys. An unknown kind of key must not hide the others."""
     keys = []
     for key in document.get("keys", []) if isinstance(document.get("keys"), list) else []:
         try:
@@ -163,7 +166,7 @@ def _parse_keys(document: dict[str, Any]) -> KeySet:
         except (JoseError, ValueError, TypeError, KeyError, RecursionError):
             continue
     if not keys:
-        raise IssuerUnavailable("the issuer publishes no key")
+        raise IssuerUnavailable("the issuer publishes no usable key")
     return KeySet(keys)
 
 
@@ -172,7 +175,7 @@ def _get(url: str) -> dict[str, Any]:
         with BoundedSession() as session:
             response = session.get(url, headers={"Accept": "application/json"})
         document = response.json() if response.status_code == 200 else None
-    # Python's decoder gives up on deep nesting in its own way.
+    # Python's decoder raises RecursionError for deep nesting.
     except (requests.RequestException, ValueError, RecursionError) as error:
         raise IssuerUnavailable(f"{type(error).__name__} at {url}") from error
     if not isinstance(document, dict):
@@ -190,7 +193,7 @@ def _check_nonce(claimed: Any, nonce: str | None, may_be_hashed: bool) -> None:
 
 def _number(claims: dict[str, Any], name: str) -> float:
     value = claims.get(name)
-    # A date beyond the calendar is no date: neither Python nor Postgres could take it.
+    # 253402300800 is the year 10000, the end of Python's calendar.
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 253_402_300_800:
-        raise InvalidIdToken(f"its {name} is no date")
+        raise InvalidIdToken(f"its {name} is not a date")
     return value

@@ -1,6 +1,6 @@
-"""What differs between providers, as data. Each names the documentation that it follows.
+"""What differs between providers, as data. Each preset links the provider's documentation.
 
-Paths lead through a provider's JSON: `data.0.email`. Generic OpenID Connect needs none of this: discovery tells.
+Paths lead through the provider's JSON: `data.0.email`. Generic OpenID Connect needs discovery only.
 """
 
 from dataclasses import dataclass
@@ -8,34 +8,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Preset:
-    """One provider. `issuer` alone makes it OpenID Connect by discovery; without one it is plain OAuth 2 with a userinfo URL."""
+    """One provider: OpenID Connect by discovery with an `issuer`, else OAuth 2 with a userinfo URL."""
 
     documentation: str
     scopes: str
     issuer: str = ""
-    # Other names that its id_tokens may have for it.
+    # Other values of `iss` in its id_tokens.
     other_issuers: tuple[str, ...] = ()
     authorize_url: str = ""
     token_url: str = ""
     userinfo_url: str = ""
     subject: str = "sub"
     email: str = "email"
-    # Where the provider says that it has verified the address; empty where it never says so.
+    # Says that the provider has verified the email; empty where it never says so.
     email_verified: str = "email_verified"
-    # Every address that it gives is a verified one.
+    # The provider gives verified emails only.
     gives_verified_only: bool = False
-    # A list of addresses of its own: its URL, and in each entry the names of address, verification and choice.
+    # The URL of a list of emails, the path to the list, and the keys of an entry: email, verified, primary.
     emails_url: str = ""
     emails: str = ""
     emails_entry: tuple[str, str, str] = ("email", "verified", "primary")
     name: str = "name"
     avatar: str = "picture"
-    # Whether a verified address may lead to the user who has it.
+    # Whether a verified email links to the user who has it.
     link_by_email: bool = False
-    # How the provider answers: Apple posts a form from another site, which brings no Lax cookie.
+    # Apple posts a form from its own site, which brings no Lax cookie.
     form_post: bool = False
     client_id_header: str = ""
-    # LinkedIn takes a challenge for another kind of client, and refuses it.
+    # LinkedIn refuses a code challenge of this kind of client.
     has_pkce: bool = True
     auth_method: str = "client_secret_basic"
 
@@ -55,7 +55,7 @@ PRESETS = {
         documentation="https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc",
         issuer="https://login.microsoftonline.com/common/v2.0",
         scopes="openid email profile",
-        # Tenants write addresses as they like; this optional claim says that the tenant has proved the domain.
+        # Tenants set any email they like. This optional claim says that the tenant has proved the domain.
         email_verified="xms_edov",
         auth_method="client_secret_post",
     ),
@@ -121,7 +121,7 @@ PRESETS = {
     ),
     "linkedin": Preset(
         documentation="https://learn.microsoft.com/linkedin/consumer/integrations/self-serve/sign-in-with-linkedin-v2",
-        # Its id_token carries no nonce, so who signs in is asked of the userinfo URL.
+        # Its id_token has no nonce, so the userinfo URL identifies the user.
         authorize_url="https://www.linkedin.com/oauth/v2/authorization",
         token_url="https://www.linkedin.com/oauth/v2/accessToken",
         userinfo_url="https://api.linkedin.com/v2/userinfo",

@@ -1,4 +1,4 @@
-"""`AUTH_PROVIDER_<NAME>_…`: the providers that a deployment has set up."""
+"""`AUTH_PROVIDER_<NAME>_…`: the providers that a deployment configures."""
 
 import re
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ from auth.settings.presets import PRESETS
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 SUFFIXES = (
-    "CLIENT_ID", "CLIENT_SECRET", "ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL", "SCOPES", "LINK_BY_EMAIL",
-    "TEAM_ID", "KEY_ID", "PRIVATE_KEY",
+    "CLIENT_ID", "CLIENT_SECRET", "ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL", "SCOPES",
+    "LINK_BY_EMAIL", "TEAM_ID", "KEY_ID", "PRIVATE_KEY",
 )  # fmt: skip
 _NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SUFFIXES)})")
 
 
 @dataclass(frozen=True, repr=False)
 class ProviderSettings:
-    """What is set for one provider; what is empty is as the preset has it. The repr is left out: it holds secrets."""
+    """The settings of one provider; empty ones are the preset's. No repr: it would show secrets."""
 
     client_ids: tuple[str, ...]
     client_secret: str
@@ -41,7 +41,7 @@ class ProviderSettings:
 
 
 def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str, ProviderSettings]:
-    """Read every provider that the environment names; what is wrong is collected in `env`."""
+    """Read every provider that the environment names; `env` collects the errors."""
     names = set()
     for variable in sorted(environment):
         if not variable.startswith(PROVIDER_PREFIX):
@@ -56,22 +56,16 @@ def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str,
 
 def _read_provider(env: Env, name: str) -> ProviderSettings:
     prefix = f"{PROVIDER_PREFIX}{name}_"
-    urls = {
-        suffix.lower(): env.str(prefix + suffix, "", validate=_url) or "" for suffix in ("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL")
-    }
+    addresses = ("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL")
+    urls = {suffix.lower(): env.str(prefix + suffix, "", validate=_url) or "" for suffix in addresses}
     if name.lower() in ("email", "phone"):
         env.str(f"{prefix}CLIENT_ID", validate=_refuse_name)
     is_known = name.lower() in PRESETS or urls["issuer"] or (urls["authorize_url"] and urls["token_url"] and urls["userinfo_url"])
-    client_ids: list[str] = env.list(f"{prefix}CLIENT_ID", [], validate=_needs_an_id if is_known else _needs_an_issuer) or []
-    if not client_ids:
-        # The one setting that a provider can't be without.
-        env.list(f"{prefix}CLIENT_ID", validate=_needs_an_id)
+    client_ids: list[str] = env.list(f"{prefix}CLIENT_ID", validate=_needs_an_id if is_known else _needs_an_issuer) or []
     signing = [f"{prefix}{suffix}" for suffix in ("TEAM_ID", "KEY_ID", "PRIVATE_KEY")]
-    if any(env.str(variable, "") for variable in signing):
-        for variable in signing:
-            env.str(variable, "", validate=Length(min=1, error=f"Must be set, as must be all of {', '.join(signing)}."))
-            if not env.str(variable, ""):
-                env.str(variable)
+    is_signing = any(env.str(variable, "") for variable in signing)
+    for variable in signing if is_signing else ():
+        env.str(variable, validate=Length(min=1, error=f"Set all of {', '.join(signing)}, or none."))
     return ProviderSettings(
         client_ids=tuple(client_ids),
         client_secret=env.str(f"{prefix}CLIENT_SECRET", "") or "",
@@ -85,7 +79,7 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
 
 
 def _refuse_name(_value: str) -> None:
-    raise ValidationError("A provider can't be called email or phone: so are the identities of addresses.")
+    raise ValidationError("A provider can't be called email or phone: these are the identities of addresses.")
 
 
 def _refuse_unknown(_value: str) -> None:
@@ -94,11 +88,11 @@ def _refuse_unknown(_value: str) -> None:
 
 def _needs_an_id(client_ids: list[str]) -> None:
     if not client_ids or not all(client_ids):
-        raise ValidationError("Must be the id that the provider has given to this client.")
+        raise ValidationError("Must be the client id that the provider issued.")
 
 
 def _needs_an_issuer(_client_ids: list[str]) -> None:
-    raise ValidationError("Belongs to a provider that is not built in: set its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL.")
+    raise ValidationError("This provider is not built in: set its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL.")
 
 
 def _ec_key(value: str) -> None:
@@ -106,11 +100,12 @@ def _ec_key(value: str) -> None:
         if value:
             ECKey.import_key(value.replace("\\n", "\n"))
     except (JoseError, ValueError, TypeError):
-        raise ValidationError("Must be a private EC key in PEM form, its line ends perhaps written as \\n.") from None
+        problem = "Must be a private EC key in PEM form; line ends may be written as \\n."
+        raise ValidationError(problem) from None
 
 
 def _url(value: str) -> None:
-    problem = ValidationError("Must be an https URL without user and fragment; http only to this machine, for it carries secrets and says whom to believe.")
+    problem = ValidationError("Must be an https URL without user and fragment; http only to this machine.")
     try:
         parts = urlsplit(value)
         _port = parts.port

@@ -42,7 +42,8 @@ def list_users() -> Response:
     """List users: filtered, searched by prefix, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
     # Canonical addresses are in lower case; @example.com is a domain.
-    found = {"email": query.get("email"), "role": query.get("role"), "q": query.get("q", "").strip().lower().removeprefix("@") or None}
+    prefix = query.get("q", "").strip().lower().removeprefix("@")
+    found = {"email": query.get("email"), "role": query.get("role"), "q": prefix or None}
     row = latchkey.db.one("list_users", sort=query["sort"], descending=query["order"] == "desc", **bounds(query), **found)
     return paginated(row.users, _total(found), query["page"], query["per_page"])
 

@@ -38,11 +38,11 @@ blueprint = Blueprint("identities", __name__)
 def authorize_identity() -> Response:
     """Begin to link an identity to the caller: answer the URL of the page on which the user agrees."""
     if request.method == "HEAD":
-        guard.admit(latchkey.db.one("select_caller", **guard.caller()))
+        _caller()
         return Response()
     query = read_query(schemas.LinkingQuery())
     provider = provider_named(query["provider"])
-    reauthenticated = "nonce" in query and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), query)
+    reauthenticated = "nonce" in query and reauthenticate(_caller(), query)
     state = identity_linking.begin(provider, scopes=query.get("scopes"), redirect_to=checked_redirect(query), reauthenticated=reauthenticated)
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
 
@@ -50,12 +50,12 @@ def authorize_identity() -> Response:
 @blueprint.get("/link-identity")
 @limited("verify")
 def linking_page() -> Response:
-    """Show which user an identity is about to be linked to: the person may have been sent here by somebody else."""
+    """Show which user an identity is about to be linked to: the link may have come from a stranger."""
     flow_token = read_query(schemas.LinkingForm())["flow"]
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    # Browsers apply form-action to every redirect of the answer: to the provider, wherever that redirects, and the application.
+    # Browsers apply form-action to each redirect of the answer, those of the provider and the application too.
     schemes = {"https:", *(["http:"] if latchkey.settings.is_local else [])}
     target = origin(latchkey.redirects.checked(flow.redirect_to))
     response = page(
@@ -103,8 +103,12 @@ def _linking_flow(token: str) -> Any:
 
 def _bind(flow_token: str, browser: str, state: str) -> dict[str, Any] | None:
     """Bind a flow to a browser, under a new state, and return its secrets; None when it has ended."""
-    hashes = {"state_hash": flow_token, "browser_hash": browser, "new_state_hash": state}
-    flow = latchkey.db.one("bind_oauth_flow", **{name: one_time.hash_token(token) for name, token in hashes.items()})
+    flow = latchkey.db.one(
+        "bind_oauth_flow",
+        state_hash=one_time.hash_token(flow_token),
+        browser_hash=one_time.hash_token(browser),
+        new_state_hash=one_time.hash_token(state),
+    )
     return flow and flow_secrets(flow)
 
 
@@ -119,7 +123,12 @@ def delete_identity(identity_id: str) -> Response:
     """Unlink one of the caller's identities, never the last way to sign in."""
     body = read_body(schemas.Reauthentication())
     if not is_uuid(identity_id):
-        guard.admit(latchkey.db.one("select_caller", **guard.caller()))
+        _caller()
         raise ApiError("identity_not_found")
-    reauthenticated = bool(body) and reauthenticate(guard.admit(latchkey.db.one("select_caller", **guard.caller())), body)
-    return jsonify(message="Identity unlinked", timestamp=identity_linking.unlink(identity_id, reauthenticated=reauthenticated))
+    reauthenticated = bool(body) and reauthenticate(_caller(), body)
+    moment = identity_linking.unlink(identity_id, reauthenticated=reauthenticated)
+    return jsonify(message="Identity unlinked", timestamp=moment)
+
+
+def _caller() -> Any:
+    return guard.admit(latchkey.db.one("select_caller", **guard.caller()))

@@ -1,4 +1,4 @@
-"""The service itself: health, public settings, keys, metadata, description, and the page at /."""
+"""The service itself: health, public settings, keys, metadata, openapi.yaml, and the page at /."""
 
 import json
 import threading
@@ -22,9 +22,10 @@ from sql import Database
 
 NAME = "latchkey"
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
-# Seconds for which an answer of the database is taken as its health: a flood of probes must not become one of statements.
+# Seconds for which an answer of the database is cached: a flood of probes must not become a flood of
+# statements.
 _HEALTH_INTERVAL = 1.0
-# Seconds after which a database that has not answered is not healthy, whatever it says later.
+# Seconds after which a database that has not answered is unhealthy.
 _HEALTH_PATIENCE = 1.0
 _CACHED = "public, max-age=300"
 
@@ -32,7 +33,7 @@ blueprint = Blueprint("service", __name__)
 
 
 class _Health:
-    """What the database said last, in this worker. A thread of its own asks, so that no probe waits as long as a database may hang."""
+    """The last answer of the database, asked for in a thread so that a hung database delays no probe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,7 +44,7 @@ class _Health:
     def is_healthy(self) -> bool:
         with self._lock:
             now = time.monotonic()
-            # One that has not answered yet is not asked again.
+            # One question at a time.
             if self._answer is None or (self._answer.done() and now - self._asked_at >= _HEALTH_INTERVAL):
                 self._asked_at = now
                 self._answer = self._thread.submit(_database_answers, latchkey.db)
@@ -66,7 +67,7 @@ _health = _Health()
 
 @blueprint.get("/health")
 def health() -> Response:
-    """Say whether the service works: 503, in the error envelope, while its database does not."""
+    """Answer 200 while the database answers, else 503 in the error envelope."""
     body = {"status": "healthy", "service": NAME, "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     if _health.is_healthy():
         return JsonResponse(json.dumps(body))
@@ -78,14 +79,15 @@ def health() -> Response:
 
 @blueprint.record
 def _write_settings(state: BlueprintSetupState) -> None:
-    """Write down what /settings answers: it is the same until the service is started anew."""
+    """Make the answer of /settings once: settings change only with a restart."""
     settings = state.app.extensions[EXTENSION].settings
+    names = sorted({*PRESETS, *settings.providers})
     state.app.config["PUBLIC_SETTINGS"] = json.dumps(
         {
             "external_email_enabled": settings.email_enabled,
             "external_phone_enabled": settings.phone_enabled,
             "external_providers_enabled": bool(settings.providers),
-            "external_providers": [{"name": name, "enabled": name in settings.providers} for name in sorted({*PRESETS, *settings.providers})],
+            "external_providers": [{"name": name, "enabled": name in settings.providers} for name in names],
             "disable_signup": settings.disable_signup,
             "autoconfirm": settings.autoconfirm,
             "password_min_length": settings.password_min_length,
@@ -103,7 +105,7 @@ def _write_settings(state: BlueprintSetupState) -> None:
 
 @blueprint.get("/settings")
 def get_settings() -> Response:
-    """Tell clients what they may offer their users."""
+    """Return what clients may offer their users."""
     return JsonResponse(current_app.config["PUBLIC_SETTINGS"])
 
 
@@ -119,7 +121,7 @@ def _rate_limits(settings: Settings) -> dict[str, dict[str, int]]:
 
 @blueprint.get("/openapi.yaml")
 def openapi() -> Response:
-    """Return the description of this API, as it is."""
+    """Return the contract of this API."""
     response = Response(_OPENAPI, mimetype="application/yaml")
     response.headers["Cache-Control"] = _CACHED
     return response
@@ -135,7 +137,7 @@ def jwks() -> Response:
 
 @blueprint.get("/.well-known/oauth-authorization-server")
 def oauth_metadata() -> Response:
-    """Return what is true of this service as an authorization server (RFC 8414)."""
+    """Return the metadata of this authorization server (RFC 8414)."""
     base_url = latchkey.settings.base_url
     return jsonify(
         issuer=latchkey.settings.jwt_issuer,
@@ -153,5 +155,5 @@ def oauth_metadata() -> Response:
 
 @blueprint.get("/")
 def welcome() -> Response:
-    """Show a person where they are; after a link, what has become of it."""
+    """Show the welcome page; after a link, what the link did."""
     return page("welcome.html", script=True, version=__version__)

@@ -1,4 +1,4 @@
-"""/admin/webhooks: where other systems want to hear of events, and what was sent there."""
+"""/admin/webhooks: the endpoints that events are sent to, and their deliveries."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ from auth.web.wire import read_body, read_query
 
 blueprint = Blueprint("webhooks", __name__)
 
-# Whom test events tell of: nobody has this id, and nobody can have this address (RFC 2606).
+# The user of test events: an id that no user has, and an address that nobody can own (RFC 2606).
 _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
 
 
 @blueprint.post("/admin/webhooks")
 @guard.service_role
 def create_webhook() -> Response:
-    """Register an endpoint, and tell its secret this once."""
+    """Register an endpoint, and answer its secret, this once."""
     body = read_body(schemas.NewWebhook())
     _check_url(body["url"])
     id, secret = outgoing.new_id(), webhooks.new_secret()
@@ -36,7 +36,7 @@ def create_webhook() -> Response:
 @blueprint.get("/admin/webhooks")
 @guard.service_role
 def list_webhooks() -> Response:
-    """List the webhooks, the oldest first."""
+    """List the webhooks, oldest first."""
     query = read_query(schemas.PageQuery())
     row = latchkey.db.one("list_webhooks", **bounds(query))
     return paginated(row.webhooks, row.total, query["page"], query["per_page"])
@@ -52,7 +52,7 @@ def get_webhook(webhook_id: str) -> Response:
 @blueprint.put("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def update_webhook(webhook_id: str) -> Response:
-    """Change a webhook, switch it off or on, or give it another secret, which is told this once."""
+    """Change, disable or enable a webhook, or rotate its secret, which is answered this once."""
     body = read_body(schemas.WebhookChange())
     id = _id(webhook_id)
     if "url" in body:
@@ -76,7 +76,7 @@ def update_webhook(webhook_id: str) -> Response:
 @blueprint.delete("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def delete_webhook(webhook_id: str) -> Response:
-    """Delete a webhook; what waits for it is not sent any more."""
+    """Delete a webhook. Events that wait for it are not sent."""
     _existing(latchkey.db.one("delete_webhook", id=_id(webhook_id), batch=webhooks.VOIDED_AT_ONCE))
     return jsonify({})
 
@@ -84,7 +84,7 @@ def delete_webhook(webhook_id: str) -> Response:
 @blueprint.get("/admin/webhooks/<webhook_id>/deliveries")
 @guard.service_role
 def list_deliveries(webhook_id: str) -> Response:
-    """List what was sent, or is to be sent, to a webhook, the newest first."""
+    """List the deliveries of a webhook, newest first."""
     query = read_query(schemas.PageQuery())
     row = _existing(latchkey.db.one("list_deliveries", id=_id(webhook_id), **bounds(query)))
     return paginated(row.deliveries, row.total, query["page"], query["per_page"])
@@ -93,7 +93,7 @@ def list_deliveries(webhook_id: str) -> Response:
 @blueprint.post("/admin/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver")
 @guard.service_role
 def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
-    """Send an event to a webhook once more, under the same id."""
+    """Send an event again, under the same id."""
     row = _existing(latchkey.db.one("redeliver_event", id=_id(webhook_id), delivery_id=_id(delivery_id)))
     if row.delivery is None and not row.is_disabled:
         raise _not_found()
@@ -103,7 +103,7 @@ def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
 @blueprint.post("/admin/webhooks/<webhook_id>/test")
 @guard.service_role
 def test_webhook(webhook_id: str) -> Response:
-    """Send a webhook an event of a user that there isn't."""
+    """Send a test event, about a user that does not exist."""
     body = read_body(schemas.TestEvent())
     return _sent(_existing(latchkey.db.one("send_test_event", id=_id(webhook_id), event=body["event"], **_NOBODY)))
 
@@ -128,7 +128,7 @@ def _with_secret(webhook: str, secret: str) -> Response:
 def _id(id: str) -> str:
     if not is_uuid(id):
         raise _not_found()
-    # Secrets are bound to it, in the form in which Postgres tells it.
+    # Secrets are sealed for the id as Postgres writes it.
     return id.lower()
 
 

@@ -1,4 +1,4 @@
-"""Field types for bodies and queries. They are strict: "true", 1 and "on" are no booleans here, and nothing is converted."""
+"""Strict field types for bodies and queries: "true" and 1 are not booleans, and nothing is converted."""
 
 import math
 import re
@@ -12,9 +12,9 @@ from marshmallow.fields import Field
 from auth import addresses
 from auth.passwords import hashing
 
-# Characters. Longer than any token or address that this service makes or takes.
+# Characters: more than any token or address has.
 MAX_TEXT = 2048
-# Postgres' OFFSET is a bigint.
+# The offset of the last page must fit into a bigint.
 MAX_PAGE = 2**31
 PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100
@@ -53,7 +53,7 @@ class Flag(Field):
 
 
 class Email(Text):
-    """An email address, in its canonical form from here on."""
+    """An email address; loads as its canonical form."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         try:
@@ -63,7 +63,7 @@ class Email(Text):
 
 
 class Phone(Text):
-    """A phone number, in E.164 from here on."""
+    """A phone number; loads as E.164."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         try:
@@ -73,10 +73,10 @@ class Phone(Text):
 
 
 class Password(Field):
-    """A password in NFC, of at most 1,024 bytes; whether it is strong enough is not asked here."""
+    """A password of at most 1,024 bytes; loads in NFC. The policy is checked elsewhere."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        # Measured first: normalizing a megabyte is work.
+        # Check the length first: normalizing a megabyte takes long.
         if not isinstance(value, str) or len(value) > hashing.MAX_BYTES:
             raise ValidationError(f"must be a string of at most {hashing.MAX_BYTES} bytes")
         password = hashing.normalize(value)
@@ -86,7 +86,7 @@ class Password(Field):
 
 
 class Metadata(Field):
-    """A JSON object. Its size is bounded by the database's domain, which sees what a merge makes of it."""
+    """A JSON object. Domains of the database limit its size, also after a merge."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -100,12 +100,12 @@ class Role(Text):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         role = super()._deserialize(value, attr, data, **kwargs)
         if not _ROLE.fullmatch(role) or role in _RESERVED_ROLES:
-            raise ValidationError("must be a lower-case word, and none of " + ", ".join(sorted(_RESERVED_ROLES)))
+            raise ValidationError("must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)))
         return role
 
 
 class Timestamp(Field):
-    """An ISO 8601 timestamp with a time zone, in UTC from here on."""
+    """An ISO 8601 timestamp with a time zone; loads as a datetime in UTC."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
         problem = ValidationError("must be an ISO 8601 timestamp with a time zone")
@@ -116,7 +116,7 @@ class Timestamp(Field):
             if moment.tzinfo is None:
                 raise problem
             return moment.astimezone(UTC)
-        # At the ends of the calendar an offset leads out of it.
+        # At the ends of the calendar, the conversion to UTC overflows.
         except (ValueError, OverflowError):
             raise problem from None
 
@@ -132,7 +132,7 @@ class Uuid(Text):
 
 
 class BanDuration(Field):
-    """`24h`, `1h30m`, `permanent`, `none` or null; a number of seconds from here on, infinite or 0."""
+    """`24h`, `1h30m`, `permanent`, `none` or null; loads as seconds, infinite or 0 for the last three."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(allow_none=True, **kwargs)
@@ -143,12 +143,13 @@ class BanDuration(Field):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
         if value in ("permanent", "none"):
             return math.inf if value == "permanent" else 0.0
-        # [0-9], not \d, which has the digits of other scripts too; and a ceiling, since an interval overflows.
+        # [0-9], because \d matches digits of other scripts; and a limit, because Postgres' intervals
+        # overflow.
         if not isinstance(value, str) or len(value) > MAX_TEXT or not re.fullmatch(r"([0-9]{1,12}(ms|[smhdw]))+", value):
-            raise ValidationError("must be numbers with a unit of ms s m h d w, such as 24h, or permanent, or null")
+            raise ValidationError("must be a duration in ms, s, m, h, d, w such as 1h30m, or permanent, or null")
         seconds = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(ms|[smhdw])", value))
         if not 0 < seconds <= _LONGEST_BAN:
-            raise ValidationError("must be more than nothing and at most 1000 years; permanent is longer")
+            raise ValidationError("must be more than 0 and at most 1000 years, or permanent")
         return seconds
 
 
@@ -187,7 +188,7 @@ class Choice(Text):
 
 
 class Choices(Field):
-    """A list of at least one of a few strings, in their order, each once."""
+    """A list of some of a few strings; loads in their order, without duplicates."""
 
     def __init__(self, *choices: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -200,7 +201,7 @@ class Choices(Field):
 
 
 class PageNumber(Field):
-    """A positive integer of a query; empty means the default, and more than `most` counts as `most`."""
+    """A positive integer of a query. Empty means `default`; more than `most` means `most`."""
 
     def __init__(self, *, default: int, most: int, **kwargs: Any) -> None:
         super().__init__(load_default=default, **kwargs)
@@ -210,14 +211,14 @@ class PageNumber(Field):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if value == "":
             return self.default
-        # [0-9]: int() also takes other scripts' digits, signs, spaces and underscores.
+        # int() would also accept other scripts' digits, signs, spaces and underscores.
         if not re.fullmatch(r"[0-9]{1,20}", value) or int(value) < 1:
             raise ValidationError("must be a whole number of at least 1")
         return min(int(value), self.most)
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a path's id is a UUID in its canonical form; another names nothing."""
+    """Whether this is a UUID in its canonical form. Any other id in a path is unknown."""
     try:
         return str(uuid.UUID(text)) == text.lower()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What requests may say: a marshmallow schema for each body and query.
+"""A marshmallow schema for each body and query.
 
 Unknown members are ignored, and `null` means absent.
 """
@@ -43,11 +43,12 @@ class Input(Schema):
     def leave_out_null(self, data: Any, **_kwargs: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        return {name: value for name, value in data.items() if value is not None or (name in self.fields and self.fields[name].allow_none)}
+        nullable = {name for name, field in self.fields.items() if field.allow_none}
+        return {name: value for name, value in data.items() if value is not None or name in nullable}
 
 
 class Addressed(Input):
-    """What goes to one address: an email or a phone."""
+    """A request about one address: an email or a phone."""
 
     email = Email()
     phone = Phone()
@@ -59,7 +60,7 @@ class Addressed(Input):
 
 
 class Challenged(Input):
-    """What may ask for an authorization code instead of tokens (RFC 7636)."""
+    """A request that may ask for an authorization code instead of tokens (RFC 7636)."""
 
     redirect_to = Text()
     code_challenge = CodeChallenge()
@@ -215,7 +216,11 @@ class NewUser(Input):
 
 
 class NewLink(Input):
-    type = Choice("signup", "magiclink", "recovery", "invite", "email_change", "email_change_current", "email_change_new", required=True)
+    type = Choice(
+        *("signup", "magiclink", "recovery", "invite"),
+        *("email_change", "email_change_current", "email_change_new"),
+        required=True,
+    )
     email = Email(required=True)
     new_email = Email()
     password = Password()

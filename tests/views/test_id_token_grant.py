@@ -240,7 +240,7 @@ class TestABadOne:
         assert hand_in(service, token).status_code == 200
 
     def test_while_too_many_wait_for_the_issuer_it_may_be_sent_again(self, service, google):
-        places = service.parts.providers["google"]._places
+        places = service.parts.providers["google"]._semaphore
         with ExitStack() as stack:
             while places.acquire(blocking=False):
                 stack.callback(places.release)
