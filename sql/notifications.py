@@ -12,7 +12,7 @@ from sql.pool import Connection, connect
 class Notifications:
     """A connection that listens for new messages, and a way for this process to end the wait.
 
-    Without a URL it does not listen: behind a transaction-pooling PgBouncer, LISTEN would reach another client's session.
+    Without a URL it does not listen: PgBouncer would give the session that listens to another client.
     """
 
     def __init__(self, url: str | None) -> None:
@@ -25,7 +25,7 @@ class Notifications:
     def wait(self, seconds: float) -> None:
         """Return when a message was written, `interrupt` was called or the time is up.
 
-        Returns at once when the connection was made or lost, because messages may have been written meanwhile.
+        Returns at once when the connection was made or lost: messages may have been written meanwhile.
         """
         before = self._connection
         connection = self._listening()
@@ -54,7 +54,7 @@ class Notifications:
         self._writer.close()
 
     def _listening(self) -> Connection | None:
-        """Return the connection, or None when Postgres is away. Repeating LISTEN finds out whether it still answers."""
+        """Return the connection, or None while Postgres is away. LISTEN also tests whether it answers."""
         if self._url is None:
             return None
         try:

@@ -27,7 +27,7 @@ def command(address: str) -> None:
     settings = load_settings()
     sender = channels.senders(settings).get("email")
     if sender is None:
-        raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server to send by.")
+        raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
     text = f"This mail shows that {settings.site_url} can send mail.\n\nYou do not need to do anything.\n"
     message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), f"Test mail from {settings.site_url}", text)
     try:

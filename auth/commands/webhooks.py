@@ -61,9 +61,9 @@ def listen(latchkey: Latchkey, forward: str | None, secret: str) -> None:
     with _Receiver(secret, forward) as receiver:
         id = str(uuid.uuid4())
         sealed = latchkey.sealer.seal(secret, id)
-        made = {"url": receiver.url, "description": DESCRIPTION, "events": list(webhooks.EVENTS), "secret": sealed, "most": webhooks.MOST}
+        made = {"url": receiver.url, "description": DESCRIPTION, "events": list(webhooks.EVENTS), "secret": sealed, "most": webhooks.MAX_WEBHOOKS}
         if latchkey.db.one("create_webhook", id=id, **made) is None:
-            raise click.ClickException(f"There are {webhooks.MOST} webhooks already; delete one first.")
+            raise click.ClickException(f"There are {webhooks.MAX_WEBHOOKS} webhooks already; delete one first.")
         try:
             click.echo(f"Listening. Ctrl-C stops it. Events are signed with {secret}")
             stopped.wait()

@@ -1,1 +1,1 @@
-"""The outbox: what is to be sent was written by the statement that made it true, and is sent from here, outside any request."""
+"""The outbox: messages written by SQL statements, and the process that sends them."""

@@ -1,6 +1,6 @@
-"""The delivery process, `python -m auth.delivery`: the service starts one, `latchkey deliver` is another.
+"""The delivery process, `python -m auth.delivery`. The service starts one; `latchkey deliver` runs another.
 
-It loads neither Flask nor the application.
+It loads neither Flask nor the application, which would double its memory.
 """
 
 import signal
@@ -14,7 +14,7 @@ from auth.settings.constants import statement_constants
 from auth.tokens.keys import Sealer, derive
 from sql import Database
 
-# One claims messages; the others are used for a moment after each attempt.
+# One claims messages; the others record the outcomes of attempts.
 _CONNECTIONS = 4
 
 
@@ -22,17 +22,28 @@ def main() -> None:
     """Deliver until SIGTERM or SIGINT."""
     try:
         config = settings.load()
+        logs.configure(config)
+        deliverer = _make_deliverer(config)
     except (settings.SettingsError, OSError) as error:
         sys.exit(str(error))
-    logs.configure(config)
-    db = Database(config.database_url, size=_CONNECTIONS, prepare=config.db_prepare, constants=statement_constants(config), origin=lambda: {"actor": "service"})
-    deliverer = Deliverer(config, db, Sealer(derive(config.secret_key, "outbox")))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: deliverer.end())
     log = structlog.get_logger()
     log.info("delivery_started")
     deliverer.run()
     log.info("delivery_stopped")
+
+
+def _make_deliverer(config: settings.Settings) -> Deliverer:
+    constants, origin = statement_constants(config), {"actor": "service"}
+    db = Database(
+        config.database_url,
+        size=_CONNECTIONS,
+        prepare=config.db_prepare,
+        constants=constants,
+        origin=lambda: origin,
+    )
+    return Deliverer(config, db, Sealer(derive(config.secret_key, "outbox")))
 
 
 if __name__ == "__main__":

@@ -47,58 +47,58 @@ class Attempts:
         self._stopping = stopping
         self._templates = load_templates(settings)
 
-    def make(self, waiting: Any) -> None:
+    def make(self, row: Any) -> None:
         """Send a claimed message and record the outcome. Raises `psycopg2.Error`."""
-        if waiting.outcome is not None:
-            # The claim itself has found that it is void, expired or given up.
-            log.info("message_not_sent", message_id=waiting.id, channel=waiting.channel, kind=waiting.kind, outcome=waiting.outcome, reason=waiting.last_error)
+        if row.outcome is not None:
+            # The claim found it void, expired or too old.
+            log.info("message_not_sent", message_id=row.id, channel=row.channel, kind=row.kind, outcome=row.outcome, reason=row.last_error)
             return
-        failures = self._failures[waiting.channel]
+        failures = self._failures[row.channel]
         try:
-            sender = self._senders[waiting.channel]
-            response = sender.send(waiting.recipient, sender.compose(waiting, self._render))
+            sender = self._senders[row.channel]
+            response = sender.send(row.recipient, sender.compose(row, self._render))
         except Refused as refusal:
-            self._finish(waiting, "failed", str(refusal))
+            self._finish(row, "failed", str(refusal))
             failures.end()
         except TryLater as failure:
-            self._defer(waiting, str(failure), failure.seconds)
+            self._defer(row, str(failure), failure.seconds)
             if failure.is_down:
                 failures.begin(str(failure))
             else:
                 failures.end()
         except CannotOpen as error:
-            self._finish(waiting, "failed", f"the secret can't be opened: {error}")
+            self._finish(row, "failed", f"the secret can't be opened: {error}")
         except CannotRender as error:
-            self._defer(waiting, one_line(str(error)), None)
+            self._defer(row, one_line(str(error)), None)
             failures.begin(str(error))
         else:
-            self._finish(waiting, "sent", None, response)
+            self._finish(row, "sent", None, response)
             failures.end()
 
-    def _render(self, waiting: Any) -> Message:
+    def _render(self, row: Any) -> Message:
         """Return the text of a row of the outbox. Raises `Refused`, `CannotOpen` and `CannotRender`."""
         countries = self._settings.sms_countries
-        secrets = open_json(self._sealer, waiting.secret, waiting.id) if waiting.secret else {}
-        if waiting.channel == "sms" and countries and not waiting.recipient.startswith(countries):
+        secrets = open_json(self._sealer, row.secret, row.id) if row.secret else {}
+        if row.channel == "sms" and countries and not row.recipient.startswith(countries):
             raise Refused("AUTH_SMS_COUNTRIES does not allow this number")
-        message = self._templates.render(waiting, secrets)
+        message = self._templates.render(row, secrets)
         if self._settings.dev_inbox:
             dev_inbox.keep(self._db, self._sealer, message)
         return message
 
-    def _finish(self, waiting: Any, outcome: str, reason: str | None, response: str | None = None) -> None:
-        self._record("finish_message", id=waiting.id, outcome=outcome, reason=reason, response=response)
+    def _finish(self, row: Any, outcome: str, reason: str | None, response: str | None = None) -> None:
+        self._record("finish_message", id=row.id, outcome=outcome, reason=reason, response=response)
         write = log.warning if outcome == "failed" else log.info
-        write(f"message_{outcome}", message_id=waiting.id, channel=waiting.channel, kind=waiting.kind, attempts=waiting.attempts, reason=reason)
+        write(f"message_{outcome}", message_id=row.id, channel=row.channel, kind=row.kind, attempts=row.attempts, reason=reason)
 
-    def _defer(self, waiting: Any, reason: str, asked: float | None) -> None:
+    def _defer(self, row: Any, reason: str, asked: float | None) -> None:
         # Jitter, so that messages that failed together do not come back together.
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(waiting.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
-        self._record("defer_message", id=waiting.id, attempts=waiting.attempts, delay=max(pause, asked or 0.0), reason=reason)
-        log.debug("message_deferred", message_id=waiting.id, channel=waiting.channel, kind=waiting.kind, attempts=waiting.attempts, reason=reason)
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
+        self._record("defer_message", id=row.id, attempts=row.attempts, delay=max(pause, asked or 0.0), reason=reason)
+        log.debug("message_deferred", message_id=row.id, channel=row.channel, kind=row.kind, attempts=row.attempts, reason=reason)
 
     def _record(self, statement: str, **parameters: Any) -> None:
-        """Run a statement, repeatedly if need be: losing the outcome of a message that was sent would send it twice."""
+        """Run a statement, again if need be: a message whose outcome is lost would be sent twice."""
         deadline = time.monotonic() + LEASE / 2
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Which sender takes the messages of a channel, as the settings say."""
+"""The senders that the settings choose."""
 
 from urllib.parse import urlsplit
 
@@ -9,19 +9,19 @@ from auth.settings import Settings, targets
 
 
 def senders(settings: Settings) -> dict[str, Sender]:
-    """Return a sender for each channel that has one. The messages of others wait until there is one, or they expire."""
+    """Return the senders by channel. Messages of a channel without a sender wait for one, or expire."""
     found = {"email": _mail(settings), "sms": _sms(settings)}
     return {channel: sender for channel, sender in found.items() if sender}
 
 
 def notices(settings: Settings) -> list[str]:
-    """Return what whoever starts the service should know, a line each."""
+    """Return lines about messages that the operator should see at the start."""
     names = {"email": "AUTH_SMTP_URL", "sms": "AUTH_SMS_PROVIDER"}
     missing = [name for channel, name in names.items() if channel not in senders(settings)]
     lines = [f"{name} is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire." for name in missing]
     if settings.dev_inbox:
-        who = "programs on this machine and " if settings.is_local else ""
-        lines.append(f"AUTH_DEV_INBOX is on: {who}whoever has the service role key can read all messages.")
+        readers = "programs on this machine and holders" if settings.is_local else "holders"
+        lines.append(f"AUTH_DEV_INBOX is on: {readers} of the service role key can read all messages.")
     return lines
 
 
@@ -29,7 +29,7 @@ def _mail(settings: Settings) -> Sender | None:
     if settings.smtp_url and settings.smtp_url != targets.CONSOLE:
         server, sender = targets.smtp_server(settings.smtp_url), targets.mail_address(settings.mail_from)
         return SmtpSender(server, sender, hostname_for(urlsplit(settings.base_url).hostname or "localhost"))
-    return _unsent(settings, is_chosen=settings.smtp_url == targets.CONSOLE)
+    return _substitute(settings, is_chosen=settings.smtp_url == targets.CONSOLE)
 
 
 def _sms(settings: Settings) -> Sender | None:
@@ -37,11 +37,11 @@ def _sms(settings: Settings) -> Sender | None:
         return TwilioSender(settings.twilio_api_url, settings.twilio_account_sid, settings.twilio_auth_token, settings.twilio_from)
     if settings.sms_provider == "webhook":
         return WebhookSender(settings.sms_webhook_url, settings.sms_webhook_secret)
-    return _unsent(settings, is_chosen=settings.sms_provider == targets.CONSOLE)
+    return _substitute(settings, is_chosen=settings.sms_provider == targets.CONSOLE)
 
 
-def _unsent(settings: Settings, is_chosen: bool) -> Sender | None:
-    """Return where messages go that nobody sends: they are for whoever runs the service on their own machine."""
+def _substitute(settings: Settings, is_chosen: bool) -> Sender | None:
+    """Return the sender of a channel without a server: on the developer's machine, one that prints."""
     if is_chosen or settings.is_local:
         return ConsoleSender()
     return DiscardingSender() if settings.dev_inbox else None

@@ -1,10 +1,10 @@
 """Takes due messages from the outbox and sends each in a thread of its own.
 
-A message is claimed for the length of a lease and sent outside any transaction. When the process dies, another one claims the
-message after the lease, so nothing is lost and at most the messages in flight are sent twice.
+A message is claimed for the length of a lease and sent outside any transaction. When the process dies, another
+one claims the message after the lease, so nothing is lost and at most the messages in flight are sent twice.
 
-A dead target must not delay the others. Each channel has a number of threads of its own, and the same number again for its slow
-targets (a mail host, a webhook), which get no other threads until they are quick again.
+A dead target must not delay the others. Each channel has a number of threads of its own, and the same number
+again for its slow targets (mail hosts, webhooks), which get no other threads until they are quick again.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from auth.tokens.keys import Sealer
 from sql import Database
 from sql.notifications import Notifications
 
-# Seconds between looks at the outbox when Postgres notifies of nothing: messages that failed become due again unannounced.
+# Seconds between looks at the outbox without a notification: deferred messages become due unannounced.
 POLL_INTERVAL = 2.0
 HOUSEKEEPING_INTERVAL = 3600
 # Seconds that the messages in flight have at the end of the process.
@@ -116,13 +116,13 @@ class Deliverer:
                 lane.threads.discard(thread)
                 raise
         if not lane.threads:
-            self._senders[lane.channel].rest()
+            self._senders[lane.channel].close_idle()
             self._failures[lane.channel].settle()
 
     def _claim(self, lane: _Lane) -> Any:
         """Return the next message of a lane, or None. Raises `psycopg2.Error`."""
         sender, slow_targets = self._senders[lane.channel], self._slow[lane.channel].names()
-        if lane.is_slow and not slow_targets and not sender.are_slow_known:
+        if lane.is_slow and not slow_targets and not sender.tracks_slow_targets:
             return None
         return sender.claim(self._db, lane.channel, lease=LEASE, slow_targets=slow_targets, from_slow=lane.is_slow)
 
@@ -148,7 +148,7 @@ class Deliverer:
 
     def _attempt_in_thread(self, lane: _Lane, message: Any) -> None:
         try:
-            # Whatever is raised here (by the log, or SystemExit by a sender) ends this thread, and nothing is printed.
+            # Also SystemExit, and errors of the log: Python would print a traceback with the message in it.
             with contextlib.suppress(BaseException):
                 self._attempt_and_log(lane, message)
         finally:

@@ -1,4 +1,4 @@
-"""Events, posted to the webhooks that want them."""
+"""Events, posted to webhooks."""
 
 import contextlib
 import json
@@ -15,27 +15,27 @@ from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 
 CHANNEL = "webhook"
-# Seconds that a webhook which fails is left alone for, at first and at most.
-SHORTEST_PAUSE = 5
+# Seconds between attempts at a failing webhook: the first pause and the longest.
+FIRST_PAUSE = 5
 LONGEST_PAUSE = 300
-# Administrators who are told that a webhook was disabled.
-MOST_MAILS = 10
+# Administrators who get a mail when a webhook is disabled.
+MAX_MAILS = 10
 
 log = structlog.get_logger()
 
 
-def as_message(waiting: Any) -> Message:
-    """Return what a row of the outbox says to a webhook: the body, under the event's id."""
-    variables = waiting.variables
-    body = {"event": waiting.kind, "timestamp": variables["timestamp"], "data": variables["data"]}
-    return Message(f"msg_{variables['event_id']}", waiting.kind, waiting.created_at, "", json.dumps(body, ensure_ascii=False))
+def as_message(row: Any) -> Message:
+    """Return the message of an event. Its id is the event's, and stays the same for every attempt."""
+    variables = row.variables
+    body = {"event": row.kind, "timestamp": variables["timestamp"], "data": variables["data"]}
+    return Message(f"msg_{variables['event_id']}", row.kind, row.created_at, "", json.dumps(body, ensure_ascii=False))
 
 
 class EventSender(Sender):
-    """Posts events, and keeps account of the webhooks that fail."""
+    """Posts events and records which webhooks fail."""
 
     threads = 4
-    are_slow_known = True
+    tracks_slow_targets = True
 
     def __init__(self, db: Database, sealer: Sealer, private_networks: bool, *, timeout: float = http.TIMEOUT) -> None:
         self._db = db
@@ -43,34 +43,34 @@ class EventSender(Sender):
         self._private_networks = private_networks
         self._timeout = timeout
 
-    def claim(self, db: Database, _channel: str, /, **how: Any) -> Any:
-        """Take the next event."""
-        return db.one("claim_event", **how)
+    def claim(self, db: Database, _channel: str, /, **parameters: Any) -> Any:
+        """Claim the next event."""
+        return db.one("claim_event", **parameters)
 
-    def compose(self, waiting: Any, _render: Callable[[Any], Message], /) -> Message:
-        """Return what an event says, which is for machines."""
-        return as_message(waiting)
+    def compose(self, row: Any, _render: Callable[[Any], Message], /) -> Message:
+        """Return the message of an event."""
+        return as_message(row)
 
     def send(self, recipient: str, message: Message) -> str:
-        """Post an event to the webhook of an id, and return what it answered. Raises `psycopg2.Error` too."""
+        """Post an event to the webhook with this id and return the response. Raises `psycopg2.Error` too."""
         endpoint = self._db.one("select_endpoint", id=recipient)
         if endpoint is None:
             raise Refused("there is no such webhook any more")
         try:
-            answer = self._post(endpoint, recipient, message)
+            response = self._post(endpoint, recipient, message)
         except TryLater as failure:
             self._note_failure(recipient, str(failure))
             raise
-        told = one_line(f"{answer.status_line} {answer.body.decode(errors='replace')}")
-        if answer.is_success:
+        reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}")
+        if response.is_success:
             self._note_success(endpoint, recipient)
-            return told
-        # It says that it will never come back (RFC 9110, section 15.5.11).
-        is_gone = answer.status == 410
-        self._note_failure(recipient, told, is_gone=is_gone, asked=answer.seconds)
-        raise Refused(told) if is_gone else TryLater(told)
+            return reply
+        # 410 Gone is permanent (RFC 9110, section 15.5.11).
+        is_gone = response.status == 410
+        self._note_failure(recipient, reply, is_gone=is_gone, asked=response.seconds)
+        raise Refused(reply) if is_gone else TryLater(reply)
 
-    def _post(self, endpoint: Any, webhook_id: str, message: Message) -> http.Answer:
+    def _post(self, endpoint: Any, webhook_id: str, message: Message) -> http.Response:
         sealed = [bytes(secret) for secret in (endpoint.secret, endpoint.previous_secret) if secret]
         try:
             secrets = [self._sealer.open(secret, webhook_id) for secret in sealed]
@@ -81,18 +81,18 @@ class EventSender(Sender):
         try:
             return http.post(endpoint.url, message.text.encode(), headers, timeout=self._timeout, allows=allows)
         except TryLater as failure:
-            # The log tells of each webhook by itself.
+            # Without `is_down`: the log names the webhook, not the channel.
             raise TryLater(str(failure)) from failure
 
     def _note_success(self, endpoint: Any, webhook_id: str) -> None:
-        # What was taken must not be sent again because this can't be noted; the next success will do.
+        # The webhook has the event; the next success is noted just as well.
         with contextlib.suppress(psycopg2.Error):
             if endpoint.is_failing and self._db.run("note_webhook_success", id=webhook_id):
                 log.warning("webhook_works_again", webhook_id=webhook_id)
 
     def _note_failure(self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None) -> None:
-        how = {"is_gone": is_gone, "asked": asked, "shortest": SHORTEST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MOST_MAILS}
-        failed = self._db.one("note_webhook_failure", id=webhook_id, **how)
+        pauses = {"asked": asked, "shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE}
+        failed = self._db.one("note_webhook_failure", id=webhook_id, is_gone=is_gone, most_mails=MAX_MAILS, **pauses)
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)
         elif failed and failed.is_news:

@@ -5,7 +5,7 @@ import time
 
 import structlog
 
-# A channel that fails again within this number of seconds has failed all the time: a flapping target must not fill the log.
+# Seconds without a failure until a channel counts as recovered: a flapping target must not fill the log.
 _SETTLED_AFTER = 10.0
 
 log = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""What a delivery process does once an hour: expire messages, renew the encryption of secrets, remove expired rows."""
+"""What a delivery process does once an hour."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from sql import Database
 
 
 def run(db: Database, sealer: Sealer, is_stopping: Callable[[], bool]) -> None:
-    """Do it all. Raises `psycopg2.Error`."""
+    """Expire messages, encrypt secrets with the newest key, remove expired rows. Raises `psycopg2.Error`."""
     db.run("expire_messages")
     webhooks.reseal(db, sealer)
     janitor.clean(db, is_stopping)

@@ -1,4 +1,4 @@
-"""What is posted to those who send messages on, and to those who want to know of events."""
+"""HTTP POST to SMS providers and webhooks, bounded in time and size."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -15,17 +15,17 @@ from auth.delivery.senders import TryLater
 from auth.net.bounded_http import bound, one_deadline
 from auth.net.sockets import why
 
-# Seconds for all of a request.
+# Seconds for a whole request.
 TIMEOUT = 10
-# Of what is answered, more is never looked at.
-_MOST_BYTES = 16_384
-# A longer pause is no server's to ask for.
+# Bytes of a response that are read.
+_MAX_BYTES = 16_384
+# Seconds of a Retry-After that are respected.
 _LONGEST_PAUSE = 3600
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a server answered; `seconds` is its Retry-After."""
+class Response:
+    """A server's response; `seconds` is its Retry-After."""
 
     status: int
     body: bytes
@@ -33,12 +33,12 @@ class Answer:
 
     @property
     def is_success(self) -> bool:
-        """Whether it is 2xx. A redirect is none: what is posted goes nowhere else."""
+        """Whether the status is 2xx. Redirects are not followed and do not count."""
         return 200 <= self.status < 300
 
     @property
     def status_line(self) -> str:
-        """The status, and what it is called."""
+        """Status and reason phrase: `404 Not Found`."""
         try:
             return f"{self.status} {HTTPStatus(self.status).phrase}"
         except ValueError:
@@ -53,24 +53,24 @@ def post(
     *,
     timeout: float = TIMEOUT,
     allows: Callable[[str], bool] | None = None,
-) -> Answer:
-    """Post a body, and return whatever is answered. Raises `TryLater` when nothing is, or not in time.
+) -> Response:
+    """Post a body and return the response. Raises `TryLater` when none comes in time.
 
-    `allows` says which addresses may be connected to; all of them unless it is given.
+    `allows` decides which addresses may be connected to; without it, all.
     """
     with one_deadline(timeout, allows) as deadline, requests.Session() as session:
         bound(session)
         sent_headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
         try:
-            how: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
-            with contextlib.closing(session.post(url, data=body, headers=sent_headers, auth=credentials, **how)) as response:
+            options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
+            with contextlib.closing(session.post(url, data=body, headers=sent_headers, auth=credentials, **options)) as response:
                 if deadline.has_passed:
-                    raise TimeoutError  # what has come by then is not all of the head
+                    raise TimeoutError  # the head may be cut off
                 answered = b""
-                # The head says whether it worked. Whoever says no more than that has said enough.
+                # The status is enough, even if the body never comes.
                 with contextlib.suppress(HTTPError, OSError):
-                    answered = response.raw.read(_MOST_BYTES)
-                return Answer(response.status_code, answered, _retry_after(response.headers.get("Retry-After")))
+                    answered = response.raw.read(_MAX_BYTES)
+                return Response(response.status_code, answered, _retry_after(response.headers.get("Retry-After")))
         except (requests.RequestException, HTTPError, OSError) as error:
             reason = f"not done within {deadline.seconds} s" if deadline.has_passed else why(error)
             raise TryLater(f"no answer: {reason}", is_down=True) from error

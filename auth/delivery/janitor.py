@@ -1,10 +1,10 @@
-"""Removes what has expired. Nothing waits for that: what has expired is refused by every statement, whether or not it is still there."""
+"""Removes expired rows. Nothing depends on it: every statement refuses expired rows by itself."""
 
 from collections.abc import Callable
 
 from sql import Database
 
-# Rows to a statement, and so to a transaction: few enough that nobody else waits.
+# Rows per transaction: few enough that requests do not wait for its locks.
 BATCH = 500
 
 STATEMENTS = (
@@ -24,9 +24,9 @@ STATEMENTS = (
 
 
 def clean(db: Database, is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Remove what has expired, batch by batch, and return how many rows that were. Raises `psycopg2.Error`.
+    """Remove expired rows batch by batch and return their number. Raises `psycopg2.Error`.
 
-    Over all processes and nodes one cleans at a time: to the others there is nothing to remove.
+    One process of all nodes cleans at a time; the statements find no rows in the others.
     """
     removed = 0
     for statement in STATEMENTS:

@@ -1,4 +1,4 @@
-"""The languages that messages are written in: one catalogue of strings each, and which one a user reads."""
+"""The languages of messages and pages: their catalogues of strings, and the choice for a user."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from typing import Any
 
 TEMPLATES = Path(__file__).parent / "templates"
 DEFAULT = "en"
-# A longer header is no browser's.
+# Characters of an Accept-Language header that are read.
 _LONGEST_HEADER = 500
 _LANGUAGE_RANGE = re.compile(r"\s*([a-zA-Z]{2,3})(?:-[a-zA-Z0-9-]*)?\s*(?:;\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?")
 _LANGUAGE_TAG = re.compile(r"([a-zA-Z]{2,3})(?:[-_][a-zA-Z0-9_-]*)?")
@@ -18,17 +18,17 @@ Catalogue = dict[str, dict[str, dict[str, str]]]
 
 
 def load_catalogues(folder: Path | None = None) -> dict[str, Catalogue]:
-    """Return the catalogue of each language. A deployment's folder may replace strings of ours, and bring whole languages.
+    """Return the catalogue of each language. The operator's folder may replace strings and add languages.
 
-    Raises `ValueError`, in words for people, for a catalogue that is malformed or lacks strings.
+    Raises `ValueError`, with a message for the operator, for a malformed or incomplete catalogue.
     """
     catalogues = {path.stem: _read(path) for path in sorted(TEMPLATES.glob("*.toml"))}
     needed = set(names(catalogues[DEFAULT]))
     for path in sorted(folder.glob("*.toml")) if folder else []:
-        brought = _read(path)
-        if unknown := set(names(brought)) - needed:
+        custom = _read(path)
+        if unknown := set(names(custom)) - needed:
             raise ValueError(f"{path.name}: there is no string {sorted(unknown)[0]}")
-        merged = _merge(catalogues.get(path.stem, {}), brought)
+        merged = _merge(catalogues.get(path.stem, {}), custom)
         if missing := needed - set(names(merged)):
             raise ValueError(f"{path.name}: the string {sorted(missing)[0]} is missing")
         catalogues[path.stem] = merged
@@ -43,10 +43,7 @@ def names(catalogue: Catalogue) -> Iterator[str]:
 
 
 def choose(supported: Sequence[str], locale: object, accept_language: object) -> str:
-    """Return the language that a user reads: of the locale that the user has set, else the browser's, else English.
-
-    Both come from outside, and may be anything.
-    """
+    """Return the language of the user's locale, else the browser's, else English. Takes any JSON values."""
     if isinstance(locale, str) and (tag := _LANGUAGE_TAG.fullmatch(locale)) and tag[1].lower() in supported:
         return tag[1].lower()
     accepted = _accepted(accept_language[:_LONGEST_HEADER]) if isinstance(accept_language, str) else []
@@ -54,7 +51,7 @@ def choose(supported: Sequence[str], locale: object, accept_language: object) ->
 
 
 def _accepted(header: str) -> list[str]:
-    """Return the languages of an Accept-Language header, the preferred one first (RFC 9110, section 12.5.4)."""
+    """Return the languages of an Accept-Language header, the preferred first (RFC 9110, section 12.5.4)."""
     ranges = [match for part in header.split(",") if (match := _LANGUAGE_RANGE.fullmatch(part))]
     qualities = [(float(match[2] or 1), match[1].lower()) for match in ranges]
     return [language for quality, language in sorted(qualities, key=lambda pair: -pair[0]) if quality]

@@ -1,7 +1,7 @@
-"""What messages say. Each kind has its strings in the catalogue of a language, and one layout shows them.
+"""The text of messages. Each kind has strings in the catalogue of a language, which a common layout shows.
 
-A deployment's folder may hold a template of its own for a kind in a language, `de/signup.txt` and `de/signup.html`, and other
-layouts. The subject of a mail is the first line of its text.
+The operator's folder may hold templates for a kind in a language, `de/signup.txt` and `de/signup.html`, and
+other layouts. The subject of a mail is the first line of its text.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from urllib.parse import urlencode, urlsplit
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, Template, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from auth.delivery import languages, reduce
+from auth.delivery import languages, sanitize
 from auth.delivery.languages import TEMPLATES
 from auth.settings import Settings, SettingsError
 
-# The types of the links that messages carry: that of the kind, but for a change that is undone.
+# Kinds whose links have another type.
 _LINK_TYPES = {"email_changed": "email_restore"}
 _TIME = "%H:%M UTC"
 _DATE_AND_TIME = f"%Y-%m-%d {_TIME}"
@@ -26,7 +26,7 @@ _DATE_AND_TIME = f"%Y-%m-%d {_TIME}"
 
 @dataclass(frozen=True)
 class Message:
-    """A message as it is sent. `id` stays the same when it is tried again."""
+    """A message as it is sent. Its id is the same in every attempt."""
 
     id: str
     kind: str
@@ -43,7 +43,7 @@ class CannotRender(Exception):
 
 
 class Templates:
-    """The strings and layouts of a deployment. Raises `ValueError`, in words for people, when the folder's are malformed."""
+    """Strings and layouts. Raises `ValueError`, with a message for the operator, for malformed ones."""
 
     def __init__(self, base_url: str, site_url: str, folder: Path | None = None) -> None:
         self._base_url = base_url
@@ -52,47 +52,47 @@ class Templates:
         self._catalogues = languages.load_catalogues(folder)
         self._languages = sorted(self._catalogues)
         loader = ChoiceLoader([FileSystemLoader(directory) for directory in (folder, TEMPLATES) if directory])
-        # Strings and templates are the operator's; what users have written comes in as variables, and is escaped in HTML.
+        # Templates are trusted. Values from users are variables, escaped in HTML.
         self._environments = {suffix: _environment(loader, is_html=suffix == "html") for suffix in ("txt", "html")}
         self._strings: dict[tuple[str, ...], Template] = {}
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
-        """Channel and kind of all messages there are."""
+        """Channel and kind of all messages."""
         return [(channel, kind) for channel, kinds in self._catalogues[languages.DEFAULT].items() for kind in kinds if kind != "common"]
 
     @property
     def languages(self) -> list[str]:
-        """The languages that users may be written to in."""
+        """The languages that have a catalogue."""
         return self._languages
 
-    def render(self, waiting: Any, secrets: Mapping[str, str]) -> Message:
-        """Return what a row of the outbox says, with the link and the code that it carries. Raises `CannotRender`."""
-        variables = waiting.variables
+    def render(self, row: Any, secrets: Mapping[str, str]) -> Message:
+        """Return the message of a row of the outbox, with its link and code. Raises `CannotRender`."""
+        variables = row.variables
         language = languages.choose(self._languages, variables.get("locale"), variables.get("languages"))
         token = secrets.get("token")
-        link = self._link(waiting.kind, token, variables.get("redirect_to")) if token else None
-        context = self._context(waiting, language, link, secrets.get("code"))
+        link = self._link(row.kind, token, variables.get("redirect_to")) if token else None
+        context = self._context(row, language, link, secrets.get("code"))
         try:
-            text = self._text(waiting.channel, waiting.kind, language, context)
-            html = self._html(waiting.kind, language, context) if waiting.channel == "email" else None
+            text = self._text(row.channel, row.kind, language, context)
+            html = self._html(row.kind, language, context) if row.channel == "email" else None
         except (TemplateError, KeyError, TypeError, ArithmeticError, AttributeError, ValueError) as error:
-            raise CannotRender(f"{language}/{waiting.kind}: {type(error).__name__}: {error}") from error
+            raise CannotRender(f"{language}/{row.kind}: {type(error).__name__}: {error}") from error
         subject = ""
-        if waiting.channel == "email":
+        if row.channel == "email":
             subject, _, text = text.partition("\n")
-        return Message(waiting.id, waiting.kind, waiting.created_at, " ".join(subject.split()), text.strip("\n") + "\n", html, link, secrets.get("code"))
+        return Message(row.id, row.kind, row.created_at, " ".join(subject.split()), text.strip("\n") + "\n", html, link, secrets.get("code"))
 
     def check(self) -> None:
-        """Render each kind in each language, with all that may be there and with nothing. Raises `CannotRender`."""
+        """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""
         now = datetime.now(UTC)
         full = {"redirect_to": self._site_url, "new_email": "a@b.c", "new_phone": "+15555550100", "provider": "google", "user_agent": "Firefox/1 Linux"}
         full["webhook_url"] = "https://hooks.example.com/events"
         for language in self._languages:
             for channel, kind in self.kinds:
                 for variables, expires_at in ((full, now), ({}, None)):
-                    waiting = _Sample(channel, kind, variables | {"locale": language}, now, expires_at)
-                    self.render(waiting, {"token": "t" * 43, "code": "123456"} if variables else {"code": "123456"})
+                    row = _Sample(channel, kind, variables | {"locale": language}, now, expires_at)
+                    self.render(row, {"token": "t" * 43, "code": "123456"} if variables else {"code": "123456"})
 
     def _link(self, kind: str, token: str, redirect_to: object) -> str:
         query = {"token": token, "type": _LINK_TYPES.get(kind, kind)}
@@ -100,31 +100,31 @@ class Templates:
             query["redirect_to"] = redirect_to
         return f"{self._base_url}/verify?{urlencode(query)}"
 
-    def _context(self, waiting: Any, language: str, link: str | None, code: str | None) -> dict[str, Any]:
-        variables = waiting.variables
-        browser, system = reduce.browser_and_system(variables.get("user_agent"))
+    def _context(self, row: Any, language: str, link: str | None, code: str | None) -> dict[str, Any]:
+        variables = row.variables
+        browser, system = sanitize.browser_and_system(variables.get("user_agent"))
         if browser and system:
             phrase = self._string(language, "email", "common", "browser", "txt")
             browser = phrase.render(browser_name=browser, system_name=system)
-        expires_at = waiting.expires_at.astimezone(UTC) if waiting.expires_at else None
+        expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
         return {
-            "channel": waiting.channel,
-            "kind": waiting.kind,
+            "channel": row.channel,
+            "kind": row.kind,
             "language": language,
             "site": urlsplit(self._site_url).netloc,
             "site_host": urlsplit(self._site_url).hostname,
             "site_url": self._site_url,
-            "recipient": waiting.recipient,
+            "recipient": row.recipient,
             "link": link,
             "code": code,
             "valid_until": expires_at.strftime(_DATE_AND_TIME) if expires_at else None,
             "valid_until_time": expires_at.strftime(_TIME) if expires_at else None,
-            "moment": reduce.moment(variables.get("requested_at"), waiting.created_at).strftime(_DATE_AND_TIME),
+            "moment": sanitize.moment(variables.get("requested_at"), row.created_at).strftime(_DATE_AND_TIME),
             "browser": browser,
-            "new_email": reduce.masked_email(variables.get("new_email")),
-            "new_phone": reduce.masked_phone(variables.get("new_phone")),
-            "provider": reduce.provider(variables.get("provider")),
-            "webhook_host": reduce.host(variables.get("webhook_url")),
+            "new_email": sanitize.masked_email(variables.get("new_email")),
+            "new_phone": sanitize.masked_phone(variables.get("new_phone")),
+            "provider": sanitize.provider(variables.get("provider")),
+            "webhook_host": sanitize.host(variables.get("webhook_url")),
         }
 
     def _text(self, channel: str, kind: str, language: str, context: dict[str, Any]) -> str:
@@ -134,13 +134,13 @@ class Templates:
 
     def _html(self, kind: str, language: str, context: dict[str, Any]) -> str | None:
         own = f"{language}/{kind}.html"
-        # Our HTML would contradict a text of the deployment's own.
+        # The built-in HTML would contradict the operator's text.
         if self._folder and (self._folder / f"{language}/{kind}.txt").exists() and not (self._folder / own).exists():
             return None
         return self._environments["html"].select_template([own, "layout.html"]).render(context | self._speech("email", kind, language, context, "html"))
 
     def _speech(self, channel: str, kind: str, language: str, context: dict[str, Any], suffix: str) -> dict[str, Any]:
-        """Return what a layout calls: `say(name)` is a string of this kind, `has(name)` whether there is one."""
+        """Return the functions that layouts call: `say(name)` renders a string, `has(name)` looks for it."""
         strings = self._catalogues[language][channel]
 
         def has(name: str) -> bool:
@@ -161,7 +161,7 @@ class Templates:
 
 
 def load_templates(settings: Settings) -> Templates:
-    """Return the templates of this deployment. Raises `SettingsError` when one of its own cannot be rendered."""
+    """Return the templates. Raises `SettingsError` if one in `AUTH_MAIL_TEMPLATES` cannot be rendered."""
     templates = Templates(settings.base_url, settings.site_url, settings.mail_templates)
     if settings.mail_templates:
         try:
@@ -179,9 +179,8 @@ class _Sample:
     created_at: datetime
     expires_at: datetime | None
     id: str = "00000000-0000-0000-0000-000000000000"
-    recipient: str = "somebody@example.com"
+    recipient: str = "user@example.com"
 
 
 def _environment(loader: ChoiceLoader, is_html: bool) -> Environment:
-    # Plain text needs no escaping: nothing in it is markup.
     return ImmutableSandboxedEnvironment(loader=loader, undefined=StrictUndefined, autoescape=is_html, trim_blocks=True, lstrip_blocks=True)

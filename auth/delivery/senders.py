@@ -1,4 +1,4 @@
-"""What all ways to send have in common: how one says that it couldn't, and the printing one."""
+"""The interface of all senders, and the senders that need no server."""
 
 import sys
 import threading
@@ -12,11 +12,14 @@ _LONGEST_REASON = 300
 
 
 class Refused(Exception):
-    """This message will never be taken: trying again is no use."""
+    """The server refuses this message for good."""
 
 
 class TryLater(Exception):
-    """It could not be sent now. `seconds` is how long the server asks us to wait; `is_down`, whether any message would have failed."""
+    """The message could not be sent now.
+
+    `seconds` is the pause that the server asks for. `is_down`: any other message would have failed too.
+    """
 
     def __init__(self, reason: str, *, seconds: float | None = None, is_down: bool = False) -> None:
         super().__init__(reason)
@@ -25,39 +28,39 @@ class TryLater(Exception):
 
 
 class Sender:
-    """One way to send messages. It may be called from several threads at once."""
+    """One way to send messages. Used by several threads at once."""
 
-    # How many threads send by it, and as many again to its slow targets.
+    # The number of threads for quick targets, and again for slow ones.
     threads = 2
-    # Whether the database knows which of its targets are slow.
-    are_slow_known = False
+    # Whether the database itself tracks the slow targets.
+    tracks_slow_targets = False
 
-    def claim(self, db: Database, channel: str, /, **how: Any) -> Any:
-        """Take the next message of a channel that this one is to send; return its row, or None. Raises `psycopg2.Error`."""
-        return db.one("claim_message", channel=channel, **how)
+    def claim(self, db: Database, channel: str, /, **parameters: Any) -> Any:
+        """Claim the next message and return its row, or None. Raises `psycopg2.Error`."""
+        return db.one("claim_message", channel=channel, **parameters)
 
-    def compose(self, waiting: Any, render: Callable[[Any], Message], /) -> Message:
-        """Return what a row of the outbox says; `render` makes a message for people of it."""
-        return render(waiting)
+    def compose(self, row: Any, render: Callable[[Any], Message], /) -> Message:
+        """Return the message of a row of the outbox; `render` makes one for people."""
+        return render(row)
 
     def send(self, recipient: str, message: Message) -> str | None:
-        """Send a message, and return what the server said, shortly. Raises `Refused` or `TryLater`."""
+        """Send a message and return the server's reply in one line. Raises `Refused` or `TryLater`."""
         raise NotImplementedError
 
-    def rest(self) -> None:
-        """Let go of what is no longer needed: nothing has been due for a moment."""
+    def close_idle(self) -> None:
+        """Close connections that were not used for a while."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all connections."""
 
 
 class ConsoleSender(Sender):
-    """Prints what would be sent, for development: on standard output, never in the log, which is kept and shipped."""
+    """Prints messages on standard output, for development. Never in the log: logs are kept and shipped."""
 
     _lock = threading.Lock()
 
     def send(self, recipient: str, message: Message) -> str:
-        """Print one message, in one piece."""
+        """Print one message in one piece."""
         rule = "-" * 72
         subject = f"Subject: {message.subject}\n" if message.subject else ""
         with self._lock:
@@ -67,15 +70,15 @@ class ConsoleSender(Sender):
 
 
 class DiscardingSender(Sender):
-    """Sends nothing: the development inbox, which has kept the message, is all that it goes to."""
+    """Sends nothing, because the development inbox has the message already."""
 
     def send(self, recipient: str, message: Message) -> str:
-        """Say so."""
+        """Do nothing."""
         return "kept in the development inbox"
 
 
 def one_line(text: str, *secrets: str | None) -> str:
-    """Return what a server or an error said, short enough to be kept, without control characters and the secrets of the message."""
+    """Return a reply or an error in one short printable line without the secrets of the message."""
     for secret in filter(None, secrets):
         text = text.replace(secret, "…")
     printable = "".join(character if character.isprintable() else " " for character in text)

@@ -1,4 +1,4 @@
-"""The headers of what is posted: as Standard Webhooks says, so that whoever gets it can tell that it is ours, and whether it is new."""
+"""Signed headers (Standard Webhooks), with which receivers verify the sender and detect replays."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from standardwebhooks import Webhook
 
 
 def headers(id: str, body: str, secrets: Sequence[str]) -> dict[str, str]:
-    """Return the headers for a JSON body, signed with each of the secrets: one that is good for the receiver is enough."""
+    """Return the headers of a JSON body, signed with every secret; the receiver needs one of them."""
     now = datetime.now(UTC)
     return {
         "Content-Type": "application/json",

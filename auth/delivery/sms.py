@@ -1,4 +1,4 @@
-"""SMS, by Twilio or by an endpoint of the deployment's own."""
+"""SMS by Twilio, or by an endpoint of the operator."""
 
 import json
 from urllib.parse import urlencode
@@ -7,33 +7,33 @@ from auth.delivery import http, signatures
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 
-# What says that this message is at fault, and not the server or we.
+# Statuses that blame the message, not the server or our account.
 _REFUSALS = {400, 422}
 
 
 class TwilioSender(Sender):
-    """Sends by Twilio's API, or one that is like it."""
+    """Sends with Twilio's API or a compatible one."""
 
     def __init__(self, api_url: str, account_sid: str, auth_token: str, sender: str, *, timeout: float = http.TIMEOUT) -> None:
         self._url = f"{api_url.rstrip('/')}/2010-04-01/Accounts/{account_sid}/Messages.json"
         self._credentials = (account_sid, auth_token)
         self._timeout = timeout
-        # A messaging service, which picks a number for each country, has an id like a number's.
+        # The id of a messaging service, which picks a number for each country.
         self._sender = {"MessagingServiceSid" if sender.startswith("MG") else "From": sender}
 
     def send(self, recipient: str, message: Message) -> str:
-        """Send one SMS, and return Twilio's id for it."""
+        """Send one SMS and return Twilio's id of it."""
         body = urlencode({"To": recipient, "Body": message.text.strip(), **self._sender}).encode()
-        answer = http.post(self._url, body, {"Content-Type": "application/x-www-form-urlencoded"}, self._credentials, timeout=self._timeout)
-        told = _json_object(answer.body)
-        # The answer repeats the text with the code: only these parts of it are kept.
-        if answer.is_success:
-            return one_line(f"{answer.status} {told.get('sid', '')} {told.get('status', '')}", message.code)
-        raise _failure(answer, one_line(f"{told.get('code', '')} {told.get('message', '')}", message.code))
+        response = http.post(self._url, body, {"Content-Type": "application/x-www-form-urlencoded"}, self._credentials, timeout=self._timeout)
+        members = _json_object(response.body)
+        # The response repeats the text with the code, so only some members are kept.
+        if response.is_success:
+            return one_line(f"{response.status} {members.get('sid', '')} {members.get('status', '')}", message.code)
+        raise _failure(response, one_line(f"{members.get('code', '')} {members.get('message', '')}", message.code))
 
 
 class WebhookSender(Sender):
-    """Posts `{"to", "message"}` to an endpoint that sends it on, signed as Standard Webhooks says."""
+    """Posts `{"to", "message"}`, signed as in Standard Webhooks, to an endpoint that sends the SMS."""
 
     def __init__(self, url: str, secret: str, *, timeout: float = http.TIMEOUT) -> None:
         self._url = url
@@ -41,19 +41,19 @@ class WebhookSender(Sender):
         self._timeout = timeout
 
     def send(self, recipient: str, message: Message) -> str:
-        """Hand over one SMS. Its id stays the same when it is tried again, so that the endpoint can tell."""
+        """Post one SMS. Its id is the same in every attempt, so that the endpoint can detect duplicates."""
         body = json.dumps({"to": recipient, "message": message.text.strip()}, ensure_ascii=False)
-        answer = http.post(self._url, body.encode(), signatures.headers(message.id, body, [self._secret]), timeout=self._timeout)
-        if answer.is_success:
-            return answer.status_line
-        raise _failure(answer)
+        response = http.post(self._url, body.encode(), signatures.headers(message.id, body, [self._secret]), timeout=self._timeout)
+        if response.is_success:
+            return response.status_line
+        raise _failure(response)
 
 
-def _failure(answer: http.Answer, told: str = "") -> Refused | TryLater:
-    reason = f"{answer.status_line} {told}".strip()
-    if answer.status in _REFUSALS:
+def _failure(response: http.Response, explanation: str = "") -> Refused | TryLater:
+    reason = f"{response.status_line} {explanation}".strip()
+    if response.status in _REFUSALS:
         return Refused(reason)
-    return TryLater(reason, seconds=answer.seconds, is_down=True)
+    return TryLater(reason, seconds=response.seconds, is_down=True)
 
 
 def _json_object(body: bytes) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Mail by SMTP (RFC 5321), with the standard library's client."""
+"""Mail by SMTP (RFC 5321)."""
 
 import contextlib
 import email.policy
@@ -17,21 +17,21 @@ from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.net.sockets import Deadline, tls, why
 from auth.settings.targets import SmtpServer
 
-# Seconds: to connect and for each reply, for a whole message, and that a connection waits for the next one.
+# Seconds to connect and for each reply, for a whole message, and until an idle connection is closed.
 REPLY_TIMEOUT = 10
 MESSAGE_TIMEOUT = 30
 IDLE_TIMEOUT = 20
-# Many servers end a connection after a hundred messages, and some count that against the sender.
+# Many servers close a connection after a hundred messages, and some count that against the sender.
 _MESSAGES_PER_CONNECTION = 50
-# Not every server takes 8-bit text.
+# Not every server accepts 8-bit text.
 _POLICY = email.policy.SMTP.clone(cte_type="7bit")
 _INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
-# Replies to RCPT that speak of us and not of the recipient: what we lack is authentication or TLS.
-_ABOUT_US = {530, 535, 538}
+# Replies to RCPT that ask for authentication or TLS, so they say nothing about the recipient.
+_ABOUT_CLIENT = {530, 535, 538}
 
 
 class SmtpSender(Sender):
-    """Hands mail to one server, over connections that are kept for a while."""
+    """Sends mail to one server over connections that are reused."""
 
     def __init__(
         self, server: SmtpServer, mail_from: Address, hostname: str, *, reply_timeout: float = REPLY_TIMEOUT, message_timeout: float = MESSAGE_TIMEOUT
@@ -45,7 +45,7 @@ class SmtpSender(Sender):
         self._lock = threading.Lock()
 
     def send(self, recipient: str, message: Message) -> str:
-        """Hand over one mail, and return which server took it, and its reply."""
+        """Send one mail and return the server's name and reply."""
         mail = compose(self._mail_from, recipient, message)
         with Deadline(self._message_timeout) as deadline:
             with _explained("can't connect to the mail server", deadline, is_down=True):
@@ -61,23 +61,23 @@ class SmtpSender(Sender):
             self._idle.append(connection)
         return one_line(f"{self._server.host}: {reply}", message.link, message.code)
 
-    def rest(self) -> None:
-        """End the connections that have not been used for a while."""
-        self._end(time.monotonic() - IDLE_TIMEOUT)
+    def close_idle(self) -> None:
+        """Close connections that were not used for `IDLE_TIMEOUT`."""
+        self._close(time.monotonic() - IDLE_TIMEOUT)
 
     def close(self) -> None:
-        """End all connections that are not in use."""
-        self._end(float("inf"))
+        """Close all connections that are not in use."""
+        self._close(float("inf"))
 
-    def _end(self, idle_since: float) -> None:
+    def _close(self, idle_since: float) -> None:
         with self._lock:
-            ended = [connection for connection in self._idle if connection.idle_since < idle_since]
-            self._idle = [connection for connection in self._idle if connection not in ended]
-        for connection in ended:
+            closed = [connection for connection in self._idle if connection.idle_since < idle_since]
+            self._idle = [connection for connection in self._idle if connection not in closed]
+        for connection in closed:
             connection.leave()
 
     def _reuse(self, deadline: Deadline) -> "_Connection | None":
-        """Return a connection that is still good."""
+        """Return an idle connection that still works."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -89,7 +89,7 @@ class SmtpSender(Sender):
 
 
 class _Connection(smtplib.SMTP):
-    """A connection that a deadline can end, ready to take mail: encrypted and authenticated as the settings say."""
+    """A connection ready for mail: bounded by a deadline, encrypted and authenticated as in the settings."""
 
     def __init__(self, server: SmtpServer, hostname: str, timeout: float, deadline: Deadline) -> None:
         self._server = server
@@ -104,7 +104,7 @@ class _Connection(smtplib.SMTP):
             raise
 
     def deliver(self, sender: str, recipient: str, mail: EmailMessage) -> str:
-        """Hand over a mail; return the reply to it. Raises `Refused`, `TryLater`, or what smtplib does."""
+        """Send a mail and return the reply. Raises `Refused`, `TryLater` and the exceptions of smtplib."""
         options = []
         if not recipient.isascii():
             if not self.has_extn("smtputf8"):
@@ -126,7 +126,7 @@ class _Connection(smtplib.SMTP):
         return f"{code} {reply.decode(errors='replace')}"
 
     def is_alive(self, deadline: Deadline) -> bool:
-        """Whether the server still listens; from now on the deadline is this one."""
+        """Whether the server still answers. The deadline replaces the connection's."""
         if self.sock is None:
             return False
         self._deadline = deadline
@@ -137,7 +137,7 @@ class _Connection(smtplib.SMTP):
             return False
 
     def getreply(self) -> tuple[int, bytes]:
-        """Read one reply. What the end of the time has cut off is none, even if it begins like a yes."""
+        """Read one reply. A reply cut off by the deadline does not count, even if it starts with 250."""
         code, reply = super().getreply()
         if self._deadline.has_passed:
             self.close()
@@ -145,7 +145,7 @@ class _Connection(smtplib.SMTP):
         return code, reply
 
     def leave(self) -> None:
-        """Say goodbye, without waiting for the answer."""
+        """Send QUIT without waiting for the reply."""
         with contextlib.suppress(smtplib.SMTPException, OSError):
             self.putcmd("quit")
         self.close()
@@ -167,7 +167,7 @@ class _Connection(smtplib.SMTP):
         if server.starttls == "required" and not is_encrypted:
             raise TryLater("the mail server offers no STARTTLS, and AUTH_SMTP_URL requires it", is_down=True)
         if server.user:
-            # Whoever sits in between can hide that STARTTLS is offered, to be given the password.
+            # An attacker on the path can hide STARTTLS to get the password.
             if not is_encrypted and server.starttls != "never" and not _is_loopback(self.sock):
                 raise TryLater("the mail server offers no STARTTLS: the password is not sent without, unless AUTH_SMTP_URL has ?starttls=never", is_down=True)
             self.login(server.user, server.password)
@@ -183,9 +183,9 @@ def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessag
     mail["To"] = Address(username=local, domain=domain)
     mail["Subject"] = message.subject
     mail["Date"] = format_datetime(message.created_at)
-    # The same each time it is tried: whoever gets it twice may notice.
+    # The same in every attempt, so that mail programs can detect duplicates.
     mail["Message-ID"] = f"<{message.id}@{mail_from.domain}>"
-    # So that nobody's vacation answers (RFC 3834).
+    # Prevents vacation replies (RFC 3834).
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(message.text)
     if message.html is not None:
@@ -194,7 +194,7 @@ def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessag
 
 
 def hostname_for(host: str) -> str:
-    """Return what we call ourselves to a mail server: a host name, or an address as RFC 5321 writes it."""
+    """Return the argument of EHLO: a host name, or an address literal (RFC 5321, section 4.1.3)."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -204,7 +204,7 @@ def hostname_for(host: str) -> str:
 
 @contextlib.contextmanager
 def _explained(what: str, deadline: Deadline, *, is_down: bool) -> Iterator[None]:
-    """Turn what goes wrong on a connection into `TryLater`."""
+    """Turn the exceptions of a connection into `TryLater`."""
     try:
         yield
     except smtplib.SMTPResponseException as error:
@@ -221,9 +221,9 @@ def _explained(what: str, deadline: Deadline, *, is_down: bool) -> Iterator[None
 
 def _refusal(stage: str, code: int, reply: bytes | str) -> Refused | TryLater:
     reason = _said(stage, code, reply)
-    if code >= 500 and code not in _ABOUT_US:
+    if code >= 500 and code not in _ABOUT_CLIENT:
         return Refused(reason)
-    return TryLater(reason, is_down=code in _ABOUT_US)
+    return TryLater(reason, is_down=code in _ABOUT_CLIENT)
 
 
 def _said(stage: str, code: int, reply: bytes | str) -> str:

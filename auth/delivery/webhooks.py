@@ -1,4 +1,4 @@
-"""Webhooks: where they may lead, and the secrets that sign what is posted to them."""
+"""Webhooks: the addresses they may have, and their secrets."""
 
 import base64
 import contextlib
@@ -13,23 +13,23 @@ from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 
 EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")
-# Each act looks through all of them.
-MOST = 20
-# Seconds in which the secret before the newest signs too.
+# Every act that makes events reads all webhooks.
+MAX_WEBHOOKS = 20
+# Seconds for which the previous secret signs too.
 SECRET_OVERLAP = 86_400
-# Deliveries that a deletion voids at once.
+# Waiting deliveries that the deletion of a webhook voids.
 VOIDED_AT_ONCE = 2_000
 _SECRET_BYTES = 32
-# Printable ASCII, and nothing that parsers of URLs disagree about.
+# Printable ASCII without the backslash, which URL parsers disagree about.
 _URL = re.compile(r"[!-\[\]-~]+")
 
 
 class InvalidUrl(Exception):
-    """Says what a webhook's URL must be."""
+    """The message says what the URL must be."""
 
 
 def check_url(url: str, private_networks: bool) -> None:
-    """Refuse a URL that events can't or mustn't be sent to. Looks up its name. Raises `InvalidUrl`."""
+    """Check a webhook's URL and the addresses that its name resolves to. Raises `InvalidUrl`."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -41,8 +41,7 @@ def check_url(url: str, private_networks: bool) -> None:
         raise InvalidUrl("must have no user, zone and fragment")
     try:
         found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
-    # A label that is empty or too long is a UnicodeError.
-    except (OSError, UnicodeError):
+    except (OSError, UnicodeError):  # UnicodeError: a label is empty or too long
         raise InvalidUrl("its name can't be resolved") from None
     reaches = {reach(str(address[0])) for *_, address in found}
     if "forbidden" in reaches or ("private" in reaches and not private_networks):
@@ -52,25 +51,25 @@ def check_url(url: str, private_networks: bool) -> None:
 
 
 def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]:
-    """Return which addresses a webhook may connect to at this moment, whatever its name led to when it was registered.
+    """Return a check of the address that a delivery connects to: the name may lead elsewhere by then.
 
-    What goes over a public network goes encrypted.
+    Public addresses need https.
     """
     reaches = ({"private"} if private_networks else set()) | ({"public"} if urlsplit(url).scheme == "https" else set())
     return lambda address: reach(address) in reaches
 
 
 def new_secret() -> str:
-    """Return a secret in the form of Standard Webhooks."""
+    """Return a secret in the format of Standard Webhooks."""
     return "whsec_" + base64.b64encode(os.urandom(_SECRET_BYTES)).decode()
 
 
 def reseal(db: Database, sealer: Sealer) -> None:
-    """Encrypt anew the secrets that are encrypted with an older key: it will be taken away. Raises `psycopg2.Error`."""
+    """Encrypt secrets with the newest key, so that older ones can be removed. Raises `psycopg2.Error`."""
     for webhook in db.all("select_webhook_secrets"):
         sealed = [bytes(secret) for secret in (webhook.secret, webhook.previous_secret) if secret]
         if not all(sealer.is_newest(secret) for secret in sealed):
-            # One whose key is gone already fails, and tells why, when it is used.
+            # A secret whose key is gone already fails at the next delivery, with that reason.
             with contextlib.suppress(CannotOpen):
                 newest, previous = [*(sealer.seal(sealer.open(secret, webhook.id), webhook.id) for secret in sealed), None][:2]
                 db.run("reseal_webhook", id=webhook.id, old_secret=sealed[0], secret=newest, previous_secret=previous)

@@ -6,7 +6,7 @@ A row of `list_timeline` is of kind `act` or `refusal` (of the audit log), `sess
 from datetime import datetime
 from typing import Any
 
-from auth.delivery.reduce import browser_and_system, provider
+from auth.delivery.sanitize import browser_and_system, provider
 
 _ACTS = {
     "user_created": "user created",

@@ -1,4 +1,4 @@
-"""The delivery process of the service: started by the gunicorn master, started again when it dies, stopped with the service."""
+"""The delivery process: started by the gunicorn master, restarted when it dies, stopped with the service."""
 
 import os
 import signal

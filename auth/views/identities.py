@@ -5,7 +5,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
-from auth.delivery import reduce
+from auth.delivery import sanitize
 from auth.flows import identity_linking, outgoing
 from auth.flows.oauth_flows import (
     authorization_url,
@@ -61,10 +61,10 @@ def linking_page() -> Response:
     response = page(
         "link_identity.html",
         form_target=" ".join(sorted({*schemes, target})),
-        provider=reduce.provider(flow.provider),
+        provider=sanitize.provider(flow.provider),
         account=flow.email or flow.phone,
-        known_by=reduce.provider(flow.known_by),
-        known_as=reduce.person(flow.known_as),
+        known_by=sanitize.provider(flow.known_by),
+        known_as=sanitize.person(flow.known_as),
         flow=flow_token,
     )
     # The form must come from this page: a form of another site brings no such cookie.

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from auth.context import latchkey
-from auth.delivery import reduce
+from auth.delivery import sanitize
 from auth.flows.token_response import redirect_with_code, redirect_with_error, redirect_with_tokens, see_other, token_response
 from auth.flows.verification import Proof, spend
 from auth.net.redirects import origin, with_fragment
@@ -80,7 +80,7 @@ def _proof(body: Mapping[str, str]) -> Proof:
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
     """Return the page that says what a link does, with a form that does it."""
     target = _target(query, link.redirect_to)
-    browser, system = reduce.browser_and_system(link.signup_user_agent)
+    browser, system = sanitize.browser_and_system(link.signup_user_agent)
     return page(
         "link.html",
         # The form sends the target back, so that a refusal redirects there too.

@@ -27,9 +27,9 @@ def create_webhook() -> Response:
     body = read_body(schemas.NewWebhook())
     _check_url(body["url"])
     id, secret = outgoing.new_id(), webhooks.new_secret()
-    row = latchkey.db.one("create_webhook", id=id, most=webhooks.MOST, secret=latchkey.sealer.seal(secret, id), **body)
+    row = latchkey.db.one("create_webhook", id=id, most=webhooks.MAX_WEBHOOKS, secret=latchkey.sealer.seal(secret, id), **body)
     if row is None:
-        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {webhooks.MOST}")
+        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {webhooks.MAX_WEBHOOKS}")
     return _with_secret(row.webhook_object, secret)
 
 

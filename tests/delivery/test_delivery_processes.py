@@ -146,7 +146,7 @@ class TestFlaskMailTest:
     def test_it_fails_without_a_mail_server(self, mail_test):
         assert mail_test("alice@example.com", AUTH_BASE_URL="https://auth.example.com") == (
             1,
-            "Error: AUTH_SMTP_URL is not set: there is no mail server to send by.\n",
+            "Error: AUTH_SMTP_URL is not set: there is no mail server.\n",
         )
 
     def test_it_refuses_what_is_no_address(self, mail_test):

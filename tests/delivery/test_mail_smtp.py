@@ -332,13 +332,13 @@ class TestConnections:
 
     def test_an_idle_one_is_given_back_in_time(self, smtp, server, monkeypatch):
         smtp.send(ALICE, message())
-        smtp.rest()
+        smtp.close_idle()
         smtp.send(ALICE, message())
         assert len({session.peer for session in server.sessions}) == 1
         # A clock that has gone on; there is no row that holds it.
         now = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: now + 60)
-        smtp.rest()
+        smtp.close_idle()
         monkeypatch.undo()
         smtp.send(ALICE, message())
         assert len({session.peer for session in server.sessions}) == 2

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.events import LONGEST_PAUSE, MOST_MAILS, SHORTEST_PAUSE, EventSender, as_message
+from auth.delivery.events import FIRST_PAUSE, LONGEST_PAUSE, MAX_MAILS, EventSender, as_message
 from auth.delivery.senders import Refused, TryLater
 from auth.settings.constants import GIVE_UP
 from tests.support.answers import A_TIMESTAMP
@@ -236,7 +236,7 @@ class TestTryingAgain:
         target.status = 500
         hooks.happen()
         hooks.deliver()
-        assert SHORTEST_PAUSE / 2 - 1 < hooks.pause(made) <= SHORTEST_PAUSE
+        assert FIRST_PAUSE / 2 - 1 < hooks.pause(made) <= FIRST_PAUSE
         for failing, longest in ((30, 30), (100, 130), (DAY, LONGEST_PAUSE)):
             hooks.let_time_pass(failing)
             hooks.end_pauses()
@@ -367,14 +367,14 @@ class TestGivingUp:
         assert "s3cret" not in mail.text
 
     def test_not_more_than_ten_of_them(self, hooks, target, database, client, service_role):
-        for number in range(MOST_MAILS + 2):
+        for number in range(MAX_MAILS + 2):
             register(client, service_role, f"admin{number}@example.com", "admin")
         hooks.register(target)
         database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'; DELETE FROM outbox WHERE channel = 'email'")
         target.status = 500
         hooks.happen()
         hooks.deliver()
-        assert database.count("outbox", "kind = 'webhook_disabled'") == MOST_MAILS
+        assert database.count("outbox", "kind = 'webhook_disabled'") == MAX_MAILS
 
     def test_what_was_on_its_way_when_it_was_switched_off_changes_nothing(self, hooks, target, database, parts, carol):
         made = hooks.register(target)

@@ -85,10 +85,10 @@ class TestRegistering:
         assert_error(hooks.ask("post", **body), 400, "validation_failed", details=details)
 
     def test_there_are_twenty_at_most(self, hooks, database):
-        for _ in range(webhooks.MOST):
+        for _ in range(webhooks.MAX_WEBHOOKS):
             hooks.register(URL)
         assert_error(hooks.ask("post", url=URL), 400, "validation_failed", details="url: must be one of at most 20")
-        assert database.count("webhooks") == database.count("audit_log") == webhooks.MOST
+        assert database.count("webhooks") == database.count("audit_log") == webhooks.MAX_WEBHOOKS
 
     def test_nor_are_there_more_when_two_ask_at_once(self, hooks, parts, database):
         def create(id):

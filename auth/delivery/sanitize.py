@@ -1,10 +1,10 @@
-"""What a user or a browser has written, reduced to what may stand in a message: nothing in it can be, or look like, a link."""
+"""Values from users and browsers, reduced to what is safe in messages: nothing looks like a link."""
 
 import re
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-# The first that matches: browsers name those that they descend from, too.
+# The first match counts: browsers also name their ancestors.
 _BROWSERS = (
     ("Edge", r"Edg(e|A|iOS)?/"),
     ("Opera", r"OPR/|Opera"),
@@ -49,20 +49,20 @@ def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
 
 
 def provider(name: object) -> str | None:
-    """Return an identity provider's name as people know it; one that the deployment has named itself as it is."""
+    """Return the display name of an identity provider. Names that the operator chose stay as they are."""
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
     return _PROVIDERS.get(name, name)
 
 
 def person(name: object) -> str | None:
-    """Return what a person is called somewhere: not what is long, or looks like somebody's address or a link."""
+    """Return a person's name, unless it is long or looks like an address or a link."""
     text = name.strip() if isinstance(name, str) else ""
     return text if text and len(text) <= _LONGEST_NAME and text.isprintable() and not re.search(r"[@/:]|\w\.\w", text) else None
 
 
 def host(url: object) -> str | None:
-    """Return the host of a webhook, which only whoever has the service role key can have written."""
+    """Return the host of a webhook's URL, which only the service role key can set."""
     try:
         name = urlsplit(url).hostname if isinstance(url, str) else None
     except ValueError:
@@ -71,7 +71,7 @@ def host(url: object) -> str | None:
 
 
 def masked_email(address: object) -> str | None:
-    """Return an address of which its owner recognises the first letters and the top-level domain: `b***@e***.com`."""
+    """Return an address that only its owner recognises: `b***@e***.com`."""
     if not isinstance(address, str) or "@" not in address:
         return None
     local, _, domain = address.rpartition("@")
@@ -80,12 +80,12 @@ def masked_email(address: object) -> str | None:
 
 
 def masked_phone(number: object) -> str | None:
-    """Return the last three digits of a number."""
+    """Return the last three digits of a phone number."""
     return number[-3:] if isinstance(number, str) and re.fullmatch(r"\+[0-9]{7,15}", number) else None
 
 
 def moment(text: object, otherwise: datetime) -> datetime:
-    """Return an ISO 8601 timestamp in UTC, or the other one for anything else."""
+    """Return an ISO 8601 timestamp in UTC, or `otherwise` if the text is none."""
     try:
         parsed = datetime.fromisoformat(text) if isinstance(text, str) else otherwise
         return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
