@@ -1,5 +1,6 @@
 """openapi.yaml is the contract: valid in itself, and true of the routes, their guards, their limits and their errors."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -7,9 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 from openapi_schema_validator import OAS30Validator, oas30_format_checker
 from openapi_spec_validator import validate
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Response
 
 from auth import __version__
-from tests.support.contract import OPENAPI, description, routes
+from tests.support.contract import OPENAPI, check, description, resolved, routes
 
 CONTRACT = description()
 # What is answered before a route is found, or where there is none.
@@ -49,20 +52,6 @@ class Operation(NamedTuple):
 
     def schemes(self) -> set[str]:
         return {scheme for choice in self.description["security"] for scheme in choice or {NOBODY}}
-
-
-def resolved(node: Any) -> Any:
-    """Return a part of the contract with what its references refer to in their places."""
-    if isinstance(node, list):
-        return [resolved(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if isinstance(node.get("$ref"), str):
-        target: Any = CONTRACT
-        for step in node["$ref"].removeprefix("#/").split("/"):
-            target = target[step]
-        return resolved(target)
-    return {name: resolved(value) for name, value in node.items()}
 
 
 OPERATIONS = {
@@ -246,3 +235,37 @@ def documented_errors() -> set[tuple[int, str]]:
     """Status and error_code of each row of the table of docs/errors.md."""
     rows = re.findall(r"^\| `(\w+)` \| ([0-9, ]+) \|", (OPENAPI.parent / "docs" / "errors.md").read_text(), re.MULTILINE)
     return {(int(status), error_code) for error_code, statuses in rows for status in statuses.split(",")}
+
+
+HEALTHY = CONTRACT["paths"]["/health"]["get"]["responses"]["200"]["content"]["application/json"]["example"]
+
+
+class TestTheCheckOfResponses:
+    """What `check` refuses, for GET /health."""
+
+    def check(self, status: int = 200, path: str = "/health", body: dict[str, Any] | None = None, **headers: str | None) -> None:
+        named = {"X-Request-Id": "0123456789", "Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        text = json.dumps(HEALTHY if body is None else body)
+        response = Response(text, status, {name: value for name, value in named.items() if value is not None})
+        check(EnvironBuilder(path).get_request(), response)
+
+    def test_described_response_passes(self):
+        self.check()
+
+    @pytest.mark.parametrize(
+        ("wrong", "problem"),
+        [
+            ({"status": 418}, "no such status"),
+            ({"X_Request_Id": None}, "X-Request-Id is missing"),
+            ({"X_Request_Id": "?"}, "X-Request-Id: '?' does not match"),
+            ({"Content_Type": "text/plain"}, "'text/plain' is not described"),
+            ({"body": HEALTHY | {"surprise": 1}}, "Additional properties"),
+            ({"body": {"version": "1.0.0"}}, "'status' is a required property"),
+            ({"body": HEALTHY | {"version": 1}}, "version: 1 is not of type 'string'"),
+            ({"path": "/nowhere"}, "GET /nowhere is not in openapi.yaml"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_other_response_fails(self, wrong, problem):
+        with pytest.raises(AssertionError, match=re.escape(problem)):
+            self.check(**wrong)

@@ -16,7 +16,7 @@ from tests.faults import clients, invariants
 from tests.faults.history import History
 from tests.faults.mail import Post
 from tests.support import log_watch
-from tests.support.contract import contract
+from tests.support.contract import description
 from tests.support.postgres import Postgres
 from tests.support.processes import Service, wait_until
 from tests.support.rows import Rows
@@ -53,7 +53,7 @@ class World:
         self._options = options
 
     def __enter__(self) -> Self:
-        contract()  # which takes seconds to read, and would count as a slow answer
+        description()  # reading it would count as a slow answer
         self._directory = tempfile.TemporaryDirectory(prefix="latchkey-tests-")
         place = Path(self._directory.name).resolve()
         place.chmod(0o755)
