@@ -1,13 +1,13 @@
-"""The thin data-access module: named statements from sql/*.sql, prepared on each connection that runs them, run by name.
+"""The thin data-access module: runs named statements from sql/*.sql, each prepared once per connection.
 
-A statement is headed by its name, its parameters and their types, which become the signature of its PREPARE:
+A statement's header declares its name, parameters and types, which become the signature of its PREPARE:
 
     -- name: select_user(user_id uuid, email text)
     -- What it decides, in a line or two.
     SELECT … WHERE id = :user_id
 
-Nothing is ever formatted into a statement. Connections are in autocommit, so each statement stands alone, except in
-`Database.transaction`.
+No value is ever formatted into a statement. Connections are in autocommit: outside of `Database.transaction`,
+each statement is a transaction.
 """
 
 import json
@@ -27,41 +27,41 @@ from sql.pool import Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n((?:--.*\n)+)", re.MULTILINE)
-# What a parameter is not: part of a string, a comment or a cast.
+# Parameters, and what only looks like one: strings, comments, casts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
-# Made once: json.dumps with an argument makes one for each value.
+# json.dumps with an argument makes an encoder for each value.
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 psycopg2.extensions.register_adapter(dict, lambda value: Json(value, dumps=_JSON.encode))
 
 
 class InvalidStatement(Exception):
-    """A statement's declaration and its text disagree."""
+    """A statement does not match its header."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of the files, with the types of its parameters in the order in which they are declared."""
+    """A statement, and the types of its parameters as declared. Its texts are templates for psycopg2."""
 
     name: str
     parameters: Mapping[str, str]
     text: str
 
     def prepare(self, constants: Container[str] = ()) -> str:
-        """The SQL that prepares it, for psycopg2 to fill in: those of its parameters that are constants become part of what is prepared."""
+        """The SQL that prepares it. Parameters among the constants are filled in now."""
         varying = [parameter for parameter in self.parameters if parameter not in constants]
         types = f" ({', '.join(self.parameters[parameter] for parameter in varying)})" if varying else ""
         numbers = {parameter: f"${number}" for number, parameter in enumerate(varying, 1)}
         return f"PREPARE {self.name}{types} AS {self._substitute(self._placeholders | numbers)}"
 
     def execute(self, constants: Container[str] = ()) -> str:
-        """The SQL that runs it once it is prepared, for psycopg2 to fill in."""
+        """The SQL that runs it when it is prepared."""
         values = ", ".join(f"%({parameter})s" for parameter in self.parameters if parameter not in constants)
         return f"EXECUTE {self.name}" + (f" ({values})" if values else "")
 
     @property
     def direct(self) -> str:
-        """The SQL that runs it unprepared, for psycopg2 to fill in: for poolers that lend a connection for one transaction."""
+        """The SQL that runs it unprepared, for poolers in transaction mode."""
         return self._substitute(self._placeholders)
 
     @property
@@ -76,7 +76,10 @@ class Statement:
 
 
 def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
-    """Read all statements. Raises `InvalidStatement` for a name used twice, or parameters declared and not used or not declared."""
+    """Read all statements.
+
+    Raises `InvalidStatement` for a malformed header, a name used twice, or parameters that do not match it.
+    """
     statements: dict[str, Statement] = {}
     for path in sorted(directory.glob("*.sql")):
         for statement in _parse(path.read_text(), path.name):
@@ -89,7 +92,7 @@ def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
 def _parse(text: str, where: str) -> Iterator[Statement]:
     headers = list(_HEADER.finditer(text))
     if len(headers) != text.count("-- name:"):
-        raise InvalidStatement(f"{where}: a header is malformed, or no comment says what its statement decides")
+        raise InvalidStatement(f"{where}: a header is malformed, or no comment follows it")
     for header, following in zip(headers, [*headers[1:], None], strict=True):
         name, declared = header[1], " ".join(header[2].replace("--", " ").split())
         parameters = dict(parameter.strip().split(" ", 1) for parameter in declared.split(",") if parameter.strip())
@@ -137,9 +140,10 @@ class Transaction(_Runner):
 class Database(_Runner):
     """Runs named statements on pooled connections, each in a transaction of its own.
 
-    `constants` are values of this deployment, such as lifetimes: a statement that declares one of their names has that value, and no
-    other. One that declares `origin` is given what `origin` returns when it is run: who acts, and from where.
-    Every method raises `psycopg2.Error`: `OperationalError` and `InterfaceError` mean that the database can't serve now.
+    `constants` are values of this deployment, such as lifetimes: parameters with their names always have
+    these values. The parameter `origin` gets what `origin()` returns when the statement runs: the actor and the
+    client. Every method raises `psycopg2.Error`; `OperationalError` and `InterfaceError` mean that the database
+    is away.
     """
 
     def __init__(
@@ -151,25 +155,22 @@ class Database(_Runner):
         constants: Mapping[str, Any] | None = None,
         origin: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        statements = load_statements()
-        self._constants = {
-            name: {key: value for key, value in (constants or {}).items() if key in statement.parameters} for name, statement in statements.items()
-        }
-        self._texts = {name: statement.execute(self._constants[name]) if prepare else statement.direct for name, statement in statements.items()}
+        self._prepares = prepare
         self._origin = origin
-        self._with_origin = {name for name, statement in statements.items() if "origin" in statement.parameters}
-        # Each connection prepares a statement when it first runs it: all of them, most of which it never would, take Postgres
-        # 10 MB for each connection.
-        self._preparations = {name: statement.prepare(self._constants[name]) for name, statement in statements.items()} if prepare else {}
+        self._statements = load_statements()
+        self._constants = {
+            name: {key: value for key, value in (constants or {}).items() if key in statement.parameters} for name, statement in self._statements.items()
+        }
+        self._texts = {name: statement.execute(self._constants[name]) if prepare else statement.direct for name, statement in self._statements.items()}
         self._pool = Pool(url, size)
-        # How many statements were run, for those who measure.
+        # For benchmarks and tests.
         self.statements_run = 0
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Run the block's statements as one transaction; an exception rolls it back.
 
-        A statement of the database itself takes a second connection, and so must not be run in the block.
+        Do not run the database's own statements in the block: they take a second connection from the pool.
         """
         with self._pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("BEGIN")
@@ -184,7 +185,7 @@ class Database(_Runner):
                 raise psycopg2.InternalError("rolled back: the block went on after a statement had failed")
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close idle connections."""
         self._pool.close()
 
     @contextmanager
@@ -195,12 +196,14 @@ class Database(_Runner):
     def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1
         cursor = connection.cursor(cursor_factory=NamedTupleCursor)
-        if name in self._with_origin:
+        statement, constants = self._statements[name], self._constants[name]
+        if "origin" in statement.parameters:
             parameters = {**parameters, "origin": self._origin()}
-        if not self._preparations:
-            parameters = {**parameters, **self._constants[name]}
+        if not self._prepares:
+            parameters = {**parameters, **constants}
         elif name not in connection.prepared:
-            cursor.execute(self._preparations[name], self._constants[name])
+            # When it is first run: preparing all statements takes Postgres 10 MB per connection.
+            cursor.execute(statement.prepare(constants), constants)
             connection.prepared.add(name)
         cursor.execute(self._texts[name], parameters)
         return cursor

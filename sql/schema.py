@@ -1,7 +1,7 @@
-"""The database's schema: made from schema.sql, or brought up to date by sql/migrations, one transaction each.
+"""The database's schema: created from schema.sql, or brought up to date by sql/migrations.
 
-The functions of sql/functions are not in the migrations: they hold no data, so they are replaced as a whole when their text
-has changed. `schema_version` has a row for each version the database has had, the newest with the digest of its functions.
+Functions hold no data and are not migrated: when the text of sql/functions changes, all of them are replaced.
+`schema_version` has a row for each version the database has had, the newest with the digest of its functions.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from sql.pool import connect_patiently
 SCHEMA = DIRECTORY.parent / "schema.sql"
 FUNCTIONS = DIRECTORY / "functions"
 MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migrations").glob("*.sql"))}
-# The versions that this code can work with; it migrates all but the newest.
+# The schema versions that this release works with. It migrates all but the newest.
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
-# Any fixed number: it names the lock under which one process at a time changes the schema.
+# The advisory lock under which the schema is changed; any fixed number.
 _LOCK = 7_239_004_116
 
 
 def apply(url: str) -> list[str]:
-    """Make the schema, or bring it up to date. Return the names of the steps taken; none if it was up to date.
+    """Create the schema, or bring it up to date. Return the names of the steps taken, each a transaction.
 
-    Several processes may do so at once. Raises `psycopg2.Error`, also for a database of another application or of a newer
-    release; the step that failed has changed nothing.
+    Safe in several processes at once. Raises `psycopg2.Error`, also if the database belongs to another
+    application or a newer release.
     """
     steps: list[str] = []
     connection = connect_patiently(url)
@@ -60,7 +60,7 @@ def _take_step(cursor: Cursor) -> str | None:
         cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (version + 1,))
         return path.stem
     if functions_digest != digest:
-        # They call each other, so their bodies can only be checked once all are there; a test does.
+        # Unchecked, because they call each other in any order. A test checks them.
         cursor.execute("SET LOCAL check_function_bodies = off;" + functions)
         cursor.execute("UPDATE schema_version SET functions_digest = %s WHERE version = %s", (digest, version))
         return "functions"
@@ -68,7 +68,7 @@ def _take_step(cursor: Cursor) -> str | None:
 
 
 def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
-    """Return the version and the digest of the functions: None in an empty database, 0 in one made before versions."""
+    """Return the version (None: an empty database, 0: made before versions) and the functions' digest."""
     cursor.execute("SELECT to_regclass('schema_version'), to_regclass('latchkey_schema'), to_regclass('users')")
     versions, unversioned, users = cursor.fetchone() or ()
     if versions:
