@@ -112,7 +112,7 @@ class TestThePage:
     def test_it_names_whoever_is_not_known_at_all_by_having_asked(self, service, session, database):
         url = begin_linking(service, session, "google")
         database.run("UPDATE users SET email = NULL")
-        assert "the user who has asked for this.</p>" in service.browser().visit(url).text
+        assert "the user who asked for this.</p>" in service.browser().visit(url).text
 
     def test_it_shows_names_as_text(self, service, session, database, alice):
         database.run("UPDATE users SET email = '<b>x</b>@example.com'")
