@@ -11,7 +11,7 @@ DAVE = {"phone": PHONE, "password": PASSWORD}
 
 
 def signed_up(phone=PHONE, **changes):
-    """Return the user object of a sign-up by phone that waits for its confirmation."""
+    """Return the expected user object of an unconfirmed sign-up by phone."""
     waiting = {
         "email": None,
         "email_confirmed_at": None,
@@ -25,7 +25,7 @@ def signed_up(phone=PHONE, **changes):
 
 
 def confirmed(phone=PHONE, **changes):
-    """Return the user object of one that is confirmed, and signed in."""
+    """Return the expected user object after confirmation and sign-in."""
     signed_in = {
         "phone_confirmed_at": A_TIMESTAMP,
         "confirmed_at": A_TIMESTAMP,
@@ -40,7 +40,7 @@ def sign_in(client, phone=PHONE, password=PASSWORD):
     return client.post("/token?grant_type=password", json={"phone": phone, "password": password})
 
 
-def test_it_makes_an_unconfirmed_user(client, service_role, database):
+def test_phone_sign_up_creates_an_unconfirmed_user(client, service_role, database):
     response = client.post("/signup", json=DAVE | {"data": {"name": "Dave"}})
     assert_ok(response, signed_up(user_metadata={"name": "Dave"}), 201)
     kept = client.get(f"/admin/users/{response.json['id']}", headers=service_role)
@@ -48,39 +48,39 @@ def test_it_makes_an_unconfirmed_user(client, service_role, database):
     assert database.one("SELECT made_by, phone_proved FROM users") == ("signup", False)
 
 
-def test_it_sends_a_code_by_sms_and_no_link(client, outbox):
+def test_phone_sign_up_sends_a_code_without_a_link(client, outbox):
     client.post("/signup", json=DAVE)
     (message,) = outbox.sent()
     assert (message.kind, message.channel, message.to, message.token, message.lifetime) == ("sms", "sms", PHONE, None, 600)
     assert len(message.code) == 6
 
 
-def test_it_signs_nobody_in(client, database):
+def test_phone_sign_up_does_not_sign_in(client, database):
     assert "access_token" not in client.post("/signup", json=DAVE).json
     assert database.count("sessions") == 0
     assert_error(sign_in(client), 403, "phone_not_confirmed")
 
 
-def test_the_code_confirms_the_phone_and_signs_in(client, outbox):
+def test_code_confirms_the_phone_and_signs_in(client, outbox):
     made = client.post("/signup", json=DAVE).json
     assert_signed_in(client, type_in(client, "sms", PHONE, outbox.last().code), confirmed(id=made["id"]))
 
 
-def test_the_password_is_good_from_then_on(client, outbox):
+def test_password_signs_in_after_confirmation(client, outbox):
     client.post("/signup", json=DAVE)
     type_in(client, "sms", PHONE, outbox.last().code)
     assert sign_in(client).status_code == 200
 
 
 @pytest.mark.parametrize("type", ["signup", "magiclink", "email", "phone_change", "invite", "recovery", "email_change"])
-def test_the_code_serves_the_type_sms_alone(client, outbox, database, type):
+def test_sign_up_code_is_refused_for_other_types(client, outbox, database, type):
     client.post("/signup", json=DAVE)
     assert_error(type_in(client, type, PHONE, outbox.last().code), 403, "otp_expired")
     assert database.value("SELECT phone_confirmed_at FROM users") is None
     assert type_in(client, "sms", PHONE, outbox.last().code).status_code == 200
 
 
-def test_the_code_lives_ten_minutes(client, outbox, database):
+def test_code_expires_after_ten_minutes(client, outbox, database):
     client.post("/signup", json=DAVE)
     later(database, secs=600)
     assert_error(type_in(client, "sms", PHONE, outbox.last().code), 403, "otp_expired")
@@ -88,24 +88,24 @@ def test_the_code_lives_ten_minutes(client, outbox, database):
 
 
 @pytest.mark.parametrize("spelling", ["+49 170 1234567", "+49 (170) 123-45.67"])
-def test_every_spelling_of_a_number_is_the_same(client, outbox, database, spelling):
+def test_all_spellings_of_a_number_are_one(client, outbox, database, spelling):
     assert_ok(client.post("/signup", json=DAVE | {"phone": spelling}), signed_up(), 201)
     assert type_in(client, "sms", spelling, outbox.last(PHONE).code).status_code == 200
     assert sign_in(client, spelling).status_code == 200
 
 
-def test_its_answer_names_no_email(client, database):
+def test_response_contains_no_email(client, database):
     assert client.post("/signup", json=DAVE).json["email"] is None
     assert database.all("SELECT provider, identity_data FROM identities") == [("phone", {"sub": database.value("SELECT id::text FROM users"), "phone": PHONE})]
 
 
-class TestATakenNumber:
+class TestTakenNumber:
     @pytest.fixture
     def phil(self, client, service_role):
         body = {"email": "phil@example.com", "phone": PHONE, "phone_confirm": True, "email_confirm": True, "password": PASSWORD}
         return client.post("/admin/users", json=body, headers=service_role).json
 
-    def test_it_gets_the_same_answer_as_a_free_one_and_nothing_happens(self, client, phil, outbox, database):
+    def test_taken_number_gets_the_same_response_as_a_free_one_without_effect(self, client, phil, outbox, database):
         before = database.everything("users", "identities", "sessions", "one_time_tokens")
         taken = client.post("/signup", json=DAVE | {"password": NEW, "data": {"name": "Mallory"}})
         assert_ok(taken, signed_up(user_metadata={"name": "Mallory"}), 201)
@@ -116,7 +116,7 @@ class TestATakenNumber:
         assert list(free.json) == list(taken.json)
         assert_error(sign_in(client, password=NEW), 401, "invalid_credentials")
 
-    def test_it_takes_the_same_statements_and_hashes(self, client, phil, parts, hashes):
+    def test_taken_number_costs_the_same_statements_and_hashes_as_a_free_one(self, client, phil, parts, hashes):
         work = []
         for phone in (PHONE, OTHER_PHONE):
             statements, before = parts.db.statements_run, hashes.count
@@ -126,21 +126,21 @@ class TestATakenNumber:
         assert work[0][1] == 1
 
     @pytest.mark.parametrize("setting", ["AUTH_AUTOCONFIRM=true", "AUTH_PHONE_CONFIRM_REQUIRED=false"])
-    def test_it_is_409_where_that_can_be_found_out_anyway(self, make_app, phil, database, setting):
+    def test_taken_number_is_409_when_settings_reveal_it_anyway(self, make_app, phil, database, setting):
         client = make_app(**dict([setting.split("=")])).test_client()
         before = database.everything("users", "identities", "sessions", "one_time_tokens")
         assert_error(client.post("/signup", json=DAVE), 409, "user_already_exists")
         assert database.everything("users", "identities", "sessions", "one_time_tokens") == before
 
-    def test_a_pending_change_to_a_number_claims_nothing(self, client, alice, outbox):
+    def test_pending_change_to_a_number_does_not_reserve_it(self, client, alice, outbox):
         alice.sign_in().put("/user", json={"phone": PHONE})
         client.post("/signup", json=DAVE)
         assert type_in(client, "sms", PHONE, outbox.last(kind="sms").code).status_code == 200
         assert_error(type_in(client, "phone_change", PHONE, outbox.last(kind="phone_change").code), 409, "phone_exists")
 
 
-class TestReplacing:
-    def test_a_sign_up_that_nobody_has_used_is_replaced(self, client, outbox, database):
+class TestRepeatedSignUp:
+    def test_unused_sign_up_is_replaced(self, client, outbox, database):
         first = client.post("/signup", json=DAVE | {"data": {"name": "Mallory"}}).json
         old = outbox.last().code
         second = client.post("/signup", json=DAVE | {"password": NEW}).json
@@ -154,7 +154,7 @@ class TestReplacing:
     @pytest.mark.parametrize(
         "change", ["phone_confirmed_at = now()", "last_sign_in_at = now()", "email = 'x@example.com', email_confirmed_at = now()", "made_by = 'admin'"]
     )
-    def test_any_other_is_left_alone(self, client, database, outbox, change):
+    def test_used_sign_up_is_not_replaced(self, client, database, outbox, change):
         client.post("/signup", json=DAVE)
         database.run(f"UPDATE users SET {change}")
         before = database.everything("users", "identities", "one_time_tokens")
@@ -162,7 +162,7 @@ class TestReplacing:
         assert database.everything("users", "identities", "one_time_tokens") == before
         assert len(outbox.sent()) == 1
 
-    def test_a_user_that_a_code_made_is_left_alone(self, client, outbox, database):
+    def test_user_created_by_a_code_is_not_replaced(self, client, outbox, database):
         client.post("/otp", json={"phone": PHONE})
         before = database.everything("users", "identities", "one_time_tokens")
         assert_ok(client.post("/signup", json=DAVE), signed_up(), 201)
@@ -181,18 +181,18 @@ class TestSettings:
         assert database.value("SELECT phone_proved FROM users") is False
         assert outbox.sent() == []
 
-    def test_where_no_confirmation_is_required_the_password_signs_in(self, make_app, outbox):
+    def test_unconfirmed_user_signs_in_when_confirmation_is_not_required(self, make_app, outbox):
         client = make_app(AUTH_PHONE_CONFIRM_REQUIRED="false").test_client()
         assert_ok(client.post("/signup", json=DAVE), signed_up(), 201)
         assert session_of(client, sign_in(client)).get("/user").json["phone_confirmed_at"] is None
         assert type_in(client, "sms", PHONE, outbox.last().code).json["user"]["phone_confirmed_at"] == A_TIMESTAMP
 
-    def test_sign_up_disabled(self, make_app, database):
+    def test_disabled_sign_up_is_refused(self, make_app, database):
         client = make_app(AUTH_DISABLE_SIGNUP="true").test_client()
         assert_error(client.post("/signup", json=DAVE), 403, "signup_disabled")
         assert (database.count("users"), database.count("outbox")) == (0, 0)
 
-    def test_phones_disabled(self, make_app, database):
+    def test_sign_up_by_phone_is_refused_when_phones_are_disabled(self, make_app, database):
         client = make_app(AUTH_PHONE_ENABLED="false").test_client()
         assert_error(client.post("/signup", json=DAVE), 400, "phone_provider_disabled")
         assert (database.count("users"), database.count("outbox")) == (0, 0)
@@ -212,7 +212,7 @@ class TestSettings:
     ],
     ids=str,
 )
-def test_it_refuses_a_body_that_is_not_valid(client, database, body, status, error_code):
+def test_invalid_body_is_refused(client, database, body, status, error_code):
     assert_error(client.post("/signup", json=body), status, error_code, details=A_SENTENCE)
     assert (database.count("users"), database.count("outbox")) == (0, 0)
 
@@ -224,7 +224,7 @@ def test_a_weak_password_is_422(client, database, password):
     assert (database.count("users"), database.count("outbox")) == (0, 0)
 
 
-def test_an_email_can_be_added_later(client, outbox):
+def test_phone_user_can_add_an_email_later(client, outbox):
     client.post("/signup", json=DAVE)
     session = session_of(client, type_in(client, "sms", PHONE, outbox.last().code))
     assert session.put("/user", json={"email": "dave@example.com"}).json["new_email"] == "dave@example.com"
@@ -232,11 +232,11 @@ def test_an_email_can_be_added_later(client, outbox):
     both = [identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP), identity("email", "dave@example.com")]
     expected = confirmed(email="dave@example.com", email_confirmed_at=A_TIMESTAMP, identities=both)
     assert_signed_in(client, response, expected | {"app_metadata": {"provider": "phone", "providers": ["phone", "email"]}})
-    # There was no old address to tell.
+    # There is no old address to notify.
     assert outbox.kinds() == [("sms", PHONE), ("email_change", "dave@example.com")]
 
 
-def test_resending_asks_for_no_password(client, outbox):
+def test_resend_needs_no_password(client, outbox):
     client.post("/signup", json=DAVE)
     assert_ok(client.post("/resend", json={"type": "sms", "phone": PHONE}), ON_ITS_WAY)
     assert type_in(client, "sms", PHONE, outbox.last().code).json["user"]["id"] == A_UUID

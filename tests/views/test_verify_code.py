@@ -1,4 +1,4 @@
-"""POST /verify with a code: six digits, typed in where they were asked for."""
+"""POST /verify with a code of six digits."""
 
 import pytest
 
@@ -26,13 +26,13 @@ EFFECTS = ("users", "identities", "sessions", "outbox", "authorization_codes", "
 
 @pytest.fixture
 def magiclink(client, service_role, outbox):
-    """A message to Erin, with a link and a code that sign in."""
+    """A message to Erin with a link and a code to sign in."""
     return send("magiclink", client, service_role, outbox)
 
 
 @pytest.mark.parametrize("type", BY_CODE)
 class TestEachType:
-    def test_a_right_code_signs_in(self, client, service_role, outbox, type):
+    def test_right_code_signs_in(self, client, service_role, outbox, type):
         message = send(type, client, service_role, outbox)
         response = type_in(client, type, message.to, message.code)
         assert (response.status_code, response.json) == (200, token_response(response.json["user"]))
@@ -43,7 +43,7 @@ class TestEachType:
         assert response.json["user"]["phone" if message.to.startswith("+") else "email"] == message.to
         assert response.json["user"][confirmed] == A_TIMESTAMP
 
-    def test_it_works_once_and_its_link_dies_with_it(self, client, service_role, outbox, database, type):
+    def test_code_works_once_and_voids_its_link(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         assert type_in(client, type, message.to, message.code).status_code == 200
         before = database.everything(*EFFECTS)
@@ -52,14 +52,14 @@ class TestEachType:
             assert_error(hand_in(client, type, message.token), 403, "otp_expired")
         assert database.everything(*EFFECTS) == before
 
-    def test_a_wrong_code_does_nothing(self, client, service_role, outbox, database, type):
+    def test_wrong_code_changes_nothing(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         before = database.everything(*EFFECTS)
         assert_error(type_in(client, type, message.to, message.wrong_code), 403, "otp_expired")
         assert database.everything(*EFFECTS) == before
         assert counted(database, f"code {message.to}") == 1
 
-    def test_after_five_wrong_tries_the_right_one_fails_and_the_link_works(self, client, service_role, outbox, database, type):
+    def test_right_code_is_refused_after_five_wrong_tries_but_the_link_works(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         for _ in range(5):
             assert_error(type_in(client, type, message.to, message.wrong_code), 403, "otp_expired")
@@ -69,20 +69,20 @@ class TestEachType:
         if message.token:
             assert fragment(follow(client, type, message.token))["type"] == type
 
-    def test_the_fifth_try_may_be_right(self, client, service_role, outbox, type):
+    def test_right_code_is_accepted_as_the_fifth_try(self, client, service_role, outbox, type):
         message = send(type, client, service_role, outbox)
         for _ in range(4):
             type_in(client, type, message.to, message.wrong_code)
         assert type_in(client, type, message.to, message.code).status_code == 200
 
-    def test_it_is_good_for_its_time(self, client, service_role, outbox, database, type):
+    def test_code_expires_after_its_lifetime(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         later(database, secs=600 if message.channel == "sms" else 3600)
         before = database.everything(*EFFECTS)
         assert_error(type_in(client, type, message.to, message.code), 403, "otp_expired")
         assert database.everything(*EFFECTS) == before
 
-    def test_it_serves_no_other_type(self, client, service_role, outbox, database, type):
+    def test_code_is_refused_for_other_types(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         accepted = {type} | ({"email"} if type in ("signup", "magiclink") else set()) | ({"magiclink"} if type == "email" else set())
         before = database.everything(*EFFECTS)
@@ -91,7 +91,7 @@ class TestEachType:
         assert database.everything(*EFFECTS) == before
         assert type_in(client, type, message.to, message.code).status_code == 200
 
-    def test_it_serves_no_other_address(self, client, service_role, outbox, database, bob, type):
+    def test_code_is_refused_for_other_addresses(self, client, service_role, outbox, database, bob, type):
         """A code is a MAC over its address: Mallory's own code must not open Bob's account."""
         message = send(type, client, service_role, outbox)
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now() WHERE id = %(id)s", phone=OTHER_PHONE, id=bob.id)
@@ -101,7 +101,7 @@ class TestEachType:
         assert database.everything(*EFFECTS) == before
         assert type_in(client, type, message.to, message.code).status_code == 200
 
-    def test_a_change_of_password_ends_it(self, client, service_role, outbox, database, type):
+    def test_code_is_void_after_a_password_change(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         id = database.value("SELECT user_id FROM one_time_tokens")
         assert client.put(f"/admin/users/{id}", json={"password": "Another-Horse-1"}, headers=service_role).status_code == 200
@@ -109,7 +109,7 @@ class TestEachType:
         if message.token:
             assert_error(hand_in(client, type, message.token), 403, "otp_expired")
 
-    def test_a_ban_ends_it_for_good(self, client, service_role, outbox, database, type):
+    def test_code_is_void_after_a_ban_even_when_it_is_lifted(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         id = database.value("SELECT user_id FROM one_time_tokens")
         client.put(f"/admin/users/{id}", json={"ban_duration": "1h"}, headers=service_role)
@@ -118,7 +118,7 @@ class TestEachType:
         assert_error(type_in(client, type, message.to, message.code), 403, "otp_expired")
         assert database.count("sessions", "ended_at IS NULL") == 0
 
-    def test_a_deletion_ends_it(self, client, service_role, outbox, database, type):
+    def test_code_is_void_after_deletion_of_its_user(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         id = database.value("SELECT user_id FROM one_time_tokens")
         assert client.delete(f"/admin/users/{id}", headers=service_role).status_code == 200
@@ -127,14 +127,14 @@ class TestEachType:
 
 
 @pytest.mark.parametrize("type", [type for type in BY_CODE if type in BY_LINK])
-def test_a_code_dies_with_its_link(client, service_role, outbox, type):
+def test_spent_link_voids_its_code(client, service_role, outbox, type):
     message = send(type, client, service_role, outbox)
     assert fragment(follow(client, type, message.token))["type"] == type
     assert_error(type_in(client, type, message.to, message.code), 403, "otp_expired")
 
 
-class TestTwentyTriesADay:
-    """Over all codes of one address; a link lets its owner in all the same."""
+class TestDailyLimitOfTries:
+    """Twenty wrong tries a day for all codes of one address; links are not affected."""
 
     def ask(self, client):
         client.post("/magiclink", json={"email": "erin@example.com"})
@@ -145,26 +145,26 @@ class TestTwentyTriesADay:
                 self.ask(client)
             assert_error(type_in(client, type, "erin@example.com", outbox.last().wrong_code), 403, "otp_expired")
 
-    def test_after_them_no_code_works_that_day_but_links_do(self, client, magiclink, outbox, database):
+    def test_codes_are_refused_after_twenty_wrong_tries_but_links_work(self, client, magiclink, outbox, database):
         self.waste(client, outbox, 20)
         self.ask(client)
         message = outbox.last()
         assert_error(type_in(client, "magiclink", message.to, message.code), 403, "otp_expired")
         assert_signs_in(client, "magiclink", message.token)
 
-    def test_nineteen_are_too_few(self, client, magiclink, outbox):
+    def test_code_is_accepted_after_nineteen_wrong_tries(self, client, magiclink, outbox):
         self.waste(client, outbox, 19)
         self.ask(client)
         assert type_in(client, "magiclink", "erin@example.com", outbox.last().code).status_code == 200
 
-    def test_the_next_day_codes_work_again(self, client, magiclink, outbox, database):
+    def test_codes_work_again_the_next_day(self, client, magiclink, outbox, database):
         self.waste(client, outbox, 21)
         later(database, days=1)
         self.ask(client)
         assert type_in(client, "magiclink", "erin@example.com", outbox.last().code).status_code == 200
 
-    def test_they_are_counted_over_all_types(self, client, magiclink, outbox):
-        """Otherwise somebody who asks for a code of each kind may guess five times as often."""
+    def test_tries_are_counted_over_all_types(self, client, magiclink, outbox):
+        """Otherwise an attacker who requests a code of each type has five times as many guesses."""
         for number in range(20):
             if number % 4 == 0:
                 self.ask(client)
@@ -178,30 +178,30 @@ class TestTwentyTriesADay:
             assert_error(type_in(client, kind, "erin@example.com", outbox.last(kind=kind).code), 403, "otp_expired")
         assert_signs_in(client, "recovery", outbox.last(kind="recovery").token)
 
-    def test_right_ones_do_not_count(self, client, magiclink, outbox, database):
+    def test_right_codes_do_not_count_as_tries(self, client, magiclink, outbox, database):
         for _ in range(22):
             self.ask(client)
             assert type_in(client, "magiclink", "erin@example.com", outbox.last().code).status_code == 200
         assert counted(database, "code erin@example.com") == 0
 
-    def test_a_right_one_does_not_give_back_the_wrong_ones(self, client, magiclink, outbox, database):
+    def test_right_code_does_not_reset_the_count(self, client, magiclink, outbox, database):
         self.waste(client, outbox, 7)
         self.ask(client)
         assert type_in(client, "magiclink", "erin@example.com", outbox.last().code).status_code == 200
         assert counted(database, "code erin@example.com") == 7
 
-    def test_what_can_be_no_code_is_no_try(self, client, magiclink, database):
+    def test_malformed_code_does_not_count_as_a_try(self, client, magiclink, database):
         for code in ("", "12345", "abcdef", "x" * 43):
             assert_error(type_in(client, "magiclink", magiclink.to, code), 403, "otp_expired")
         assert counted(database, f"code {magiclink.to}") == 0
         assert database.value("SELECT tries FROM one_time_tokens") == 0
 
-    def test_another_addresses_tries_are_its_own(self, client, magiclink, outbox, alice):
+    def test_tries_are_counted_per_address(self, client, magiclink, outbox, alice):
         client.post("/magiclink", json={"email": alice.email})
         self.waste(client, outbox, 21)
         assert type_in(client, "magiclink", alice.email, outbox.last(alice.email).code).status_code == 200
 
-    def test_every_spelling_of_an_address_counts_as_one(self, client, magiclink, outbox, database):
+    def test_tries_are_counted_over_all_spellings_of_an_address(self, client, magiclink, outbox, database):
         for number in range(20):
             if number % 5 == 0:
                 self.ask(client)
@@ -210,7 +210,7 @@ class TestTwentyTriesADay:
         self.ask(client)
         assert_error(type_in(client, "magiclink", "erin@example.com", outbox.last().code), 403, "otp_expired")
 
-    def test_limits_that_are_lifted_do_not_lift_the_tries(self, make_app, magiclink, outbox):
+    def test_tries_are_limited_with_rate_limits_disabled(self, make_app, magiclink, outbox):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="false").test_client()
         self.waste(client, outbox, 20)
         self.ask(client)
@@ -233,49 +233,49 @@ class TestSpelling:
             lambda code: code[:5],
         ],
     )
-    def test_a_code_has_one(self, client, magiclink, database, change):
+    def test_code_in_another_spelling_is_refused(self, client, magiclink, database, change):
         assert_error(type_in(client, "magiclink", magiclink.to, change(magiclink.code)), 403, "otp_expired")
         assert database.count("sessions") == 0
         assert type_in(client, "magiclink", magiclink.to, magiclink.code).status_code == 200
 
-    def test_an_address_has_many(self, client, magiclink):
+    def test_address_may_be_spelled_differently(self, client, magiclink):
         expected = user("erin@example.com", last_sign_in_at=A_TIMESTAMP)
         assert_signed_in(client, type_in(client, "magiclink", "ERIN@Example.com", magiclink.code), expected)
 
 
-class TestTheWrongPlace:
-    def test_a_code_is_no_link(self, client, magiclink):
+class TestMisplacedCodes:
+    def test_code_is_refused_as_the_token_of_a_link(self, client, magiclink):
         assert fragment(follow(client, "magiclink", magiclink.code, email=magiclink.to))["error_code"] == "otp_expired"
         assert_error(hand_in(client, "magiclink", magiclink.code), 403, "otp_expired")
         assert type_in(client, "magiclink", magiclink.to, magiclink.code).status_code == 200
 
-    def test_a_links_token_is_no_code(self, client, magiclink):
+    def test_token_of_a_link_is_refused_as_a_code(self, client, magiclink):
         assert_error(type_in(client, "magiclink", magiclink.to, magiclink.token), 403, "otp_expired")
         assert_signs_in(client, "magiclink", magiclink.token)
 
-    def test_a_code_alone_is_none(self, client, magiclink, database):
+    def test_code_without_an_address_is_refused(self, client, magiclink, database):
         response = client.post("/verify", json={"type": "magiclink", "token": magiclink.code})
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.count("sessions") == 0
 
-    def test_a_code_in_a_form_is_none(self, client, magiclink, database):
+    def test_code_in_a_form_is_refused(self, client, magiclink, database):
         response = client.post("/verify", data={"type": "magiclink", "token": magiclink.code, "email": magiclink.to})
         assert fragment(response)["error_code"] == "otp_expired"
         assert database.count("sessions") == 0
 
-    def test_a_code_beside_a_token_hash_is_not_looked_at(self, client, magiclink, database):
+    def test_code_beside_a_token_hash_is_ignored(self, client, magiclink, database):
         body = {"type": "magiclink", "token_hash": "x" * 43, "token": magiclink.code, "email": magiclink.to}
         assert_error(client.post("/verify", json=body), 403, "otp_expired")
         assert database.count("sessions") == 0
 
-    def test_an_invitation_has_none(self, client, service_role, outbox):
+    def test_invitation_has_no_code(self, client, service_role, outbox):
         message = send("invite", client, service_role, outbox)
         assert message.code is None
         for code in ("000000", "", "None", "null"):
             assert_error(type_in(client, "invite", message.to, code), 403, "otp_expired")
         assert_signs_in(client, "invite", message.token)
 
-    def test_the_mac_that_the_database_holds_is_none(self, client, magiclink, database):
+    def test_stored_mac_is_refused_as_a_code(self, client, magiclink, database):
         mac = database.value("SELECT encode(code_mac, 'hex') FROM one_time_tokens")
         hash = database.value("SELECT encode(token_hash, 'base64') FROM one_time_tokens").rstrip("=").replace("+", "-").replace("/", "_")
         assert_error(type_in(client, "magiclink", magiclink.to, mac), 403, "otp_expired")
@@ -283,7 +283,7 @@ class TestTheWrongPlace:
         assert database.count("sessions") == 0
 
 
-class TestWhatItRefuses:
+class TestRefusals:
     @pytest.mark.parametrize(
         ("body", "details"),
         [
@@ -307,24 +307,24 @@ class TestWhatItRefuses:
         ],
         ids=str,
     )
-    def test_a_body_that_is_not_valid(self, client, magiclink, database, body, details):
+    def test_invalid_body_is_refused(self, client, magiclink, database, body, details):
         before = database.everything()
         assert_error(client.post("/verify", json=body), 400, "validation_failed", details=details)
         assert database.everything() == before
 
-    def test_other_content_types(self, client, magiclink, database):
+    def test_other_content_type_is_refused(self, client, magiclink, database):
         body = f'{{"type": "magiclink", "email": "{magiclink.to}", "token": "{magiclink.code}"}}'
         for content_type in ("text/plain", "multipart/form-data; boundary=x", "application/xml", ""):
             assert_error(client.post("/verify", data=body, content_type=content_type), 415, "unsupported_media_type", details=A_SENTENCE)
         assert database.count("sessions") == 0
 
     @pytest.mark.parametrize("type", BY_LINK)
-    def test_an_unknown_link_and_an_unknown_code_look_the_same(self, client, database, type):
+    def test_unknown_link_and_unknown_code_get_the_same_response(self, client, database, type):
         unknown = hand_in(client, type, "x" * 43)
         assert_error(unknown, 403, "otp_expired")
         assert type_in(client, type, "nobody@example.com", "123456").json == unknown.json
 
-    def test_a_known_and_an_unknown_address_take_the_same_statements(self, client, magiclink, parts):
+    def test_known_and_unknown_address_cost_the_same_statements(self, client, magiclink, parts):
         counts = []
         for address in (magiclink.to, "nobody@example.com"):
             before = parts.db.statements_run
@@ -333,7 +333,7 @@ class TestWhatItRefuses:
         assert counts == [2, 2]
 
 
-def test_the_thirty_first_try_in_five_minutes_from_one_network_is_429(make_app, magiclink, database):
+def test_thirty_first_try_in_five_minutes_from_one_network_is_429(make_app, magiclink, database):
     client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
     for number in range(30):
         response = type_in(client, "magiclink", f"nobody{number}@example.com", "123456")

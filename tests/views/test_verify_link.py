@@ -1,4 +1,4 @@
-"""GET and POST /verify with a link: who may spend it, for what, and where it leads."""
+"""GET and POST /verify with a link: which requests spend it, for which type, and where it redirects."""
 
 import pytest
 
@@ -26,7 +26,7 @@ from tests.support.links import (
 EFFECTS = ("users", "identities", "sessions", "outbox", "authorization_codes", "known_networks", "one_time_tokens")
 SIGNS_IN = [type for type in BY_LINK if type != "email_change"]
 CHANGED = {"message": "The new email address is confirmed", "type": "email_change"}
-# As they name themselves: what shows a preview of a link in a chat or a mail, checks it, or fetches it ahead.
+# User agents of programs that preview, check or prefetch links in chats and mails.
 PREVIEWS = [
     "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)",
     "Slackbot 1.0 (+https://api.slack.com/robots)",
@@ -65,14 +65,14 @@ PREVIEWS = [
 
 
 def assert_untouched(client, database, before, type, token):
-    """Nothing has happened, and the link still does what it is for."""
+    """The database is unchanged, and the link still works."""
     assert database.everything(*EFFECTS) == before
     assert hand_in(client, type, token).status_code == 200
 
 
 @pytest.mark.parametrize("type", BY_LINK)
 class TestEachType:
-    def test_a_program_is_led_to_the_site_and_signed_in(self, client, service_role, outbox, database, type):
+    def test_get_by_a_program_redirects_to_the_site_and_signs_in(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         sessions = database.count("sessions")
         response = follow(client, type, message.token)
@@ -81,13 +81,13 @@ class TestEachType:
         assert database.value("SELECT email_confirmed_at FROM users WHERE email = %(email)s", email=message.to)
         assert (response.headers["Cache-Control"], response.headers["Referrer-Policy"]) == ("no-store", "no-referrer")
 
-    def test_so_does_the_button_of_the_page(self, client, service_role, outbox, database, type):
+    def test_button_of_the_page_redirects_to_the_site_and_signs_in(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         response = press(client, type, message.token)
         assert fragment(response) == (CHANGED if type == "email_change" else tokens_for(type))
         assert database.value("SELECT email_confirmed_at FROM users WHERE email = %(email)s", email=message.to)
 
-    def test_an_applications_server_gets_the_token_response(self, client, service_role, outbox, type):
+    def test_post_of_json_returns_the_token_response(self, client, service_role, outbox, type):
         message = send(type, client, service_role, outbox)
         response = hand_in(client, type, message.token)
         assert (response.status_code, response.json) == (200, token_response(response.json["user"]))
@@ -96,7 +96,7 @@ class TestEachType:
         assert session.get("/user").json == response.json["user"]
         assert session.refresh().status_code == 200
 
-    def test_it_works_once(self, client, service_role, outbox, database, type):
+    def test_link_works_once(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         follow(client, type, message.token)
         before = database.everything(*EFFECTS)
@@ -105,7 +105,7 @@ class TestEachType:
         assert_error(client.post("/auth/v1/verify", json={"type": type, "token_hash": message.token}), 403, "otp_expired")
         assert database.everything(*EFFECTS) == before
 
-    def test_it_is_good_for_its_time(self, client, service_role, outbox, database, type):
+    def test_link_expires_after_its_lifetime(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         lifetime = 7 * 86_400 if type == "invite" else 3600
         later(database, secs=lifetime - 10)
@@ -116,7 +116,7 @@ class TestEachType:
         assert client.get(path(type, message.token), headers=BROWSER).status_code == 403
         assert database.everything(*EFFECTS) == before
 
-    def test_it_serves_no_other_type(self, client, service_role, outbox, database, type):
+    def test_link_is_refused_for_other_types(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         before = database.everything(*EFFECTS)
         accepted = {type} | ({"email"} if type in ("signup", "magiclink") else set()) | ({"magiclink"} if type == "email" else set())
@@ -128,7 +128,7 @@ class TestEachType:
             assert hand_in(client, other, message.token).status_code in (400, 403)
         assert_untouched(client, database, before, type, message.token)
 
-    def test_a_browser_is_shown_a_page_and_spends_nothing(self, client, service_role, outbox, database, type):
+    def test_browser_gets_a_page_and_does_not_spend_the_link(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         before = database.everything(*EFFECTS)
         response = client.get(path(type, message.token), headers=BROWSER)
@@ -139,7 +139,7 @@ class TestEachType:
         assert "access_token" not in response.text
         assert_untouched(client, database, before, type, message.token)
 
-    def test_head_spends_nothing(self, client, service_role, outbox, database, type):
+    def test_head_does_not_spend_the_link(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         before = database.everything()
         for headers in ({}, BROWSER, {"User-Agent": "curl/8.5.0"}):
@@ -149,7 +149,7 @@ class TestEachType:
         assert_untouched(client, database, {table: before[table] for table in EFFECTS}, type, message.token)
 
     @pytest.mark.parametrize("change", [{"email": "elsewhere@example.com"}, {"password": "Another-Horse-1"}, {"ban_duration": "1h"}])
-    def test_it_dies_with_a_change_of_email_or_password_and_with_a_ban(self, client, service_role, outbox, database, type, change):
+    def test_link_is_void_after_a_ban_or_a_change_of_email_or_password(self, client, service_role, outbox, database, type, change):
         message = send(type, client, service_role, outbox)
         id = database.value("SELECT user_id FROM one_time_tokens")
         assert client.put(f"/admin/users/{id}", json=change, headers=service_role).status_code == 200
@@ -157,13 +157,13 @@ class TestEachType:
         assert_dead(client, type, message.token)
         assert database.count("sessions", "ended_at IS NULL") == 0
 
-    def test_it_dies_with_its_user(self, client, service_role, outbox, database, type):
+    def test_link_is_void_after_deletion_of_its_user(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         id = database.value("SELECT user_id FROM one_time_tokens")
         assert client.delete(f"/admin/users/{id}", headers=service_role).status_code == 200
         assert_dead(client, type, message.token)
 
-    def test_a_user_who_is_banned_meanwhile_is_not_signed_in(self, client, service_role, outbox, database, type):
+    def test_link_of_a_banned_user_does_not_sign_in(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         database.run("UPDATE users SET banned_until = 'infinity'")
         before = database.everything("users", "identities", "sessions", "outbox")
@@ -173,13 +173,13 @@ class TestEachType:
         assert database.everything("users", "identities", "sessions", "outbox") == before
 
 
-class TestWhoSpendsNothing:
+class TestRequestsThatDoNotSpendALink:
     @pytest.fixture
     def message(self, client, service_role, outbox):
         return send("magiclink", client, service_role, outbox)
 
     @pytest.mark.parametrize("user_agent", PREVIEWS)
-    def test_a_preview(self, client, message, database, user_agent):
+    def test_preview_does_not_spend_the_link(self, client, message, database, user_agent):
         before = database.everything(*EFFECTS)
         response = client.get(path("magiclink", message.token), headers={"User-Agent": user_agent, "Accept": "*/*"})
         assert "Location" not in response.headers
@@ -203,19 +203,19 @@ class TestWhoSpendsNothing:
         ],
         ids=str,
     )
-    def test_a_browser_or_what_fetches_ahead_for_one(self, client, message, database, headers):
+    def test_browser_or_prefetch_does_not_spend_the_link(self, client, message, database, headers):
         before = database.everything(*EFFECTS)
         response = client.get(path("magiclink", message.token), headers={"User-Agent": "Mozilla/5.0"} | headers)
         assert (response.status_code, response.mimetype) == (200, "text/html")
         assert_untouched(client, database, before, "magiclink", message.token)
 
     @pytest.mark.parametrize("method", ["OPTIONS", "PUT", "DELETE", "PATCH"])
-    def test_another_method(self, client, message, database, method):
+    def test_other_method_does_not_spend_the_link(self, client, message, database, method):
         before = database.everything(*EFFECTS)
         assert "Location" not in client.open(path("magiclink", message.token), method=method).headers
         assert_untouched(client, database, before, "magiclink", message.token)
 
-    def test_a_program_where_the_setting_says_never(self, make_app, message, database):
+    def test_get_by_a_program_does_not_spend_the_link_when_the_setting_is_never(self, make_app, message, database):
         client = make_app(AUTH_VERIFY_ON_GET="never").test_client()
         before = database.everything(*EFFECTS)
         response = follow(client, "magiclink", message.token)
@@ -223,7 +223,7 @@ class TestWhoSpendsNothing:
         assert database.everything(*EFFECTS) == before
         assert fragment(press(client, "magiclink", message.token)) == tokens_for("magiclink")
 
-    def test_a_looker_at_a_dead_link(self, client, message, database):
+    def test_browser_gets_a_403_page_for_a_dead_link(self, client, message, database):
         before = database.everything(*EFFECTS)
         for type, token in (("magiclink", "x" * 43), ("nonsense", message.token), ("magiclink", "")):
             response = client.get(path(type, token), headers=BROWSER)
@@ -232,28 +232,28 @@ class TestWhoSpendsNothing:
         assert_untouched(client, database, before, "magiclink", message.token)
 
     @pytest.mark.parametrize("user_agent", ["curl/8.5.0", "python-requests/2.32", "Go-http-client/2.0", "okhttp/4.12.0", "MyApp/1.0 CFNetwork/1485"])
-    def test_but_a_program_does(self, client, message, user_agent):
+    def test_get_by_a_program_spends_the_link(self, client, message, user_agent):
         response = client.get(path("magiclink", message.token), headers={"User-Agent": user_agent, "Accept": "*/*"})
         assert fragment(response) == tokens_for("magiclink")
 
 
-class TestTheForm:
+class TestForm:
     @pytest.fixture
     def message(self, client, service_role, outbox):
         return send("magiclink", client, service_role, outbox)
 
     @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", "SAME-ORIGIN", "same-origin, cross-site", ""])
-    def test_another_site_does_not_sign_its_visitors_in(self, client, message, database, site):
+    def test_form_posted_from_another_site_is_refused(self, client, message, database, site):
         before = database.everything(*EFFECTS)
         response = client.post("/verify", data={"token": message.token, "type": "magiclink"}, headers={"Sec-Fetch-Site": site})
         assert_error(response, 403, "insufficient_permissions")
         assert "Location" not in response.headers
         assert_untouched(client, database, before, "magiclink", message.token)
 
-    def test_a_browser_too_old_to_say_is_let_through(self, client, message):
+    def test_form_without_fetch_metadata_is_accepted(self, client, message):
         assert fragment(client.post("/verify", data={"token": message.token, "type": "magiclink"})) == tokens_for("magiclink")
 
-    def test_what_it_has_is_not_taken_from_the_query(self, client, message, database):
+    def test_form_fields_are_not_read_from_the_query(self, client, message, database):
         before = database.everything(*EFFECTS)
         assert_error(client.post(path("magiclink", message.token), data={"x": "1"}), 400, "validation_failed", details=A_SENTENCE)
         assert_untouched(client, database, before, "magiclink", message.token)
@@ -269,27 +269,27 @@ class TestTheForm:
             ("token=%00&type=magiclink", A_SENTENCE),
         ],
     )
-    def test_what_it_refuses(self, client, message, database, body, details):
+    def test_invalid_form_is_refused(self, client, message, database, body, details):
         before = database.everything()
         response = client.post("/verify", data=body, content_type="application/x-www-form-urlencoded")
         assert_error(response, 400, "validation_failed", details=details)
         assert database.everything() == before
 
-    def test_json_is_read_as_json_whatever_it_holds(self, client, message, database):
+    def test_form_sent_as_json_is_read_as_json(self, client, message, database):
         before = database.everything(*EFFECTS)
         response = client.post("/verify", json={"type": "magiclink", "token": message.token})
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert_untouched(client, database, before, "magiclink", message.token)
 
-    def test_an_access_token_that_comes_along_is_not_looked_at(self, client, message, mallory):
+    def test_access_token_sent_with_the_form_is_ignored(self, client, message, mallory):
         response = client.post("/verify", json={"type": "magiclink", "token_hash": message.token}, headers=mallory.sign_in().authorization)
         assert response.json["user"]["email"] == "erin@example.com"
 
 
-class TestTheWrongPlace:
-    """A token for one thing is no token for another."""
+class TestMisplacedTokens:
+    """A token of one kind is refused where another kind is expected."""
 
-    def test_a_links_token_is_neither_access_token_nor_refresh_token_nor_authorization_code(self, client, service_role, outbox, database):
+    def test_token_of_a_link_is_refused_as_access_token_refresh_token_and_authorization_code(self, client, service_role, outbox, database):
         token = send("magiclink", client, service_role, outbox).token
         assert client.get("/user", headers={"Authorization": f"Bearer {token}"}).status_code == 401
         assert_error(client.post("/token?grant_type=refresh_token", json={"refresh_token": token}), 400, "refresh_token_not_found")
@@ -298,7 +298,7 @@ class TestTheWrongPlace:
         assert_error(client.post("/token?grant_type=password", json={"email": "erin@example.com", "password": token}), 401, "invalid_credentials")
         assert_signs_in(client, "magiclink", token)
 
-    def test_access_token_and_refresh_token_are_no_links(self, client, alice, database):
+    def test_access_token_and_refresh_token_are_refused_as_links(self, client, alice, database):
         session = alice.sign_in()
         before = database.everything(*EFFECTS)
         for token in (session.access_token, session.refresh_token, session.id):
@@ -306,7 +306,7 @@ class TestTheWrongPlace:
                 assert fragment(follow(client, type, token)) == EXPIRED
         assert database.everything(*EFFECTS) == before
 
-    def test_the_token_in_another_parameter(self, client, service_role, outbox, database):
+    def test_token_in_the_wrong_parameter_is_refused(self, client, service_role, outbox, database):
         token = send("magiclink", client, service_role, outbox).token
         before = database.everything(*EFFECTS)
         assert_error(client.get(f"/verify?token_hash={token}&type=magiclink"), 400, "validation_failed", details="token: is required")
@@ -317,78 +317,78 @@ class TestTheWrongPlace:
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert_untouched(client, database, before, "magiclink", token)
 
-    def test_wrong_links_are_no_tries_of_the_code(self, client, service_role, outbox, database):
+    def test_wrong_links_do_not_count_as_tries_of_the_code(self, client, service_role, outbox, database):
         message = send("magiclink", client, service_role, outbox)
         for _ in range(6):
             assert fragment(follow(client, "magiclink", "x" * 43)) == EXPIRED
         assert (database.value("SELECT tries FROM one_time_tokens"), counted(database, f"code {message.to}")) == (0, 0)
 
 
-class TestThisWasNotMe:
+class TestDecliningASignUp:
     @pytest.fixture
     def signup(self, client, service_role, outbox):
         return send("signup", client, service_role, outbox)
 
-    def test_it_deletes_the_sign_up(self, client, signup, database):
+    def test_declining_deletes_the_sign_up(self, client, signup, database):
         response = press(client, "signup", signup.token, action="decline")
         assert (response.status_code, response.mimetype) == (200, "text/html")
         assert [database.count(table) for table in ("users", "identities", "one_time_tokens", "sessions")] == [0, 0, 0, 0]
         assert_dead(client, "signup", signup.token)
 
-    def test_once(self, client, signup):
+    def test_declining_works_once(self, client, signup):
         press(client, "signup", signup.token, action="decline")
         assert press(client, "signup", signup.token, action="decline").status_code == 403
 
-    def test_not_for_another_site(self, client, signup, database):
+    def test_declining_is_refused_from_another_site(self, client, signup, database):
         data = {"token": signup.token, "type": "signup", "action": "decline"}
         assert_error(client.post("/verify", data=data, headers={"Sec-Fetch-Site": "cross-site"}), 403, "insufficient_permissions")
         assert database.count("users") == 1
 
-    def test_not_by_get(self, client, signup, database):
+    def test_declining_needs_post(self, client, signup, database):
         client.get(path("signup", signup.token, action="decline"), headers=BROWSER)
         assert database.count("users") == 1
         assert fragment(follow(client, "signup", signup.token, action="decline")) == tokens_for("signup")
 
-    def test_not_a_user_that_was_confirmed_or_has_signed_in(self, client, signup, database):
+    def test_declining_is_refused_after_confirmation_or_sign_in(self, client, signup, database):
         for change in ("email_confirmed_at = now()", "last_sign_in_at = now(), email_confirmed_at = NULL"):
             database.run(f"UPDATE users SET {change}")
             assert press(client, "signup", signup.token, action="decline").status_code == 403
             assert database.count("users") == 1
 
-    def test_not_after_an_hour(self, client, signup, database):
+    def test_declining_is_refused_after_an_hour(self, client, signup, database):
         later(database, secs=3600)
         assert press(client, "signup", signup.token, action="decline").status_code == 403
         assert database.count("users") == 1
 
     @pytest.mark.parametrize("type", [type for type in BY_LINK if type != "signup"])
-    def test_not_whom_no_sign_up_made(self, client, service_role, outbox, database, type):
+    def test_declining_is_refused_for_links_of_other_types(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         before = database.everything(*EFFECTS)
         assert press(client, "signup", message.token, action="decline").status_code == 403
         assert press(client, type, message.token, action="decline").status_code == 403
         assert_untouched(client, database, before, type, message.token)
 
-    def test_its_token_alone_decides(self, client, signup, database):
+    def test_declining_is_refused_without_the_token_of_the_link(self, client, signup, database):
         for token in ("x" * 43, "", signup.token[:-1], signup.code):
             assert press(client, "signup", token, action="decline").status_code == 403
         assert database.count("users") == 1
 
 
-def test_the_target_of_a_link_may_be_said_when_it_is_opened(make_app, service_role, outbox):
+def test_opened_link_may_carry_an_allowed_target(make_app, service_role, outbox):
     client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
     message = send("magiclink", client, service_role, outbox)
     response = follow(client, "magiclink", message.token, redirect_to="https://app.example.com/in?x=1")
     assert fragment(response, "https://app.example.com/in?x=1") == tokens_for("magiclink")
 
 
-def test_one_that_is_not_allowed_leads_to_the_site_and_not_where_it_was_asked_for(make_app, alice, outbox):
+def test_opened_link_with_a_forbidden_target_redirects_to_the_site(make_app, alice, outbox):
     client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
     client.post("/magiclink", json={"email": alice.email, "redirect_to": "https://app.example.com/in"})
     response = follow(client, "magiclink", outbox.last().token, redirect_to="https://evil.example/")
     assert fragment(response, SITE) == tokens_for("magiclink")
 
 
-def test_a_session_that_a_link_made_is_one_of_the_users_sessions(client, service_role, outbox):
+def test_session_started_by_a_link_is_listed_and_can_log_out(client, service_role, outbox):
     session = assert_signs_in(client, "magiclink", send("magiclink", client, service_role, outbox).token)
     (listed,) = session.get("/sessions").json["data"]
     assert (listed["id"], listed["current"]) == (session.id, True)
@@ -396,7 +396,7 @@ def test_a_session_that_a_link_made_is_one_of_the_users_sessions(client, service
     assert_error(session.get("/user"), 401, "session_not_found")
 
 
-def test_the_oldest_session_ends_where_a_link_makes_one_too_many(make_app, alice, outbox):
+def test_sign_in_by_link_ends_the_oldest_session_beyond_the_limit(make_app, alice, outbox):
     client = make_app(AUTH_SESSIONS_PER_USER="2").test_client()
     first, second = alice.sign_in(client=client), alice.sign_in(client=client)
     client.post("/magiclink", json={"email": alice.email})
@@ -405,12 +405,12 @@ def test_the_oldest_session_ends_where_a_link_makes_one_too_many(make_app, alice
     assert (second.get("/user").status_code, third.get("/user").status_code) == (200, 200)
 
 
-def test_a_password_that_was_known_before_stays_known(client, service_role, outbox):
+def test_sign_in_by_link_keeps_the_password(client, service_role, outbox):
     assert_signs_in(client, "magiclink", send("magiclink", client, service_role, outbox).token)
     assert client.post("/token?grant_type=password", json={"email": "erin@example.com", "password": PASSWORD}).status_code == 200
 
 
-def test_the_tokens_of_the_fragment_are_a_session_like_any_other(client, service_role, outbox):
+def test_tokens_in_the_fragment_can_be_used_and_refreshed(client, service_role, outbox):
     tokens = fragment(follow(client, "magiclink", send("magiclink", client, service_role, outbox).token))
     session = Session(client, tokens["access_token"], tokens["refresh_token"], {})
     assert session.claims["exp"] == int(tokens["expires_at"])
