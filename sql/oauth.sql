@@ -60,12 +60,13 @@ SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
 
 -- name: use_identity(user_id uuid, provider text, subject text, identity_data jsonb)
 -- Keeps what the provider says of a user who signs in; affects no row when the identity is gone.
-WITH signed_in AS (
-  UPDATE users SET last_sign_in_at = now() WHERE id = :user_id
+WITH used AS (
+  UPDATE identities
+     SET identity_data = :identity_data, last_sign_in_at = now(), updated_at = now()
+   WHERE user_id = :user_id AND provider = :provider AND subject = :subject
+  RETURNING user_id
 )
-UPDATE identities
-   SET identity_data = :identity_data, last_sign_in_at = now(), updated_at = now()
- WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
+UPDATE users SET last_sign_in_at = now() FROM used WHERE id = used.user_id;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb, signs_in boolean)
 -- Adds an identity; affects no row when the user has one of this provider already. An identity of another

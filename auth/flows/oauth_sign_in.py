@@ -42,8 +42,8 @@ class IdToken:
     expires_at: int
 
 
-class _IdentityChanged(Exception):
-    """The identity was linked or unlinked while the transaction waited for its user."""
+class _IdentityUnlinked(Exception):
+    """The identity was unlinked while the transaction waited for its user."""
 
 
 def sign_in_with_id_token(body: dict[str, Any]) -> Any:
@@ -69,7 +69,7 @@ def sign_in(identity: ExternalIdentity, *, code_challenge: str | None = None, id
     """
     for _ in range(_TRIES):
         # A concurrent request added or removed the identity or the user: the next try sees what it committed.
-        with suppress(UniqueViolation, _IdentityChanged):
+        with suppress(UniqueViolation, _IdentityUnlinked):
             done = _try_sign_in(identity, code_challenge, id_token)
             audit.about(user_id=done.user_id, provider=identity.provider)
             if done.refusal:
@@ -91,19 +91,18 @@ def _try_sign_in(identity: ExternalIdentity, code_challenge: str | None, id_toke
             return SignIn(user.id, refusal=ApiError("user_banned"))
         if user is None:
             user = _create_user(tx, identity)
-        elif not by_email:
-            _use_identity(tx, user, identity)
-        elif not _link_identity(tx, user, identity):
+        elif not by_email and not _use_identity(tx, user, identity):
+            raise _IdentityUnlinked
+        elif by_email and not _link_identity(tx, user, identity):
             return SignIn(user.id, refusal=ApiError("identity_already_exists"))
         if code_challenge:
             return SignIn(user.id, authorization_code=_write_code(tx, user, code_challenge))
         return SignIn(user.id, session=_open_session(tx, user, identity))
 
 
-def _use_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> None:
+def _use_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
     known_by = {"provider": identity.provider, "subject": identity.subject}
-    if not tx.run("use_identity", user_id=user.id, identity_data=identity.data, **known_by):
-        raise _IdentityChanged
+    return tx.run("use_identity", user_id=user.id, identity_data=identity.data, **known_by) > 0
 
 
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
@@ -113,9 +112,8 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
         tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="address_proved")
         tx.run("void_tokens", user_id=user.id)
     if not _insert_identity(tx, user, identity):
-        if tx.one("lock_user_by_identity", provider=identity.provider, subject=identity.subject):
-            raise _IdentityChanged
-        return False
+        # A concurrent request may have linked this very identity.
+        return _use_identity(tx, user, identity)
     tx.run("prove_email", user_id=user.id)
     notice = outgoing.Message(user.email, link=False, code=False)
     tx.run("write_message", **notice.message_row(user.id, "identity_linked", provider=identity.provider))
