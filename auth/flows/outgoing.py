@@ -70,26 +70,23 @@ class Message:
 
     def message_row(self, user_id: str | None, kind: str, **others: str | None) -> dict[str, Any]:
         """Return the parameters of `write_message`; `others` are further variables of its template."""
+        secrets = {name: secret for name, secret in (("token", self.link), ("code", self.code)) if secret}
         return {
             "message_id": self.id,
             "user_id": user_id,
             "kind": kind,
             "recipient": self._address,
-            "message_variables": variables(**others),
-            "message_secret": sealed(self.id, token=self.link, code=self.code),
+            "message_variables": _variables(**others),
+            "message_secret": seal_json(latchkey.sealer, secrets, self.id) if secrets else None,
             "token_id": self._token_id,
             "lifetime": self._link_lifetime or self._code_lifetime,
         }
 
 
-def sealed(message_id: str, **secrets: str | None) -> bytes:
-    """Encrypt the secrets of a message for the outbox."""
-    return seal_json(latchkey.sealer, {name: secret for name, secret in secrets.items() if secret}, message_id)
-
-
-def variables(**others: str | None) -> dict[str, str | None]:
+def _variables(**others: str | None) -> dict[str, str | None]:
     """Return the variables of a message's template: what it says about the request, and `others`."""
-    return {"languages": request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES], "user_agent": g.get("user_agent")} | others
+    languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
+    return {"languages": languages, "user_agent": g.get("user_agent")} | others
 
 
 def quota(address: str) -> dict[str, list[Any]]:
