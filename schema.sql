@@ -6,6 +6,8 @@
 --      the user. Deleting a user locks what belongs to it last.
 --   2. Sessions are inserted, and sessions and links are ended for good, only with the user's row locked. The
 --      functions that do so are VOLATILE: their queries see what was committed while the lock was awaited.
+--   3. Triggers write user_objects at the end of each statement that changes a user or its identities. What
+--      inserts users with triggers off (session_replication_role) must fill it.
 
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,
@@ -77,6 +79,13 @@ CREATE TABLE identities (
   CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject),
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
+
+-- A copy of each user object, as text without the audience, for GET /user and refreshes; triggers keep it up to
+-- date. Without it GET /user takes 11 % longer, and a refresh 7 %, mostly to read the identities.
+CREATE TABLE user_objects (
+  user_id  uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
+  object   text NOT NULL
+) WITH (fillfactor = 80);
 
 -- No refresh token is stored: `counter` is that of the newest one. `refreshes` counts those of the window
 -- that ends at `counted_until`, for AUTH_RATE_LIMIT_REFRESH. No index may contain a column that a refresh

@@ -18,7 +18,7 @@ LOG_IN, REFRESH = "/token?grant_type=password", "/token?grant_type=refresh_token
 COST = 10
 # Ids that need no looking up: the md5 of a word and a number. Sessions that follow each other are those of users far apart.
 _USERS = """
-SET session_replication_role = replica; -- no look at each foreign key, which is right
+SET session_replication_role = replica; -- no look at each foreign key, which is right, and no triggers
 INSERT INTO users (id, email, email_confirmed_at, email_proved, password_hash, user_metadata, made_by, created_at)
 SELECT md5('user' || n)::uuid, 'user' || n || '@bench.example', now(), true, %s, '{"name": "A. User", "locale": "en"}', 'signup',
        now() - n * interval '1 second'
@@ -26,7 +26,9 @@ SELECT md5('user' || n)::uuid, 'user' || n || '@bench.example', now(), true, %s,
 INSERT INTO identities (user_id, provider, subject, identity_data)
 SELECT md5('user' || n)::uuid, 'email', md5('user' || n)::uuid::text,
        jsonb_build_object('sub', md5('user' || n)::uuid, 'email', 'user' || n || '@bench.example')
-  FROM generate_series(%s, %s) AS n
+  FROM generate_series(%s, %s) AS n;
+INSERT INTO user_objects (user_id, object)
+SELECT u.id, user_object(u, linked.objects, linked.providers)::text FROM users AS u CROSS JOIN identities_of(u.id) AS linked
 """
 _SESSIONS = """
 INSERT INTO sessions (id, user_id, method, ip, user_agent)

@@ -65,7 +65,7 @@ UPDATE sessions AS s
        end_reason = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval)
                          THEN 'refresh_token_reused' END
   FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
+  JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE s.id = :session_id
    AND u.id = s.user_id
    AND s.ended_at IS NULL
@@ -73,7 +73,7 @@ UPDATE sessions AS s
    AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
    AND (NOT refreshes_used_up(s, :refresh_limit) OR refresh_token_is_stolen(s, :counter, :reuse_interval))
 RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
-          user_object(u, linked.objects, linked.providers, :audience)::text AS user_object,
+          with_audience(copy.object, :audience) AS user_object,
           s.id AS session_id,
           s.user_id,
           s.counter,

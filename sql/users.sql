@@ -69,9 +69,9 @@ SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists
 --                   refresh_token_lifetime integer, session_timebox integer, audience text)
 -- The caller's user object. No row when the user is deleted.
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
-       user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
+       with_audience(copy.object, :audience) AS user_object
   FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
+  JOIN user_objects AS copy ON copy.user_id = u.id
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
 

@@ -121,10 +121,11 @@ def all_rows(database_url: str) -> Iterator[Rows]:
 
 
 @pytest.fixture
-def database(all_rows: Rows) -> Rows:
+def database(all_rows: Rows) -> Iterator[Rows]:
     """The tables, empty at the start of a test: to move time in rows, and to look at effects."""
     all_rows.empty()
-    return all_rows
+    yield all_rows
+    assert all_rows.stale_objects() == []
 
 
 @pytest.fixture(scope="session")

@@ -59,6 +59,7 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
             person.id = row.id
             if row.identities != 1:
                 wrong.append(f"{person.email} has {row.identities} identities")
+    wrong += [f"the object of {row.email} is stale: {row.object}" for row in rows.stale_objects()]
     wrong += [f"nobody signed up as {email}" for email in found if email.startswith("c")]
     wrong += [f"mail to {email}, who never was: {kinds}" for email, kinds in mails.items() if email.startswith("c")]
     return wrong

@@ -18,6 +18,7 @@ SABOTAGE = {
     "a session is lost": ("DELETE FROM sessions WHERE ended_at IS NULL", "and should be"),
     "a refresh is lost": ("UPDATE sessions SET counter = counter - 1 WHERE counter > 0 AND ended_at IS NULL", "and should be"),
     "a user has no identity": ("DELETE FROM identities WHERE id = (SELECT id FROM identities LIMIT 1)", "has 0 identities"),
+    "a user's object is stale": ("UPDATE user_objects SET object = '{}'", "is stale"),
     "a message is lost": ("DELETE FROM outbox WHERE id = (SELECT id FROM outbox WHERE kind <> 'none' LIMIT 1)", "a message came that was never written"),
     "a mail is not sent": (
         "INSERT INTO outbox (id, channel, kind, recipient, outcome, finished_at) VALUES (gen_random_uuid(), 'email', 'x', 'x@x.org', 'sent', now())",

@@ -10,6 +10,14 @@ from psycopg2.extras import NamedTupleCursor
 
 from tests.support.processes import wait_until
 
+_STALE_OBJECTS = """
+SELECT u.email, copy.object
+  FROM users AS u
+ CROSS JOIN identities_of(u.id) AS linked
+  LEFT JOIN user_objects AS copy ON copy.user_id = u.id
+ WHERE copy.object IS DISTINCT FROM user_object(u, linked.objects, linked.providers)::text
+"""
+
 
 class Lock:
     """A row that is locked: whatever is started here runs until it waits for that row, or for what another one holds."""
@@ -93,6 +101,10 @@ class Rows:
     def outdate_functions(self) -> None:
         """Have the functions replaced when the schema is applied next."""
         self.run("UPDATE schema_version SET functions_digest = 'another'")
+
+    def stale_objects(self) -> list[Any]:
+        """Return the users whose copy in user_objects is missing or outdated."""
+        return self.all(_STALE_OBJECTS)
 
     def empty(self) -> None:
         if not self._can_empty:

@@ -1,8 +1,22 @@
-"""The user object follows the user's identities and carries the deployment's audience."""
+"""The user object and its copy in user_objects; the fixture `database` checks after each test that no copy is outdated."""
+
+from contextlib import closing
 
 import pytest
 
+from sql import schema
+from tests.support.rows import Rows
+
 IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', 'alice', '{\"sub\": \"alice\"}')"
+
+
+@pytest.fixture
+def session(alice):
+    return alice.sign_in()
+
+
+def providers_of(session):
+    return session.get("/user").json["app_metadata"]["providers"]
 
 
 @pytest.mark.parametrize(
@@ -14,14 +28,21 @@ IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) V
     ],
     ids=["added", "changed", "removed"],
 )
-def test_user_object_lists_the_identities_when_one_is(database, alice, change, provider, providers):
-    session = alice.sign_in()
+def test_user_object_lists_the_identities_when_one_is(database, alice, session, change, provider, providers):
     database.run(change, id=alice.id)
 
     user = session.get("/user").json
     assert (user["app_metadata"]["provider"], user["app_metadata"]["providers"]) == (provider, providers)
     assert [identity["provider"] for identity in user["identities"]] == providers
     assert session.refreshed().get("/user").json == user
+
+
+def test_user_objects_of_both_users_follow_an_identity_that_changes_hands(database, alice, bob, session):
+    bobs = bob.sign_in()
+    database.run("DELETE FROM identities WHERE user_id = %(id)s", id=bob.id)
+    database.run("UPDATE identities SET user_id = %(bob)s WHERE user_id = %(alice)s", alice=alice.id, bob=bob.id)
+
+    assert (providers_of(session), providers_of(bobs)) == ([], ["email"])
 
 
 def test_user_object_escapes_the_audience(make_app):
@@ -31,3 +52,65 @@ def test_user_object_escapes_the_audience(make_app):
     answer = client.get("/user", headers={"Authorization": f"Bearer {signed_up['access_token']}"})
     assert answer.json == signed_up["user"]
     assert answer.json["aud"] == '"}, \\"'
+
+
+class TestConcurrentChanges:
+    """Changes of a user and of its identities lock the user's row, so the later one copies both."""
+
+    def test_user_change_waits_for_an_identity_that_is_added(self, database, alice, session):
+        identity = IDENTITY.replace("%(id)s", "%s")
+        with database.locked("users", alice.id, identity) as lock:
+            changing = lock.start(lambda: session.put("/user", json={"data": {"n": 1}}))
+
+        assert changing.result().status_code == 200
+        assert session.get("/user").json["user_metadata"]["n"] == 1
+        assert providers_of(session) == ["email", "google"]
+
+    def test_added_identity_waits_for_a_change_of_the_user(self, database, database_url, alice, session):
+        change = "UPDATE users SET user_metadata = '{\"n\": 1}' WHERE id = %s"
+        with closing(Rows(database_url)) as other, database.locked("users", alice.id, change) as lock:
+            adding = lock.start(lambda: other.run(IDENTITY, id=alice.id))
+
+        assert adding.result() == 1
+        assert session.get("/user").json["user_metadata"]["n"] == 1
+        assert providers_of(session) == ["email", "google"]
+
+
+class TestUpgrade:
+    """The schema is applied to a database that has the functions of another release."""
+
+    @pytest.fixture
+    def upgrade(self, database, database_url):
+        def upgrade():
+            database.outdate_functions()
+            schema.apply(database_url)
+
+        return upgrade
+
+    def test_writes_missing_copies(self, database, session, upgrade):
+        before = session.get("/user").json
+        database.run("DELETE FROM user_objects")
+
+        upgrade()
+
+        assert session.get("/user").json == before
+
+    def test_writes_outdated_copies_and_no_others(self, database, alice, bob, upgrade):
+        database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=alice.id)
+        place = "SELECT ctid::text FROM user_objects WHERE user_id = %(id)s"
+        before = database.value(place, id=bob.id)
+
+        upgrade()
+
+        assert database.stale_objects() == []
+        assert database.value(place, id=bob.id) == before
+
+    def test_does_not_block_refreshes(self, database, database_url, alice, session):
+        database.run("UPDATE user_objects SET object = '{}'")
+        database.outdate_functions()
+        with database.locked("user_objects", alice.id, "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE") as lock:
+            applying = lock.start(lambda: schema.apply(database_url))
+            database.run("SET LOCAL lock_timeout = '2s'; UPDATE sessions SET refreshes = 0")
+
+        applying.result()
+        assert session.refreshed().get("/user").json["email"] == "alice@example.com"
