@@ -1,4 +1,4 @@
-"""GET /admin/audit: administrators read what was done, and what was refused."""
+"""GET /admin/audit: administrators read acts and refusals."""
 
 from urllib.parse import quote
 
@@ -19,7 +19,7 @@ def look(client, service_role):
 
 @pytest.fixture
 def five(database):
-    """Five acts, a day apart: on 5 January the last one."""
+    """Five acts, a day apart, the last one on 5 January."""
     acts = [(ALICE, "signed_in"), (BOB, "signed_in"), (ALICE, "banned"), (ALICE, "unbanned"), (BOB, "signed_out")]
     for day, (subject, action) in enumerate(acts, 1):
         act(database, subject, action, origin={"request_id": f"request-{day}"})
@@ -31,8 +31,8 @@ def days(response):
     return [int(entry["at"][8:10]) for entry in response.json["data"]]
 
 
-class TestTheList:
-    def test_it_answers_an_act_with_all_that_is_known(self, look, database):
+class TestList:
+    def test_act_has_all_its_members(self, look, database):
         act(database, ALICE, "signed_in", method="password")
         entry = {
             "id": A_UUID,
@@ -53,21 +53,21 @@ class TestTheList:
         assert response.headers["X-Total-Count"] == "1"
         assert "Link" not in response.headers
 
-    def test_it_answers_refusals_of_a_minute_as_one_with_their_count(self, look, database):
+    def test_refusals_of_a_minute_are_one_row_with_a_count(self, look, database):
         for tries in (1, 2, 3):
             refuse(database, ALICE, "sign_in_refused", "invalid_credentials", tries=tries, of=10)
         entry, *before = look().json["data"]
-        # Two where a minute has ended meanwhile.
+        # Two rows when a minute ended between them.
         assert (entry["count"] + sum(entry["count"] for entry in before), len(before)) in ((3, 0), (3, 1))
         assert entry["details"] == {"tries": 3, "of": 10}
         assert (entry["action"], entry["reason"], entry["actor"], entry["actor_id"]) == ("sign_in_refused", "invalid_credentials", "anonymous", None)
 
-    def test_an_act_of_nobody_in_particular_has_nulls(self, look, database):
+    def test_act_without_actor_has_nulls(self, look, database):
         act(database, None, "webhook_disabled", origin={"actor": "service", "ip": None, "network": None, "user_agent": None, "request_id": None})
         (entry,) = look().json["data"]
         assert {entry[name] for name in ("user_id", "actor_id", "ip", "user_agent", "request_id")} == {None}
 
-    def test_the_newest_come_first(self, look, five):
+    def test_newest_acts_come_first(self, look, five):
         assert days(look()) == [5, 4, 3, 2, 1]
 
     def test_ties_are_broken_by_id(self, look, database, five):
@@ -76,21 +76,21 @@ class TestTheList:
         assert ids == sorted(ids, reverse=True)
         assert len(set(ids)) == 5
 
-    def test_an_administrator_sees_it_too(self, client, database, carol):
+    def test_administrator_may_read_the_audit_log(self, client, database, carol):
         session = carol.sign_in()
         only_what_follows(database)
         act(database, ALICE, "signed_in")
         assert [entry["action"] for entry in session.get("/admin/audit").json["data"]] == ["signed_in"]
 
-    def test_without_rows_it_is_empty(self, look, database):
+    def test_list_is_empty_without_rows(self, look, database):
         assert_ok(look(), {"data": [], "pagination": pagination(1, 20, 0, 0)})
 
-    def test_asking_changes_nothing(self, look, five, database):
+    def test_reading_changes_nothing(self, look, five, database):
         before = database.everything()
         look(f"?user={ALICE}&action=banned")
         assert database.everything() == before
 
-    def test_nobody_changes_it(self, client, service_role, five, database):
+    def test_audit_log_cannot_be_changed(self, client, service_role, five, database):
         before = database.everything("audit_log")
         for method in ("post", "put", "patch", "delete"):
             assert_error(getattr(client, method)("/admin/audit", json={}, headers=service_role), 405, "method_not_allowed")
@@ -122,31 +122,31 @@ class TestFilters:
             (f"?user={ALICE}&since=2026-01-03T00:00:00Z&until=2026-01-04T00:00:00Z&action=banned&request_id=request-3", [3]),
         ],
     )
-    def test_they_are_exact_and_joined(self, look, five, query, found):
+    def test_filters_are_exact_and_combined_with_and(self, look, five, query, found):
         response = look(query)
         assert days(response) == found
         assert response.json["pagination"]["total"] == len(found)
 
     @pytest.mark.parametrize("user", ["", "alice", "alice@example.com", "1", "{11111111-1111-1111-1111-111111111111}", "%00", "' OR true --"])
-    def test_what_is_no_user_id_is_400(self, look, user):
+    def test_malformed_user_id_is_400(self, look, user):
         assert_error(look(f"?user={quote(user, safe='%')}"), 400, "validation_failed", details=A_SENTENCE)
 
     @pytest.mark.parametrize("moment", ["", "yesterday", "2026-01-01", "2026-01-01T00:00:00", "0001-01-01T00:00:00%2B14:00", "1767225600", "infinity", "%00"])
     @pytest.mark.parametrize("name", ["since", "until"])
-    def test_what_is_no_moment_is_400(self, look, name, moment):
+    def test_malformed_timestamp_is_400(self, look, name, moment):
         assert_error(look(f"?{name}={moment}"), 400, "validation_failed", details=A_SENTENCE)
 
     @pytest.mark.parametrize("name", ["user", "action", "since", "until", "request_id", "page", "per_page"])
-    def test_a_repeated_one_is_400(self, look, name):
+    def test_repeated_filter_is_400(self, look, name):
         assert_error(look(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once")
 
 
 class TestPages:
-    def test_they_are_of_the_size_asked_for(self, look, five):
+    def test_page_has_the_requested_size(self, look, five):
         response = look("?per_page=2&page=2")
         assert (days(response), response.json["pagination"]) == ([3, 2], pagination(2, 2, 5, 3))
 
-    def test_whoever_follows_the_links_meets_everything_once_and_keeps_the_filters(self, look, client, service_role, five):
+    def test_following_the_links_yields_each_act_once_with_the_same_filters(self, look, client, service_role, five):
         response, met = look("?per_page=1&action=signed_in&since=2026-01-01T00:00:00%2B00:00"), []
         while True:
             met += days(response)
@@ -156,13 +156,13 @@ class TestPages:
         assert met == [2, 1]
 
     @pytest.mark.parametrize("page", ["4", "2147483648", "9" * 20])
-    def test_beyond_the_last_one_there_is_nothing(self, look, five, page):
+    def test_page_beyond_the_last_is_empty(self, look, five, page):
         response = look(f"?per_page=2&page={page}")
         assert (days(response), response.json["pagination"]["total"]) == ([], 5)
 
     @pytest.mark.parametrize("value", ["0", "-1", "x", "1.0"])
     @pytest.mark.parametrize("name", ["page", "per_page"])
-    def test_what_is_no_number_or_below_1_is_400(self, look, name, value):
+    def test_page_that_is_not_a_positive_number_is_400(self, look, name, value):
         assert_error(look(f"?{name}={value}"), 400, "validation_failed", details=A_SENTENCE)
 
 
@@ -209,20 +209,20 @@ class TestManyRows:
         ],
     )
     @pytest.mark.parametrize("offset", [0, 20])
-    def test_an_index_finds_each_page_in_its_order(self, many, database_url, found, indexes, offset):
+    def test_page_is_read_from_an_index_in_its_order(self, many, database_url, found, indexes, offset):
         plan = plan_of(database_url, "list_audit", page_size=20, page_offset=offset, **found)
         assert plan.indexes
         assert plan.indexes <= indexes
         assert plan.read_whole == set()
-        # What one request did is little, and so is what a user rarely does: it may be sorted. All else comes in its order.
+        # Acts of one request and rare acts of a user are few and may be sorted; everything else must come in order.
         assert not plan.sorts or found.keys() & {"request_id"} or found == ONE | RARE
 
     @pytest.mark.parametrize("found", [ONE, RARE, REQUEST, ONE | COMMON, ONE | WHEN, RARE | WHEN])
-    def test_an_index_finds_what_is_counted(self, many, database_url, found):
+    def test_total_is_counted_from_an_index(self, many, database_url, found):
         plan = plan_of(database_url, "count_audit", most=100_000, **found)
         assert plan.read_whole == set()
 
-    def test_it_is_counted_no_further_than_100_000(self, many, default_app, service_role):
+    def test_total_is_counted_up_to_100_000(self, many, default_app, service_role):
         client = default_app.test_client()
         first = client.get("/admin/audit", headers=service_role)
         assert first.json["pagination"] == pagination(1, 20, 100_000, 5_000)
@@ -230,6 +230,6 @@ class TestManyRows:
         assert client.get("/admin/audit?page=5001", headers=service_role).json["data"] == []
 
 
-def test_it_is_served_under_the_prefix(client, service_role, five):
+def test_audit_log_is_served_under_the_prefix(client, service_role, five):
     response = client.get("/auth/v1/admin/audit?per_page=2", headers=service_role)
     assert days(client.get(links(response)["next"], headers=service_role)) == [3, 2]

@@ -1,4 +1,4 @@
-"""POST /admin/users: administrators make users."""
+"""POST /admin/users: administrators create users."""
 
 import json
 
@@ -18,12 +18,12 @@ def create(client, service_role):
     return lambda body: client.post("/admin/users", json=body, headers=service_role)
 
 
-class TestTheUser:
-    def test_an_email_is_enough(self, create, client):
+class TestCreatedUser:
+    def test_user_needs_only_an_email(self, create, client):
         assert_ok(create(DAVE), user("dave@example.com", **UNCONFIRMED))
         assert_error(sign_in(client, "dave@example.com"), 401, "invalid_credentials")
 
-    def test_it_has_all_that_is_given(self, create):
+    def test_user_has_all_given_members(self, create):
         body = {
             "email": "Dave@Example.com",
             "password": PASSWORD,
@@ -45,27 +45,27 @@ class TestTheUser:
         )
         assert_ok(create(body), expected)
 
-    def test_it_is_kept(self, create, client, service_role):
+    def test_created_user_can_be_read_again(self, create, client, service_role):
         made = create(DAVE | {"phone": "+491701234567", "password": PASSWORD}).json
         assert_ok(client.get(f"/admin/users/{made['id']}", headers=service_role), made)
 
     @pytest.mark.parametrize("confirm", [{}, {"email_confirm": False}, {"email_confirm": None}])
-    def test_it_is_unconfirmed_by_default(self, create, client, confirm):
+    def test_user_is_unconfirmed_by_default(self, create, client, confirm):
         assert_ok(create(DAVE | {"password": PASSWORD} | confirm), user("dave@example.com", **UNCONFIRMED))
         assert_error(sign_in(client, "dave@example.com"), 403, "email_not_confirmed")
 
-    def test_a_confirmed_one_may_sign_in(self, create, client):
+    def test_confirmed_user_may_sign_in(self, create, client):
         create(DAVE | {"password": PASSWORD, "email_confirm": True})
         assert sign_in(client, "dave@example.com").status_code == 200
 
-    def test_each_address_is_confirmed_by_itself(self, create):
+    def test_email_and_phone_are_confirmed_separately(self, create):
         made = create(DAVE | {"phone": "+491701234567", "phone_confirm": True}).json
         assert (made["email_confirmed_at"], made["phone_confirmed_at"], made["confirmed_at"]) == (None, A_TIMESTAMP, A_TIMESTAMP)
 
-    def test_a_phone_that_is_not_there_is_not_confirmed(self, create):
+    def test_missing_phone_is_not_confirmed(self, create):
         assert_ok(create(DAVE | {"phone_confirm": True}), user("dave@example.com", **UNCONFIRMED))
 
-    def test_a_provider_that_is_given_is_ignored(self, create):
+    def test_given_provider_is_ignored(self, create):
         made = create(DAVE | {"app_metadata": {"provider": "google", "providers": ["google"], "plan": "gold"}}).json
         assert made["app_metadata"] == {"plan": "gold", "provider": "email", "providers": ["email"]}
 
@@ -74,35 +74,35 @@ class TestTheUser:
         assert_ok(create(DAVE | dict.fromkeys(optional)), user("dave@example.com", **UNCONFIRMED))
 
     @pytest.mark.parametrize("field", ["id", "created_at", "last_sign_in_at", "banned_until", "identities", "aud", "confirmed_at", "data"])
-    def test_it_ignores_other_fields(self, create, field):
+    def test_unknown_field_is_ignored(self, create, field):
         assert_ok(create(DAVE | {field: {"x": 1}}), user("dave@example.com", **UNCONFIRMED))
 
-    def test_it_signs_nobody_in_and_mails_nothing(self, create, database, mailbox):
+    def test_creation_starts_no_session_and_sends_no_mail(self, create, database, mailbox):
         create(DAVE | {"password": PASSWORD, "email_confirm": True})
         assert database.count("sessions") == database.count("one_time_tokens") == 0
         assert mailbox.messages() == []
 
-    def test_a_sign_up_does_not_replace_it(self, create, client, service_role):
+    def test_sign_up_does_not_replace_a_created_user(self, create, client, service_role):
         made = create(DAVE).json
         client.post("/signup", json=DAVE | {"password": PASSWORD})
         assert_ok(client.get(f"/admin/users/{made['id']}", headers=service_role), made)
 
 
-class TestWhoMay:
-    def test_the_service_role_key(self, client, service_role):
+class TestAuthorization:
+    def test_service_role_key_is_accepted(self, client, service_role):
         assert client.post("/admin/users", json=DAVE, headers=service_role).status_code == 200
 
-    def test_the_service_role_key_as_apikey(self, client):
+    def test_service_role_key_is_accepted_as_apikey(self, client):
         assert client.post("/admin/users", json=DAVE, headers={"apikey": SERVICE_ROLE_KEY}).status_code == 200
 
-    def test_an_administrator(self, carol):
+    def test_administrator_is_accepted(self, carol):
         assert_ok(carol.sign_in().post("/admin/users", json=DAVE), user("dave@example.com", **UNCONFIRMED))
 
-    def test_an_administrator_with_a_public_apikey(self, client, carol):
+    def test_administrator_with_a_public_apikey_is_accepted(self, client, carol):
         headers = carol.sign_in().authorization | {"apikey": "a key that everybody has"}
         assert client.post("/admin/users", json=DAVE, headers=headers).status_code == 200
 
-    def test_a_new_and_an_old_key_while_it_is_changed(self, make_app):
+    def test_new_and_old_key_are_accepted_during_rotation(self, make_app):
         client = make_app(AUTH_SERVICE_ROLE_KEY=f"{'n' * 32},{'o' * 32}").test_client()
         for number, key in enumerate(("n" * 32, "o" * 32)):
             assert client.post("/admin/users", json={"email": f"user{number}@example.com"}, headers={"apikey": key}).status_code == 200
@@ -120,74 +120,74 @@ class TestWhoMay:
         assert database.everything("users", "identities") == before
 
     @pytest.mark.parametrize("headers", [{}, {"apikey": ""}, {"Authorization": ""}], ids=str)
-    def test_nobody_without_a_credential(self, client, database, headers):
+    def test_missing_credential_is_refused(self, client, database, headers):
         self.refused(client, database, headers, 401, "no_authorization", details="Authorization: must be Bearer <token>")
 
     @pytest.mark.parametrize("key", [SERVICE_ROLE_KEY[:-1], SERVICE_ROLE_KEY + "x", SERVICE_ROLE_KEY.upper(), "x.y.z", "\xfc" * 40])
-    def test_nobody_with_another_key(self, client, database, key):
+    def test_wrong_key_is_refused(self, client, database, key):
         before = database.everything()
         for headers in ({"Authorization": f"Bearer {key}"}, {"apikey": key}):
             response = client.post("/admin/users", json=DAVE, headers=headers)
             assert (response.status_code, response.json["error_code"]) == (401, "bad_jwt")
         assert database.everything() == before
 
-    def test_nobody_with_the_key_in_another_scheme(self, client, database):
+    def test_key_in_another_scheme_is_refused(self, client, database):
         self.refused(client, database, {"Authorization": f"Basic {SERVICE_ROLE_KEY}"}, 401, "bad_jwt", details=A_SENTENCE)
         self.refused(client, database, {"Authorization": SERVICE_ROLE_KEY}, 401, "bad_jwt", details=A_SENTENCE)
 
-    def test_nobody_with_the_key_in_the_query_or_body(self, client, database):
+    def test_key_in_the_query_or_body_is_refused(self, client, database):
         before = database.everything()
         for path in (f"/admin/users?apikey={SERVICE_ROLE_KEY}", "/admin/users"):
             response = client.post(path, json=DAVE | {"apikey": SERVICE_ROLE_KEY})
             assert_error(response, 401, "no_authorization", details=A_SENTENCE)
         assert database.everything() == before
 
-    def test_nobody_who_is_no_administrator(self, client, database, mallory):
+    def test_user_is_refused(self, client, database, mallory):
         self.refused(client, database, mallory.sign_in().authorization, 403, "not_admin", "Only administrators may do this")
 
-    def test_nobody_who_was_one(self, client, database, carol):
+    def test_former_administrator_is_refused(self, client, database, carol):
         session = carol.sign_in()
         database.run("UPDATE users SET role = 'authenticated'")
         assert session.claims["role"] == "admin"
         self.refused(client, database, session.authorization, 403, "not_admin")
-        # A demotion ends no session.
+        # The demotion did not end the session.
         assert session.get("/user").status_code == 200
 
-    def test_somebody_who_became_one_at_once(self, client, database, alice):
+    def test_new_administrator_is_accepted_at_once(self, client, database, alice):
         session = alice.sign_in()
         database.run("UPDATE users SET role = 'admin'")
         assert session.claims["role"] == "authenticated"
         assert session.post("/admin/users", json=DAVE).status_code == 200
 
-    def test_a_repeated_key_is_400(self, client, database):
+    def test_repeated_key_is_400(self, client, database):
         headers = [("apikey", SERVICE_ROLE_KEY), ("apikey", SERVICE_ROLE_KEY)]
         self.refused(client, database, headers, 400, "validation_failed", details="apikey: must be given once")
 
-    def test_a_body_is_not_looked_at_before_the_credential(self, client):
+    def test_credential_is_checked_before_the_body(self, client):
         response = client.post("/admin/users", data="{", content_type="application/json")
         assert_error(response, 401, "no_authorization", details=A_SENTENCE)
 
 
 class TestRoles:
     @pytest.mark.parametrize("role", ["authenticated", "admin", "editor", "a", "a_1", "x" * 32])
-    def test_the_service_role_key_sets_one(self, create, role):
+    def test_service_role_key_may_set_a_role(self, create, role):
         assert create(DAVE | {"role": role}).json["role"] == role
 
     @pytest.mark.parametrize("role", ["service_role", "supabase_admin", "anon", "postgres", "Admin", "1a", "_a", "a-b", "a b", "", "x" * 33, "admin\n", "é"])
-    def test_not_every_word_is_one(self, create, database, role):
+    def test_invalid_role_is_refused(self, create, database, role):
         assert_error(create(DAVE | {"role": role}), 400, "validation_failed", details=A_SENTENCE)
         assert database.count("users") == 0
 
     @pytest.mark.parametrize("role", ["admin", "authenticated", "editor"])
-    def test_an_administrator_sets_none(self, carol, database, role):
+    def test_administrator_may_not_set_a_role(self, carol, database, role):
         response = carol.sign_in().post("/admin/users", json=DAVE | {"role": role})
         assert_error(response, 403, "insufficient_permissions", details=A_SENTENCE)
         assert database.count("users") == 1
 
-    def test_an_administrator_leaves_it_out_or_null(self, carol):
+    def test_administrator_may_send_no_role_or_null(self, carol):
         assert carol.sign_in().post("/admin/users", json=DAVE | {"role": None}).status_code == 200
 
-    def test_a_new_administrator_may_administer(self, create, client):
+    def test_created_administrator_may_administer(self, create, client):
         create(DAVE | {"role": "admin", "password": PASSWORD, "email_confirm": True})
         token = sign_in(client, "dave@example.com").json["access_token"]
         response = client.post("/admin/users", json={"email": "erin@example.com"}, headers={"Authorization": f"Bearer {token}"})
@@ -200,43 +200,43 @@ class TestRefusals:
         assert_error(create(body), *error, **members)
         assert database.everything() == before
 
-    def test_no_email(self, create, database):
+    def test_missing_email_is_refused(self, create, database):
         for body in ({}, {"email": None}, {"phone": "+491701234567"}):
             self.refused(create, database, body, 400, "validation_failed", details="email: is required")
 
     @pytest.mark.parametrize("email", ["dave", "dave@", "@example.com", "dave@@example.com", "dave@example", ""])
-    def test_no_valid_email(self, create, database, email):
+    def test_invalid_email_is_refused(self, create, database, email):
         self.refused(create, database, {"email": email}, 400, "validation_failed", details=A_SENTENCE)
 
     @pytest.mark.parametrize("phone", ["0170 1234567", "+0491701234567", "+49", "+49170123456789012", "+49x1701234567", "phone", "", "+٤٩١٧٠١٢٣٤٥٦٧"])
-    def test_no_valid_phone(self, create, database, phone):
+    def test_invalid_phone_is_refused(self, create, database, phone):
         details = "phone: must be a phone number in E.164 form, such as +491701234567"
         self.refused(create, database, DAVE | {"phone": phone}, 400, "validation_failed", details=details)
 
-    def test_a_weak_password_is_400_here(self, create, database):
+    def test_weak_password_is_400(self, create, database):
         response = {"details": A_SENTENCE, "weak_password": {"reasons": ["length", "characters"]}}
         self.refused(create, database, DAVE | {"password": "weak"}, 400, "weak_password", **response)
 
     @pytest.mark.parametrize("email", ["alice@example.com", "ALICE@Example.com"])
-    def test_a_taken_email(self, create, database, alice, email):
+    def test_taken_email_is_refused(self, create, database, alice, email):
         self.refused(create, database, {"email": email}, 409, "email_exists", "A user with this email address has already been registered")
 
-    def test_a_taken_phone(self, create, database):
+    def test_taken_phone_is_refused(self, create, database):
         create({"email": "erin@example.com", "phone": "+491701234567"})
         body = DAVE | {"phone": "+49 170 1234567"}
         self.refused(create, database, body, 409, "phone_exists", "A user with this phone number has already been registered")
 
     @pytest.mark.parametrize("field", ["user_metadata", "app_metadata"])
-    def test_metadata_over_8_kib(self, create, database, field):
+    def test_metadata_over_8_kib_is_refused(self, create, database, field):
         details = f"{field}: must be at most 8 KiB as JSON"
         self.refused(create, database, DAVE | {field: {"x": "y" * 8192}}, 400, "validation_failed", details=details)
 
     @pytest.mark.parametrize("field", ["user_metadata", "app_metadata"])
-    def test_metadata_of_8_kib_is_fine(self, create, field):
+    def test_metadata_of_8_kib_is_accepted(self, create, field):
         room = 8192 - len(json.dumps({"x": ""}))
         assert create(DAVE | {field: {"x": "y" * room}}).status_code == 200
 
-    def test_of_fifty_at_once_one_is_made(self, server, service_role, database):
+    def test_one_of_fifty_concurrent_requests_creates_the_user(self, server, service_role, database):
         answers = at_once(50, lambda _: server.post("/admin/users", json=DAVE, headers=service_role))
         assert sorted(answer.status_code for answer in answers) == [200] + [409] * 49
         assert database.count("users") == database.count("identities") == 1

@@ -17,7 +17,7 @@ def find(client, service_role):
 
 
 def insert(database, count, email, age):
-    """Insert users with an identity each; `email` and `age` say in SQL what of each `number` from 1 to `count`."""
+    """Insert users with an identity each; `email` and `age` are SQL expressions over `number`, from 1 to `count`."""
     database.run(
         f"WITH made AS (INSERT INTO users (email, email_confirmed_at, made_by, created_at, updated_at)"
         f" SELECT {email}, now(), 'admin', now() - {age}, now() - {age} FROM generate_series(1, {count}) AS number RETURNING id, email)"
@@ -28,7 +28,7 @@ def insert(database, count, email, age):
 
 @pytest.fixture
 def five(database):
-    """Five users, made an hour apart: Ada last."""
+    """Five users, created an hour apart, Ada last."""
     insert(database, 5, f"(ARRAY{EMAILS})[number]", "number * interval '1 hour'")
 
 
@@ -49,35 +49,35 @@ def links(response):
     return {rel: target for target, rel in found}
 
 
-class TestTheList:
-    def test_it_answers_whole_users(self, find, alice):
+class TestList:
+    def test_list_contains_whole_user_objects(self, find, alice):
         response = find()
         assert_ok(response, {"data": [user(alice.email, id=alice.id)], "pagination": pagination(1, 20, 1, 1)})
         assert response.headers["X-Total-Count"] == "1"
         assert "Link" not in response.headers
 
-    def test_it_answers_what_the_user_alone_is(self, find, client, service_role, alice):
+    def test_listed_user_equals_the_user_read_alone(self, find, client, service_role, alice):
         body = {"phone": "+491701234567", "user_metadata": {"a": 1}, "app_metadata": {"b": 2}, "ban_duration": "permanent"}
         client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
         assert find().json["data"] == [client.get(f"/admin/users/{alice.id}", headers=service_role).json]
 
-    def test_without_users_it_is_empty(self, find, database):
+    def test_list_is_empty_without_users(self, find, database):
         response = find()
         assert_ok(response, {"data": [], "pagination": pagination(1, 20, 0, 0)})
         assert response.headers["X-Total-Count"] == "0"
         assert "Link" not in response.headers
 
-    def test_the_newest_come_first(self, find, five):
+    def test_newest_users_come_first(self, find, five):
         assert emails(find()) == EMAILS
 
-    def test_an_administrator_sees_the_same(self, find, five, carol):
+    def test_administrator_gets_the_same_list(self, find, five, carol):
         assert carol.sign_in().get("/admin/users").json == find().json
 
-    def test_head_has_the_headers_and_no_body(self, client, service_role, five):
+    def test_head_returns_the_headers_without_a_body(self, client, service_role, five):
         response = client.head("/admin/users?per_page=2", headers=service_role)
         assert (response.status_code, response.data, response.headers["X-Total-Count"]) == (200, b"", "5")
 
-    def test_asking_changes_nothing(self, find, five, database):
+    def test_reading_changes_nothing(self, find, five, database):
         before = database.everything()
         find("?q=a&sort=email")
         assert database.everything() == before
@@ -85,33 +85,33 @@ class TestTheList:
 
 class TestFilters:
     @pytest.mark.parametrize("spelling", ["ada@example.com", "ADA@Example.COM"])
-    def test_email_finds_that_user(self, find, five, spelling):
+    def test_filter_email_finds_the_user_in_any_spelling(self, find, five, spelling):
         response = find(f"?email={spelling}")
         assert emails(response) == ["ada@example.com"]
         assert response.json["pagination"] == pagination(1, 20, 1, 1)
 
     @pytest.mark.parametrize("email", ["ad@example.com", "nobody@example.com", "ada@example.co", "_da@example.com"])
-    def test_email_is_no_prefix_and_no_pattern(self, find, five, email):
+    def test_filter_email_matches_no_prefix_and_no_pattern(self, find, five, email):
         assert_ok(find(f"?email={email}"), {"data": [], "pagination": pagination(1, 20, 0, 0)})
 
     @pytest.mark.parametrize("email", ["", "ada", "%25", "@example.com", "' OR true --"])
-    def test_what_is_no_email_is_400(self, find, email):
+    def test_invalid_email_filter_is_400(self, find, email):
         assert_error(find(f"?email={email}"), 400, "validation_failed", details=A_SENTENCE)
 
-    def test_role_finds_users_of_that_role(self, find, five, carol):
+    def test_filter_role_finds_users_of_that_role(self, find, five, carol):
         assert emails(find("?role=admin")) == ["carol@example.com"]
         assert sorted(emails(find("?role=authenticated"))) == EMAILS
 
     @pytest.mark.parametrize("role", ["adm", "ADMIN", "admin%20", "%25", "_dmin", "service_role", "' OR true --"])
-    def test_a_role_that_nobody_has_finds_nobody(self, find, carol, role):
+    def test_filter_role_without_matches_is_empty(self, find, carol, role):
         assert emails(find(f"?role={role}")) == []
 
-    def test_filters_are_joined(self, find, five, carol):
+    def test_filters_are_combined_with_and(self, find, five, carol):
         assert emails(find("?role=admin&email=carol@example.com&q=car")) == ["carol@example.com"]
         assert emails(find("?role=authenticated&email=carol@example.com")) == []
         assert emails(find("?role=authenticated&q=car")) == []
 
-    def test_the_total_is_of_what_is_found(self, find, five, carol):
+    def test_total_counts_filtered_users(self, find, five, carol):
         response = find("?role=authenticated&per_page=2")
         assert response.headers["X-Total-Count"] == "5"
         assert response.json["pagination"] == pagination(1, 2, 5, 3)
@@ -174,28 +174,28 @@ class TestSearch:
             "ADA\u0130",
         ],
     )
-    def test_letters_that_mean_something_elsewhere_are_letters(self, find, database, q):
+    def test_special_characters_in_q_match_literally(self, find, database, q):
         assert emails(find(f"?q={quote(q)}")) == []
         assert database.count("users") == 3
 
-    def test_underscores_and_percents_find_themselves(self, find, client, service_role):
+    def test_underscore_and_percent_in_q_match_literally(self, find, client, service_role):
         for email in ("a_b@example.com", "a%b@example.com", "axb@example.com"):
             assert client.post("/admin/users", json={"email": email}, headers=service_role).status_code == 200
         assert emails(find("?q=a_b")) == ["a_b@example.com"]
         assert emails(find("?q=a%25b")) == ["a%b@example.com"]
 
-    def test_an_empty_one_finds_everybody(self, find):
+    def test_empty_q_finds_all_users(self, find):
         assert len(emails(find("?q="))) == len(emails(find("?q=%20"))) == 3
 
     @pytest.mark.parametrize("name", ["q", "role", "email", "sort", "page"])
-    def test_nul_is_400(self, find, name):
+    def test_nul_character_is_400(self, find, name):
         assert_error(find(f"?{name}=a%00"), 400, "validation_failed", details=A_SENTENCE)
 
     @pytest.mark.parametrize("q", ["%ff", "ada%c3%28", "%ed%a0%80"])
-    def test_what_is_not_utf_8_finds_nobody(self, find, q):
+    def test_q_that_is_not_utf_8_finds_nothing(self, find, q):
         assert emails(find(f"?q={q}")) == []
 
-    def test_what_is_too_long_is_400(self, find):
+    def test_overlong_q_is_400(self, find):
         assert find(f"?q={'a' * 2048}").status_code == 200
         assert_error(find(f"?q={'a' * 2049}"), 400, "validation_failed", details=A_SENTENCE)
 
@@ -203,7 +203,7 @@ class TestSearch:
 class TestSorting:
     @pytest.fixture(autouse=True)
     def _users(self, five, database):
-        # Nobody is at the same place by two of the four.
+        # Each of the four columns sorts them differently.
         for email, updated, signed_in in zip(EMAILS, (3, 1, 5, 2, 4), (2, None, 1, None, 3), strict=True):
             statement = "UPDATE users SET updated_at = now() + make_interval(hours => %(updated)s), last_sign_in_at = now() - make_interval(hours => %(ago)s)"
             database.run(f"{statement} WHERE email = %(email)s", email=email, updated=updated, ago=signed_in)
@@ -221,11 +221,11 @@ class TestSorting:
             ("?sort=email&order=desc", "ella dora cleo bea ada"),
         ],
     )
-    def test_it_sorts(self, find, query, order):
+    def test_list_is_sorted_as_requested(self, find, query, order):
         assert [email.removesuffix("@example.com") for email in emails(find(query))] == order.split()
 
     @pytest.mark.parametrize(("order", "signed_in"), [("desc", ["cleo", "ada", "ella"]), ("asc", ["ella", "ada", "cleo"])])
-    def test_who_never_signed_in_comes_last(self, find, order, signed_in):
+    def test_users_that_never_signed_in_come_last(self, find, order, signed_in):
         found = [email.removesuffix("@example.com") for email in emails(find(f"?sort=last_sign_in_at&order={order}"))]
         assert (found[:3], set(found[3:])) == (signed_in, {"bea", "dora"})
 
@@ -260,25 +260,25 @@ class TestSorting:
             "order=desc%20NULLS%20LAST",
         ],
     )
-    def test_any_other_value_is_400(self, find, database, query):
+    def test_unknown_sort_or_order_is_400(self, find, database, query):
         assert_error(find(f"?{query}"), 400, "validation_failed", details=A_SENTENCE)
         assert database.count("users") == 5
 
 
 class TestPages:
-    def test_they_are_of_the_size_asked_for(self, find, five):
+    def test_page_has_the_requested_size(self, find, five):
         response = find("?per_page=2")
         assert (emails(response), response.json["pagination"]) == (EMAILS[:2], pagination(1, 2, 5, 3))
         response = find("?per_page=2&page=3")
         assert (emails(response), response.json["pagination"]) == (EMAILS[4:], pagination(3, 2, 5, 3))
 
     @pytest.mark.parametrize("query", ["?page=&per_page=", "?page=1", "?per_page=20", "?page=01"])
-    def test_empty_means_the_default(self, find, five, query):
+    def test_empty_page_parameters_mean_the_default(self, find, five, query):
         response = find(query)
         assert (emails(response), response.json["pagination"]) == (EMAILS, pagination(1, 20, 5, 1))
 
     @pytest.mark.parametrize("per_page", ["101", "1000", "99999999999999999999"])
-    def test_more_than_100_counts_as_100(self, find, client, service_role, database, per_page):
+    def test_per_page_is_capped_at_100(self, find, client, service_role, database, per_page):
         insert(database, 101, "'user' || number || '@example.com'", "number * interval '1 second'")
         response = find(f"?per_page={per_page}")
         assert (len(emails(response)), response.json["pagination"]) == (100, pagination(1, 100, 101, 2))
@@ -286,12 +286,12 @@ class TestPages:
 
     @pytest.mark.parametrize("value", ["0", "-1", "00", "x", "1.0", "1e1", "+1", "%2B1", " 1", "1 ", "1_0", "٣", "null", "true", "1;SELECT 1", "%00", "9" * 21])
     @pytest.mark.parametrize("name", ["page", "per_page"])
-    def test_what_is_no_number_or_below_1_is_400(self, find, five, name, value):
+    def test_page_that_is_not_a_positive_number_is_400(self, find, five, name, value):
         value = value if value.startswith("%") else quote(value)
         assert_error(find(f"?{name}={value}"), 400, "validation_failed", details=A_SENTENCE)
 
     @pytest.mark.parametrize("page", ["4", "1000000", "2147483648", "9223372036854775807", "9" * 20])
-    def test_beyond_the_last_one_there_is_nobody(self, find, five, page):
+    def test_page_beyond_the_last_is_empty(self, find, five, page):
         response = find(f"?per_page=2&page={page}")
         assert emails(response) == []
         assert (response.json["pagination"]["total"], response.json["pagination"]["total_pages"]) == (5, 3)
@@ -299,23 +299,23 @@ class TestPages:
         assert links(response).items() >= {"first": "/admin/users?page=1&per_page=2", "last": "/admin/users?page=3&per_page=2"}.items()
 
     @pytest.mark.parametrize("name", ["page", "per_page", "sort", "order", "q", "email", "role"])
-    def test_a_repeated_parameter_is_400(self, find, name):
+    def test_repeated_parameter_is_400(self, find, name):
         assert_error(find(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once")
 
-    def test_a_parameter_that_it_does_not_know_is_ignored(self, find, five):
+    def test_unknown_parameter_is_ignored(self, find, five):
         assert emails(find("?limit=1&offset=3&x=%00&x=1&filter[role]=admin")) == EMAILS
 
 
-class TestTheLinkHeader:
+class TestLinkHeader:
     @pytest.mark.parametrize(("page", "rels"), [(1, {"next": 2, "last": 3}), (2, {"first": 1, "prev": 1, "next": 3, "last": 3}), (3, {"first": 1, "prev": 2})])
-    def test_it_names_the_pages_there_are(self, find, five, page, rels):
+    def test_link_header_names_existing_pages(self, find, five, page, rels):
         response = find(f"?per_page=2&page={page}")
         assert links(response) == {rel: f"/admin/users?page={number}&per_page=2" for rel, number in rels.items()}
 
-    def test_page_comes_first_in_it(self, find, five):
+    def test_page_is_the_first_parameter_of_a_link(self, find, five):
         assert find("?per_page=4").headers["Link"].startswith("</admin/users?page=2&per_page=4>; rel=")
 
-    def test_whoever_follows_it_meets_everybody_once(self, find, client, service_role, five):
+    def test_following_the_links_yields_each_user_once(self, find, client, service_role, five):
         response, met = find("?per_page=2&sort=email&order=asc&q=%40example.com"), []
         while True:
             met += emails(response)
@@ -324,12 +324,12 @@ class TestTheLinkHeader:
             response = client.get(links(response)["next"], headers=service_role)
         assert met == EMAILS
 
-    def test_it_keeps_the_filters(self, find, five):
+    def test_links_keep_the_filters(self, find, five):
         query = "role=authenticated&q=%40example.com&sort=email&order=desc"
         assert links(find(f"?{query}&per_page=2"))["next"] == f"/admin/users?page=2&per_page=2&{query}"
 
     @pytest.mark.parametrize("value", ['">x', "a>; rel=next, <http://evil.example", "a\r\nX-Evil: 1", "\U0001f600", "a&page=9", "%2e"])
-    def test_nothing_gets_out_of_it(self, find, five, value):
+    def test_parameters_cannot_break_out_of_the_link_header(self, find, five, value):
         response = find(f"?per_page=2&x={quote(value)}")
         assert links(response) == {
             "next": f"/admin/users?page=2&per_page=2&x={quote(value, safe='').replace('%20', '+')}",
@@ -340,7 +340,7 @@ class TestTheLinkHeader:
 
 def test_totals_are_exact_above_ten_thousand_users(find, database):
     insert(database, 10_500, "'user' || lpad(number::text, 5, '0') || '@example.com'", "number * interval '1 second'")
-    # Plans that were cached while the tables were empty would read them whole for each user that the next test deletes.
+    # Foreign keys with plans cached for empty tables would scan the tables for each user that the next test deletes.
     database.run("ANALYZE")
     response = find("?q=user")
     assert response.json["pagination"] == pagination(1, 20, 10_500, 525)
@@ -350,7 +350,7 @@ def test_totals_are_exact_above_ten_thousand_users(find, database):
     assert find("?q=user00001").headers["X-Total-Count"] == "1"
 
 
-def test_it_is_served_under_the_prefix(client, service_role, five):
+def test_list_is_served_under_the_prefix(client, service_role, five):
     response = client.get("/auth/v1/admin/users?per_page=2", headers=service_role)
     assert emails(response) == EMAILS[:2]
     assert client.get(links(response)["next"], headers=service_role).status_code == 200

@@ -1,4 +1,4 @@
-"""POST /admin/users/{id}/logout: signing any user out."""
+"""POST /admin/users/{id}/logout: ending the sessions of any user."""
 
 import uuid
 
@@ -15,7 +15,7 @@ def log_out(client, service_role):
     return lambda id, **options: client.post(f"/admin/users/{id}/logout", headers=service_role, **options)
 
 
-def test_it_ends_all_sessions_of_the_user(log_out, alice, database):
+def test_logout_ends_all_sessions_of_the_user(log_out, alice, database):
     sessions = [alice.sign_in() for _ in range(3)]
     assert_ok(log_out(alice.id), SIGNED_OUT)
     for session in sessions:
@@ -24,62 +24,62 @@ def test_it_ends_all_sessions_of_the_user(log_out, alice, database):
     assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {"ended_by_admin"}
 
 
-def test_it_ends_nobody_elses(log_out, alice, bob):
+def test_logout_keeps_sessions_of_other_users(log_out, alice, bob):
     other = bob.sign_in()
     log_out(alice.id)
     assert other.get("/user").status_code == 200
     assert other.refresh().status_code == 200
 
 
-def test_the_user_may_sign_in_again(log_out, alice):
+def test_user_may_sign_in_again(log_out, alice):
     ended = alice.sign_in()
     log_out(alice.id)
     assert alice.sign_in().get("/user").status_code == 200
     assert_error(ended.get("/user"), 401, "session_not_found")
 
 
-def test_a_user_without_sessions_is_no_error(log_out, alice):
+def test_logout_succeeds_without_sessions(log_out, alice):
     assert_ok(log_out(alice.id), SIGNED_OUT)
     assert_ok(log_out(alice.id), SIGNED_OUT)
 
 
-def test_an_ended_session_keeps_why_and_when(log_out, alice, database):
+def test_session_that_had_ended_keeps_its_reason_and_time(log_out, alice, database):
     alice.sign_in().post("/logout")
     before = database.everything("sessions")
     log_out(alice.id)
     assert database.everything("sessions") == before
 
 
-def test_a_body_is_not_needed_and_not_looked_at(log_out, alice, client, service_role):
+def test_body_is_ignored(log_out, alice, client, service_role):
     assert_ok(log_out(alice.id, json={}), SIGNED_OUT)
     assert_ok(log_out(alice.id, json={"scope": "local", "x": 1}), SIGNED_OUT)
 
 
-def test_an_id_may_be_in_capitals(log_out, alice):
+def test_id_is_case_insensitive(log_out, alice):
     session = alice.sign_in()
     assert_ok(log_out(alice.id.upper()), SIGNED_OUT)
     assert session.get("/user").status_code == 401
 
 
 @pytest.mark.parametrize("id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "' OR true --", "{00000000-0000-0000-0000-000000000000}"])
-def test_an_unknown_or_malformed_id_is_404(log_out, alice, database, id):
+def test_unknown_or_malformed_id_is_404(log_out, alice, database, id):
     session = alice.sign_in()
     assert_error(log_out(id), 404, "user_not_found", "There is no such user")
     assert session.get("/user").status_code == 200
 
 
-class TestWhoMayNot:
-    def test_administrators(self, carol, alice):
+class TestAuthorization:
+    def test_administrators_may_not_log_users_out(self, carol, alice):
         session = alice.sign_in()
         assert_error(carol.sign_in().post(f"/admin/users/{alice.id}/logout"), 403, "insufficient_permissions", "Only the service role key may do this")
         assert session.get("/user").status_code == 200
 
-    def test_users_not_even_themselves(self, mallory):
+    def test_users_are_refused_even_for_themselves(self, mallory):
         session = mallory.sign_in()
         assert_error(session.post(f"/admin/users/{mallory.id}/logout"), 403, "insufficient_permissions")
         assert session.get("/user").status_code == 200
 
-    def test_nobody(self, client, alice):
+    def test_missing_credential_is_refused(self, client, alice):
         assert_error(client.post(f"/admin/users/{alice.id}/logout"), 401, "no_authorization", details=A_SENTENCE)
 
 
@@ -89,7 +89,7 @@ def test_get_does_not_log_out(client, service_role, alice):
     assert session.get("/user").status_code == 200
 
 
-def test_a_refresh_that_waits_finds_the_session_ended(app, client, service_role, alice, database):
+def test_waiting_refresh_finds_the_session_ended(app, client, service_role, alice, database):
     session = alice.sign_in()
     with database.locked("sessions", session.id) as lock:
         logout = lock.start(lambda: app.test_client().post(f"/admin/users/{alice.id}/logout", headers=service_role))
@@ -98,7 +98,7 @@ def test_a_refresh_that_waits_finds_the_session_ended(app, client, service_role,
     assert_error(refresh.result(), 400, "refresh_token_not_found")
 
 
-def test_fifty_at_once_are_all_answered(server, service_role, alice, database):
+def test_fifty_concurrent_requests_all_succeed(server, service_role, alice, database):
     alice.sign_in()
     answers = at_once(50, lambda _: server.post(f"/admin/users/{alice.id}/logout", headers=service_role))
     assert {answer.status_code for answer in answers} == {200}

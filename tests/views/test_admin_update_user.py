@@ -23,7 +23,7 @@ def update(client, service_role):
 
 @pytest.fixture
 def refused(update, database):
-    """Hold a refusal to its error, and to having changed nothing."""
+    """Assert that an update is refused with an error and changes nothing."""
 
     def refuse(person, body, *error, **members):
         before = database.everything()
@@ -33,8 +33,8 @@ def refused(update, database):
     return refuse
 
 
-class TestTheUser:
-    def test_what_is_absent_stays(self, update, client, service_role, alice):
+class TestUser:
+    def test_absent_fields_stay(self, update, client, service_role, alice):
         before = client.get(f"/admin/users/{alice.id}", headers=service_role).json
         assert_ok(update(alice, {}), before | {"updated_at": A_TIMESTAMP})
         response = client.put(f"/admin/users/{alice.id}", headers=service_role)
@@ -91,47 +91,47 @@ class TestTheUser:
             "made_by",
         ],
     )
-    def test_other_fields_are_ignored(self, update, client, service_role, alice, name):
+    def test_unknown_field_is_ignored(self, update, client, service_role, alice, name):
         before = client.get(f"/admin/users/{alice.id}", headers=service_role).json
         assert_ok(update(alice, {name: FOR_EVER}), before | {"updated_at": A_TIMESTAMP})
 
-    def test_nobody_else_changes(self, update, alice, bob):
+    def test_update_leaves_other_users_unchanged(self, update, alice, bob):
         session = bob.sign_in()
         before = session.get("/user").json
         update(alice, {"user_metadata": {"x": 1}, "password": NEW, "ban_duration": "1h", "role": "editor"})
         assert_ok(session.get("/user"), before)
 
-    def test_an_id_may_be_in_capitals(self, client, service_role, alice):
+    def test_id_is_case_insensitive(self, client, service_role, alice):
         response = client.put(f"/admin/users/{alice.id.upper()}", json={"user_metadata": {"x": 1}}, headers=service_role)
         assert (response.json["id"], response.json["user_metadata"]) == (alice.id, {"x": 1})
 
     @pytest.mark.parametrize("id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "' OR true --"])
     @pytest.mark.parametrize("body", [{"role": "admin"}, {"password": NEW}, {}], ids=str)
-    def test_an_unknown_or_malformed_id_is_404(self, client, service_role, id, body):
+    def test_unknown_or_malformed_id_is_404(self, client, service_role, id, body):
         response = client.put(f"/admin/users/{id}", json=body, headers=service_role)
         assert_error(response, 404, "user_not_found", "There is no such user")
 
 
 class TestAddresses:
-    def test_a_new_email_counts_at_once_and_is_unconfirmed(self, update, client, alice):
+    def test_new_email_is_set_at_once_unconfirmed(self, update, client, alice):
         response = update(alice, {"email": "alicia@example.com"})
         expected = {"email_confirmed_at": None, "confirmed_at": None, "identities": [identity("email", "alicia@example.com")]}
         assert_ok(response, user("alicia@example.com", id=alice.id, **expected))
         assert_error(sign_in(client, alice.email), 401, "invalid_credentials")
         assert_error(sign_in(client, "alicia@example.com"), 403, "email_not_confirmed")
 
-    def test_it_may_be_confirmed_with_the_same_request(self, update, client, alice):
+    def test_new_email_may_be_confirmed_in_the_same_request(self, update, client, alice):
         assert_ok(update(alice, {"email": "alicia@example.com", "email_confirm": True}), user("alicia@example.com", id=alice.id))
         assert sign_in(client, "alicia@example.com").status_code == 200
 
-    def test_the_same_one_changes_nothing(self, update, client, service_role, alice):
+    def test_current_email_changes_nothing(self, update, client, service_role, alice):
         session = alice.sign_in()
         before = session.get("/user").json
         identities = [before["identities"][0] | {"updated_at": A_TIMESTAMP}]
         assert_ok(update(alice, {"email": "ALICE@example.com"}), before | {"updated_at": A_TIMESTAMP, "identities": identities})
         assert session.get("/user").status_code == 200
 
-    def test_a_new_one_ends_all_sessions_and_what_was_pending(self, update, client, alice, database):
+    def test_new_email_ends_all_sessions_and_pending_changes(self, update, client, alice, database):
         session = alice.sign_in()
         assert session.put("/user", json={"email": "pending@example.com"}).json["new_email"] == "pending@example.com"
         response = update(alice, {"email": "alicia@example.com"})
@@ -139,28 +139,28 @@ class TestAddresses:
         assert_error(session.get("/user"), 401, "session_not_found")
         assert database.count("one_time_tokens", "purpose = 'email_change'") == 0
 
-    def test_a_taken_email_is_409(self, refused, alice, bob):
+    def test_taken_email_is_409(self, refused, alice, bob):
         for email in ("bob@example.com", "BOB@Example.com"):
             refused(alice, {"email": email, "role": "editor"}, 409, "email_exists", "A user with this email address has already been registered")
 
-    def test_a_taken_phone_is_409(self, refused, update, alice, bob):
+    def test_taken_phone_is_409(self, refused, update, alice, bob):
         update(bob, {"phone": "+491701234567"})
         refused(alice, {"phone": "+49 170 1234567", "role": "editor"}, 409, "phone_exists", "A user with this phone number has already been registered")
 
     @pytest.mark.parametrize(
         "body", [{"email": "alice"}, {"email": ""}, {"email": ["a@example.com"]}, {"phone": "0170"}, {"phone": ""}, {"phone": 49}], ids=str
     )
-    def test_what_is_no_address_is_400(self, refused, alice, body):
+    def test_invalid_address_is_400(self, refused, alice, body):
         refused(alice, body | {"role": "editor"}, 400, "validation_failed", details=A_SENTENCE)
 
-    def test_a_phone_is_a_way_to_sign_in_once_it_is_confirmed(self, update, client, alice):
+    def test_confirmed_phone_signs_in(self, update, client, alice):
         update(alice, {"phone": "+491701234567"})
         body = {"phone": "+491701234567", "password": PASSWORD}
         assert_error(client.post("/token?grant_type=password", json=body), 403, "phone_not_confirmed")
         update(alice, {"phone_confirm": True})
         assert client.post("/token?grant_type=password", json=body).status_code == 200
 
-    def test_of_sixteen_who_want_one_email_at_once_one_gets_it(self, server, client, service_role, database):
+    def test_one_of_sixteen_users_gets_an_email_set_concurrently(self, server, client, service_role, database):
         people = [register(client, service_role, f"user{number}@example.com") for number in range(16)]
         body = {"email": "wanted@example.com"}
         answers = at_once(16, lambda number: server.put(f"/admin/users/{people[number].id}", json=body, headers=service_role))
@@ -168,12 +168,12 @@ class TestAddresses:
 
 
 class TestPasswords:
-    def test_the_new_one_is_good_and_the_old_one_is_not(self, update, alice):
+    def test_new_password_signs_in_and_the_old_one_does_not(self, update, alice):
         assert_ok(update(alice, {"password": NEW}), user(alice.email, id=alice.id))
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
         assert alice.try_to_sign_in(NEW).status_code == 200
 
-    def test_it_ends_all_sessions_and_voids_all_links(self, update, client, alice, database):
+    def test_new_password_ends_all_sessions_and_voids_all_links(self, update, client, alice, database):
         sessions = [alice.sign_in(), alice.sign_in()]
         client.post("/recover", json={"email": alice.email})
         update(alice, {"password": NEW})
@@ -183,7 +183,7 @@ class TestPasswords:
         assert database.count("one_time_tokens") == 0
         assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {"password_changed"}
 
-    def test_a_user_without_one_gets_one(self, update, client, service_role):
+    def test_user_without_a_password_gets_one(self, update, client, service_role):
         id = client.post("/admin/users", json={"email": "dave@example.com", "email_confirm": True}, headers=service_role).json["id"]
         client.put(f"/admin/users/{id}", json={"password": NEW}, headers=service_role)
         assert sign_in(client, "dave@example.com", NEW).status_code == 200
@@ -191,21 +191,21 @@ class TestPasswords:
     @pytest.mark.parametrize(
         ("password", "reasons"), [("Ab1-", ["length"]), ("abcdefgh", ["characters"]), ("", ["length", "characters"]), ("password", ["characters", "common"])]
     )
-    def test_a_weak_one_is_400(self, refused, alice, password, reasons):
+    def test_weak_password_is_400(self, refused, alice, password, reasons):
         members = {"details": A_SENTENCE, "weak_password": {"reasons": reasons}}
         refused(alice, {"password": password, "role": "editor"}, 400, "weak_password", **members)
 
-    def test_none_of_the_users_addresses_is_one(self, make_app, service_role, alice):
+    def test_address_of_the_user_is_refused_as_password(self, make_app, service_role, alice):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
         for body in ({"password": "Alice@Example.com"}, {"password": "alicia@example.com", "email": "alicia@example.com"}):
             response = client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
             assert_error(response, 400, "weak_password", details=A_SENTENCE, weak_password={"reasons": ["common"]})
 
     @pytest.mark.parametrize("password", [1, True, ["x"], {"x": 1}, "Aa1-" * 257, "Größe-1" * 120], ids=lambda password: str(password)[:10])
-    def test_what_is_no_password_is_400(self, refused, alice, password):
+    def test_invalid_password_is_400(self, refused, alice, password):
         refused(alice, {"password": password}, 400, "validation_failed", details="password: must be a string of at most 1024 bytes")
 
-    def test_it_is_never_told(self, update, alice):
+    def test_password_is_not_in_the_response(self, update, alice):
         text = update(alice, {"password": NEW}).text
         assert NEW not in text
         assert "$2" not in text
@@ -216,25 +216,25 @@ class TestConfirmations:
     MOMENT = "2026-01-31T12:00:00.500000Z"
 
     @pytest.mark.parametrize("sent", [MOMENT, "2026-01-31T12:00:00.5Z", "2026-01-31T13:00:00.5+01:00", "2026-01-31T12:00:00.500000+00:00"])
-    def test_email_confirmed_at_sets_that_moment(self, update, alice, sent):
+    def test_email_confirmed_at_sets_the_given_time(self, update, alice, sent):
         response = update(alice, {"email_confirmed_at": sent})
         assert_ok(response, user(alice.email, id=alice.id, email_confirmed_at=self.MOMENT, confirmed_at=self.MOMENT))
 
-    def test_null_takes_the_confirmation_back(self, update, alice):
+    def test_email_confirmed_at_null_removes_the_confirmation(self, update, alice):
         response = update(alice, {"email_confirmed_at": None})
         assert_ok(response, user(alice.email, id=alice.id, email_confirmed_at=None, confirmed_at=None))
         assert_error(alice.try_to_sign_in(), 403, "email_not_confirmed")
         update(alice, {"email_confirmed_at": self.MOMENT})
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_the_phone_is_confirmed_by_itself(self, update, alice):
+    def test_phone_is_confirmed_separately(self, update, alice):
         update(alice, {"phone": "+491701234567", "email_confirmed_at": None})
         response = update(alice, {"phone_confirmed_at": self.MOMENT})
         assert (response.json["email_confirmed_at"], response.json["phone_confirmed_at"], response.json["confirmed_at"]) == (None, self.MOMENT, self.MOMENT)
         response = update(alice, {"phone_confirmed_at": None})
         assert (response.json["phone_confirmed_at"], response.json["confirmed_at"]) == (None, None)
 
-    def test_confirmed_at_is_the_earlier_of_both(self, update, alice):
+    def test_confirmed_at_is_the_earlier_confirmation(self, update, alice):
         update(alice, {"phone": "+491701234567"})
         for email, phone in (("2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z"), ("2026-01-04T00:00:00.000000Z", "2026-01-03T00:00:00.000000Z")):
             response = update(alice, {"email_confirmed_at": email, "phone_confirmed_at": phone})
@@ -245,16 +245,16 @@ class TestConfirmations:
         assert update(alice, {"email_confirm": True}).json["email_confirmed_at"] == A_TIMESTAMP
         assert database.value("SELECT email_confirmed_at > now() - interval '1 minute' FROM users")
 
-    def test_email_confirm_false_takes_nothing_back(self, update, alice):
+    def test_email_confirm_false_keeps_the_confirmation(self, update, alice):
         assert update(alice, {"email_confirm": False, "phone_confirm": False}).json["email_confirmed_at"] == A_TIMESTAMP
 
     @pytest.mark.parametrize("body", [{"phone_confirm": True}, {"phone_confirmed_at": MOMENT}], ids=str)
-    def test_a_phone_that_is_not_there_is_not_confirmed(self, update, alice, database, body):
+    def test_missing_phone_is_not_confirmed(self, update, alice, database, body):
         assert_ok(update(alice, body), user(alice.email, id=alice.id))
         assert database.value("SELECT phone_proved FROM users") is False
 
     @pytest.mark.parametrize("body", [{"email_confirm": True}, {"email_confirmed_at": MOMENT}], ids=str)
-    def test_nor_is_an_email_and_the_phone_stays(self, client, service_role, outbox, database, body):
+    def test_missing_email_is_not_confirmed_and_the_phone_stays(self, client, service_role, outbox, database, body):
         client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
         session = session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE).code))
         before = session.get("/user").json
@@ -264,7 +264,7 @@ class TestConfirmations:
         assert database.value("SELECT email_proved FROM users") is False
 
     @pytest.mark.parametrize("sent", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "1969-12-31T23:59:59Z"])
-    def test_the_ends_of_the_calendar_are_moments_too(self, update, alice, sent):
+    def test_first_and_last_times_of_the_calendar_are_accepted(self, update, alice, sent):
         assert update(alice, {"email_confirmed_at": sent}).json["email_confirmed_at"].startswith(sent[:19])
 
     @pytest.mark.parametrize(
@@ -295,55 +295,55 @@ class TestConfirmations:
         ids=lambda sent: str(sent)[:40],
     )
     @pytest.mark.parametrize("name", ["email_confirmed_at", "phone_confirmed_at"])
-    def test_what_is_no_timestamp_is_400(self, refused, alice, name, sent):
+    def test_malformed_timestamp_is_400(self, refused, alice, name, sent):
         refused(alice, {name: sent, "role": "editor"}, 400, "validation_failed", details=f"{name}: must be an ISO 8601 timestamp with a time zone")
 
     @pytest.mark.parametrize("value", ["true", 1, 0, "on", [], "2026-01-31T12:00:00Z"], ids=str)
     @pytest.mark.parametrize("name", ["email_confirm", "phone_confirm"])
-    def test_what_is_no_boolean_is_400(self, refused, alice, name, value):
+    def test_confirmation_that_is_not_a_boolean_is_400(self, refused, alice, name, value):
         refused(alice, {name: value}, 400, "validation_failed", details=f"{name}: must be true or false")
 
 
-class TestAnAddressThatIsProvedForTheFirstTime:
-    """Whoever signed up with somebody else's address must not keep a way in when an administrator confirms it."""
+class TestFirstProof:
+    """An attacker who signed up with another person's address loses access when an administrator confirms it."""
 
     @pytest.fixture
     def squatted(self, make_app, service_role):
-        """Mallory has signed up with Alice's address, to a service that does not ask for a confirmation; and is signed in."""
+        """Alice's address, with which Mallory signed up and is signed in, because no confirmation is required."""
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
         assert client.post("/signup", json={"email": "alice@example.com", "password": PASSWORD}).status_code == 201
         session = session_of(client, sign_in(client, "alice@example.com"))
         return client, session, f"/admin/users/{session.user['id']}"
 
     @pytest.mark.parametrize("body", [{"email_confirm": True}, {"email_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str)
-    def test_what_was_there_before_is_removed(self, squatted, service_role, body):
+    def test_first_proof_removes_what_was_there_before(self, squatted, service_role, body):
         client, session, path = squatted
         assert client.put(path, json=body, headers=service_role).status_code == 200
         assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
         assert_error(session.get("/user"), 401, "session_not_found")
 
     @pytest.mark.parametrize("body", [{"phone_confirm": True}, {"phone_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str)
-    def test_a_phone_that_goes_is_not_confirmed(self, squatted, service_role, database, body):
+    def test_phone_removed_by_the_first_proof_is_not_confirmed(self, squatted, service_role, database, body):
         client, _, path = squatted
         client.put(path, json={"phone": PHONE}, headers=service_role)
         response = client.put(path, json=body | {"email_confirm": True}, headers=service_role)
         assert (response.status_code, response.json["phone"], response.json["phone_confirmed_at"]) == (200, None, None)
         assert database.value("SELECT phone_proved FROM users") is False
 
-    def test_a_phone_that_comes_with_the_confirmation_stays_and_is_confirmed(self, squatted, service_role):
+    def test_phone_set_with_the_first_proof_stays_and_is_confirmed(self, squatted, service_role):
         client, _, path = squatted
         client.put(path, json={"phone": OTHER_PHONE}, headers=service_role)
         response = client.put(path, json={"email_confirm": True, "phone": PHONE, "phone_confirm": True}, headers=service_role)
         assert (response.json["phone"], response.json["phone_confirmed_at"]) == (PHONE, A_TIMESTAMP)
         assert [each["provider"] for each in response.json["identities"]] == ["email", "phone"]
 
-    def test_a_password_that_comes_with_the_confirmation_stays(self, squatted, service_role):
+    def test_password_set_with_the_first_proof_stays(self, squatted, service_role):
         client, _, path = squatted
         client.put(path, json={"email_confirm": True, "password": NEW}, headers=service_role)
         assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
         assert sign_in(client, "alice@example.com", NEW).status_code == 200
 
-    def test_one_that_is_proved_meanwhile_loses_nothing(self, app, client, service_role, outbox, database):
+    def test_address_proved_meanwhile_loses_nothing(self, app, client, service_role, outbox, database):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         id, link = database.value("SELECT id FROM users"), outbox.last().token
         with database.locked("users", id) as lock:
@@ -353,7 +353,7 @@ class TestAnAddressThatIsProvedForTheFirstTime:
         assert session_of(client, proof.result()).get("/user").status_code == 200
         assert sign_in(client, "dave@example.com").status_code == 200
 
-    def test_one_that_was_proved_before_loses_nothing(self, update, alice):
+    def test_address_proved_before_loses_nothing(self, update, alice):
         session = alice.sign_in()
         update(alice, {"email_confirm": True})
         assert session.get("/user").status_code == 200
@@ -362,19 +362,19 @@ class TestAnAddressThatIsProvedForTheFirstTime:
 
 class TestMetadata:
     @pytest.mark.parametrize("name", ["user_metadata", "app_metadata"])
-    def test_it_is_merged_by_key_and_null_removes_one(self, update, alice, name):
+    def test_metadata_is_merged_by_key_and_null_removes_a_key(self, update, alice, name):
         update(alice, {name: {"a": 1, "b": {"c": 2}, "d": [3]}})
         merged = update(alice, {name: {"b": {"e": 4}, "d": None, "f": False}}).json[name]
         assert {key: merged[key] for key in merged if key not in ("provider", "providers")} == {"a": 1, "b": {"e": 4}, "f": False}
 
-    def test_the_provider_is_computed(self, update, alice):
+    def test_provider_in_app_metadata_is_computed(self, update, alice):
         sent = {"provider": "google", "providers": ["google"], "plan": "gold"}
         expected = {"plan": "gold", "provider": "email", "providers": ["email"]}
         assert update(alice, {"app_metadata": sent}).json["app_metadata"] == expected
         assert update(alice, {"app_metadata": {"provider": None}}).json["app_metadata"] == expected
 
     @pytest.mark.parametrize("name", ["user_metadata", "app_metadata"])
-    def test_it_may_have_8_kib_after_merging(self, refused, update, alice, name):
+    def test_merged_metadata_may_be_8_kib(self, refused, update, alice, name):
         update(alice, {name: {"a": "x" * 4000}})
         assert update(alice, {name: {"b": "x" * 4000}}).status_code == 200
         refused(alice, {name: {"c": "x" * 500}}, 400, "validation_failed", details=f"{name}: must be at most 8 KiB as JSON")
@@ -384,10 +384,10 @@ class TestMetadata:
 
     @pytest.mark.parametrize("value", ["x", 1, True, [], [{"a": 1}]], ids=str)
     @pytest.mark.parametrize("name", ["user_metadata", "app_metadata"])
-    def test_what_is_no_object_is_400(self, refused, alice, name, value):
+    def test_metadata_that_is_not_an_object_is_400(self, refused, alice, name, value):
         refused(alice, {name: value}, 400, "validation_failed", details=f"{name}: must be an object")
 
-    def test_changes_at_the_same_time_are_all_kept(self, server, client, service_role, alice):
+    def test_concurrent_changes_are_all_kept(self, server, client, service_role, alice):
         at_once(16, lambda number: server.put(f"/admin/users/{alice.id}", json={"app_metadata": {f"key{number}": number}}, headers=service_role))
         kept = client.get(f"/admin/users/{alice.id}", headers=service_role).json["app_metadata"]
         assert {key: value for key, value in kept.items() if key.startswith("key")} == {f"key{number}": number for number in range(16)}
@@ -395,16 +395,16 @@ class TestMetadata:
 
 class TestRoles:
     @pytest.mark.parametrize("role", ["admin", "editor", "authenticated", "a_1", "x" * 32])
-    def test_a_role_is_set(self, update, alice, role):
+    def test_role_is_set(self, update, alice, role):
         assert_ok(update(alice, {"role": role}), user(alice.email, id=alice.id, role=role))
 
     @pytest.mark.parametrize(
         "role", ["service_role", "supabase_admin", "anon", "postgres", "Admin", "", "a-b", "admin ", "admin\n", "x" * 33, "ádmin", 1, True, ["admin"]]
     )
-    def test_not_every_word_is_one(self, refused, alice, role):
+    def test_invalid_role_is_400(self, refused, alice, role):
         refused(alice, {"role": role}, 400, "validation_failed", details=A_SENTENCE)
 
-    def test_a_promotion_counts_at_once_and_says_since_when(self, update, alice, database):
+    def test_promotion_works_at_once_and_records_its_time(self, update, alice, database):
         session = alice.sign_in()
         assert_error(session.get("/admin/users"), 403, "not_admin")
         update(alice, {"role": "admin"})
@@ -413,7 +413,7 @@ class TestRoles:
         update(alice, {"role": "admin", "user_metadata": {"x": 1}})
         assert database.value("SELECT admin_since FROM users") == since
 
-    def test_a_demotion_counts_at_once_and_ends_no_session(self, update, carol, database):
+    def test_demotion_works_at_once_and_keeps_the_session(self, update, carol, database):
         session = carol.sign_in()
         update(carol, {"role": "authenticated"})
         assert_error(session.get("/admin/users"), 403, "not_admin")
@@ -421,7 +421,7 @@ class TestRoles:
         assert session.refreshed().claims["role"] == "authenticated"
         assert database.value("SELECT admin_since FROM users") is None
 
-    def test_who_is_promoted_again_is_an_administrator_since_then(self, update, carol, database):
+    def test_second_promotion_records_its_own_time(self, update, carol, database):
         database.run("UPDATE users SET admin_since = '2020-01-01T00:00:00Z'")
         update(carol, {"role": "authenticated"})
         update(carol, {"role": "admin"})
@@ -443,34 +443,34 @@ class TestBans:
             ("000001d", timedelta(days=1)),
         ],
     )
-    def test_they_last_as_long_as_is_said(self, update, alice, sent, lasts):
+    def test_ban_lasts_for_its_duration(self, update, alice, sent, lasts):
         response = update(alice, {"ban_duration": sent})
         assert_ok(response, user(alice.email, id=alice.id, banned_until=A_TIMESTAMP))
         assert abs(datetime.fromisoformat(response.json["banned_until"]) - datetime.now(UTC) - lasts) < timedelta(minutes=1)
 
-    def test_one_may_be_permanent(self, update, alice):
+    def test_ban_may_be_permanent(self, update, alice):
         assert_ok(update(alice, {"ban_duration": "permanent"}), user(alice.email, id=alice.id, banned_until=FOR_EVER))
 
     @pytest.mark.parametrize("sent", [None, "none"])
-    def test_one_is_lifted(self, update, alice, sent):
+    def test_ban_is_lifted(self, update, alice, sent):
         update(alice, {"ban_duration": "permanent"})
         assert_ok(update(alice, {"ban_duration": sent}), user(alice.email, id=alice.id, banned_until=None))
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_lifting_one_that_is_not_there_changes_nothing(self, update, alice):
+    def test_lifting_without_a_ban_changes_nothing(self, update, alice):
         session = alice.sign_in()
         assert update(alice, {"ban_duration": None}).json["banned_until"] is None
         assert session.get("/user").status_code == 200
 
-    def test_another_change_leaves_one_alone(self, update, alice):
+    def test_other_change_keeps_the_ban(self, update, alice):
         update(alice, {"ban_duration": "permanent"})
         assert update(alice, {"user_metadata": {"x": 1}}).json["banned_until"] == FOR_EVER
 
-    def test_a_new_one_replaces_the_old(self, update, alice):
+    def test_new_ban_replaces_the_old_one(self, update, alice):
         update(alice, {"ban_duration": "permanent"})
         assert update(alice, {"ban_duration": "1h"}).json["banned_until"] < "9999"
 
-    def test_a_banned_user_is_out_at_once(self, update, alice, database):
+    def test_banned_user_is_refused_at_once(self, update, alice, database):
         sessions = [alice.sign_in(), alice.sign_in()]
         update(alice, {"ban_duration": "1h"})
         for session in sessions:
@@ -479,13 +479,13 @@ class TestBans:
         assert_error(alice.try_to_sign_in(), 403, "user_banned", "This user is banned")
         assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {"banned"}
 
-    def test_a_banned_administrator_administers_no_more(self, update, carol):
+    def test_banned_administrator_is_refused(self, update, carol):
         session = carol.sign_in()
         update(carol, {"ban_duration": "1h"})
         assert_error(session.get("/admin/users"), 403, "user_banned", "This user is banned")
 
     @pytest.mark.parametrize("how", ["lifted", "over"])
-    def test_a_ban_that_is_lifted_or_over_revives_no_session(self, update, alice, database, how):
+    def test_lifted_or_expired_ban_does_not_revive_sessions(self, update, alice, database, how):
         session = alice.sign_in()
         update(alice, {"ban_duration": "1h"})
         if how == "lifted":
@@ -496,14 +496,14 @@ class TestBans:
         assert_error(session.refresh(), 400, "refresh_token_not_found")
         assert alice.sign_in().get("/user").status_code == 200
 
-    def test_links_that_were_sent_before_are_void(self, update, client, mailbox, alice):
+    def test_ban_voids_links_sent_before(self, update, client, mailbox, alice):
         client.post("/recover", json={"email": alice.email})
         link = mailbox.link_for(alice.email)
         update(alice, {"ban_duration": "1h"})
         update(alice, {"ban_duration": None})
         assert "access_token=" not in client.get(link).location
 
-    def test_a_link_that_is_asked_for_lets_no_banned_user_in(self, update, client, mailbox, alice, database):
+    def test_link_requested_during_a_ban_does_not_sign_in(self, update, client, mailbox, alice, database):
         update(alice, {"ban_duration": "1h"})
         client.post("/recover", json={"email": alice.email})
         for letter in mailbox.messages_to(alice.email):
@@ -552,10 +552,10 @@ class TestBans:
         ],
         ids=lambda sent: repr(sent)[:30],
     )
-    def test_what_is_no_duration_is_400(self, refused, alice, sent):
+    def test_malformed_duration_is_400(self, refused, alice, sent):
         refused(alice, {"ban_duration": sent, "role": "editor"}, 400, "validation_failed", details=A_SENTENCE)
 
-    def test_a_log_in_that_is_under_way_leaves_no_session(self, app, update, service_role, alice, database):
+    def test_log_in_under_way_during_a_ban_leaves_no_session(self, app, update, service_role, alice, database):
         with database.locked("users", alice.id) as lock:
             log_in = lock.start(lambda: alice.try_to_sign_in(client=app.test_client()))
             ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
@@ -563,7 +563,7 @@ class TestBans:
         assert log_in.result().status_code == 200
         assert database.count("sessions", "ended_at IS NULL") == 0
 
-    def test_a_log_in_that_comes_after_it_fails(self, app, service_role, alice, database):
+    def test_log_in_that_waits_for_a_ban_fails(self, app, service_role, alice, database):
         with database.locked("users", alice.id) as lock:
             ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
             log_in = lock.start(lambda: alice.try_to_sign_in(client=app.test_client()))
@@ -571,7 +571,7 @@ class TestBans:
         assert log_in.result().status_code in (401, 403)
         assert database.count("sessions") == 0
 
-    def test_a_refresh_that_comes_after_it_fails(self, app, service_role, alice, database):
+    def test_refresh_that_waits_for_a_ban_fails(self, app, service_role, alice, database):
         session = alice.sign_in()
         with database.locked("sessions", session.id) as lock:
             ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
@@ -583,17 +583,17 @@ class TestBans:
 CHANGE = {"user_metadata": {"x": 1}, "role": "admin"}
 
 
-class TestWhoMay:
-    def test_the_service_role_key_as_apikey(self, client, alice):
+class TestAuthorization:
+    def test_service_role_key_is_accepted_as_apikey(self, client, alice):
         assert client.put(f"/admin/users/{alice.id}", json=CHANGE, headers={"apikey": SERVICE_ROLE_KEY}).status_code == 200
 
-    def test_a_new_and_an_old_key_while_it_is_changed(self, make_app, alice):
+    def test_new_and_old_key_are_accepted_during_rotation(self, make_app, alice):
         client = make_app(AUTH_SERVICE_ROLE_KEY=f"{'n' * 32},{'o' * 32}").test_client()
         for key, status in (("n" * 32, 200), ("o" * 32, 200), ("x" * 32, 401), (f"{'n' * 32},{'o' * 32}", 400), (SERVICE_ROLE_KEY, 401)):
             assert client.put(f"/admin/users/{alice.id}", json=CHANGE, headers={"Authorization": f"Bearer {key}"}).status_code == status
 
     @pytest.mark.parametrize("who", ["administrator", "user", "themselves"])
-    def test_nobody_with_an_access_token(self, alice, carol, mallory, database, who):
+    def test_access_token_is_refused(self, alice, carol, mallory, database, who):
         session = (carol if who == "administrator" else mallory).sign_in()
         target = mallory if who == "themselves" else alice
         before = database.everything()
@@ -601,12 +601,12 @@ class TestWhoMay:
             assert_error(session.put(f"/admin/users/{id}", json=CHANGE), 403, "insufficient_permissions", "Only the service role key may do this")
         assert database.everything() == before
 
-    def test_nobody_without_a_credential(self, client, alice, database):
+    def test_missing_credential_is_refused(self, client, alice, database):
         before = database.everything()
         for id in (alice.id, str(uuid.UUID(int=0)), "nonsense"):
             assert_error(client.put(f"/admin/users/{id}", json=CHANGE), 401, "no_authorization", details=A_SENTENCE)
         assert database.everything() == before
 
-    def test_a_body_is_not_looked_at_before_the_credential(self, client, alice):
+    def test_credential_is_checked_before_the_body(self, client, alice):
         response = client.put(f"/admin/users/{alice.id}", data="{", content_type="application/json")
         assert_error(response, 401, "no_authorization", details=A_SENTENCE)

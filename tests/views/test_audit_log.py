@@ -1,4 +1,4 @@
-"""The audit log as it is written: who did what to whom, from where, and what was refused."""
+"""What the audit log records: acts with actor, user and network, and refusals."""
 
 import ast
 import re
@@ -28,13 +28,13 @@ def written(database: Rows) -> list[dict[str, Any]]:
 
 
 def refusals(database: Rows) -> list[tuple[str, str, str | None, int]]:
-    """Return action, reason, user and count of what was refused."""
+    """Return action, reason, user and count of each refusal."""
     rows = database.all("SELECT action, reason, user_id, count FROM audit_log WHERE reason IS NOT NULL ORDER BY at")
     return [(row.action, row.reason, row.user_id, row.count) for row in rows]
 
 
-class TestAnAct:
-    def test_it_says_who_did_what_to_whom_from_where_and_in_which_request(self, client, alice, database):
+class TestAct:
+    def test_act_records_actor_action_user_network_and_request(self, client, alice, database):
         database.run("DELETE FROM audit_log")
         headers = {"X-Request-Id": "a-request-of-alice", "User-Agent": FIREFOX}
         body = {"email": alice.email, "password": PASSWORD}
@@ -57,7 +57,7 @@ class TestAnAct:
         ]
         assert session["user"]["id"] == alice.id
 
-    def test_what_the_service_role_does_to_somebody_is_not_done_by_them(self, client, alice, service_role, database):
+    def test_act_of_the_service_role_does_not_name_the_user_as_actor(self, client, alice, service_role, database):
         database.run("DELETE FROM audit_log")
         client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
 
@@ -65,7 +65,7 @@ class TestAnAct:
         assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("role_changed", alice.id, "service_role", None)
         assert row["details"] == {"old_role": "authenticated", "role": "admin"}
 
-    def test_an_administrator_is_named(self, client, carol, database):
+    def test_act_of_an_administrator_names_the_administrator(self, client, carol, database):
         session = carol.sign_in()
         database.run("DELETE FROM audit_log")
         created = session.post("/admin/users", json={"email": "dave@example.com"}).json
@@ -73,7 +73,7 @@ class TestAnAct:
         (row,) = written(database)
         assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("user_created", created["id"], "user", carol.id)
 
-    def test_whoever_asks_for_a_message_is_nobody_that_is_known(self, client, alice, database):
+    def test_request_for_a_message_has_no_actor(self, client, alice, database):
         database.run("DELETE FROM audit_log")
         client.post("/recover", json={"email": alice.email})
 
@@ -81,13 +81,13 @@ class TestAnAct:
         assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("message_requested", alice.id, "anonymous", None)
         assert row["details"] == {"purpose": "recovery", "is_sent": True}
 
-    def test_it_outlives_the_user(self, client, alice, database):
+    def test_act_outlives_its_user(self, client, alice, database):
         alice.sign_in().delete("/user")
 
         assert database.count("users") == 0
         assert [row["action"] for row in written(database)] == ["user_created", "signed_in", "user_deleted"]
 
-    def test_no_secret_is_in_it(self, client, alice, service_role, database, outbox):
+    def test_audit_log_contains_no_secret(self, client, alice, service_role, database, outbox):
         session = alice.sign_in()
         session.put("/user", json={"password": "New-Horse-2", "email": "new@example.com"})
         sent = outbox.last("new@example.com")
@@ -98,14 +98,14 @@ class TestAnAct:
         assert all(secret not in text for secret in (PASSWORD, "New-Horse-2", sent.token, sent.code, session.access_token, session.refresh_token))
 
 
-class TestARefusal:
+class TestRefusal:
     @pytest.fixture
     def quiet(self, alice, database) -> Person:
-        """Alice, of whom nothing is written down yet."""
+        """Alice, without audit rows so far."""
         database.run("DELETE FROM audit_log")
         return alice
 
-    def test_a_wrong_password_is_told_with_the_tries_that_it_was(self, make_app, client, quiet, database):
+    def test_wrong_password_is_recorded_with_its_count(self, make_app, client, quiet, database):
         limited = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
         database.run("DELETE FROM audit_log")
         for _ in range(3):
@@ -115,7 +115,7 @@ class TestARefusal:
         assert (row["action"], row["reason"], row["user_id"], row["count"]) == ("sign_in_refused", "invalid_credentials", quiet.id, 3)
         assert (row["actor"], row["actor_id"], row["details"]) == ("anonymous", None, {"tries": 3, "of": 10})
 
-    def test_beyond_the_limit_it_says_that_too(self, make_app, client, quiet, database):
+    def test_refusal_beyond_the_limit_is_recorded_with_that_reason(self, make_app, client, quiet, database):
         limited = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="2 per hour").test_client()
         database.run("DELETE FROM audit_log")
         assert [quiet.try_to_sign_in(WRONG_PASSWORD, limited).status_code for _ in range(4)] == [401, 401, 429, 429]
@@ -125,15 +125,15 @@ class TestARefusal:
             ("sign_in_refused", "over_request_rate_limit", quiet.id, 2),
         ]
 
-    def test_fifty_at_once_are_one_row(self, client, quiet, database, app):
+    def test_fifty_concurrent_refusals_are_one_row(self, client, quiet, database, app):
         answers = at_once(50, lambda _: sign_in_wrongly(app, quiet.email))
 
         assert {answer.status_code for answer in answers} <= {401, 503}
         wrong = sum(answer.status_code == 401 for answer in answers)
         assert sum(count for _, _, _, count in refusals(database)) == wrong > 0
-        assert len(refusals(database)) <= 2  # a minute may have ended between them
+        assert len(refusals(database)) <= 2  # two when a minute ended between them
 
-    def test_other_minutes_networks_users_and_reasons_are_other_rows(self, client, quiet, bob, database):
+    def test_refusals_are_counted_per_minute_network_user_and_reason(self, client, quiet, bob, database):
         database.run("DELETE FROM audit_log")
         quiet.try_to_sign_in(WRONG_PASSWORD)
         bob.try_to_sign_in(WRONG_PASSWORD)
@@ -144,13 +144,13 @@ class TestARefusal:
         assert len(refusals(database)) == 4
         assert {count for _, _, _, count in refusals(database)} == {1}
 
-    def test_an_address_that_nobody_has_is_nobodys(self, client, database):
+    def test_refusal_for_an_unknown_address_names_no_user(self, client, database):
         client.post("/token?grant_type=password", json={"email": "nobody@example.com", "password": WRONG_PASSWORD})
 
         assert refusals(database) == [("sign_in_refused", "invalid_credentials", None, 1)]
         assert "nobody@example.com" not in str(written(database))
 
-    def test_a_wrong_code_and_a_dead_link_are_told_of_whom_they_were_for(self, client, service_role, outbox, database):
+    def test_wrong_code_and_dead_link_are_recorded_for_their_user(self, client, service_role, outbox, database):
         sent = send("magiclink", client, service_role, outbox)
         type_in(client, "magiclink", sent.to, sent.wrong_code)
         follow(client, "magiclink", sent.token)
@@ -162,20 +162,20 @@ class TestARefusal:
             ("verification_refused", "otp_expired", None, 1),
         ]
 
-    def test_a_session_that_has_ended_is_not_refreshed(self, client, quiet, database):
+    def test_refresh_of_an_ended_session_is_recorded(self, client, quiet, database):
         session = quiet.sign_in()
         session.post("/logout")
         session.refresh()
 
         assert refusals(database) == [("refresh_refused", "refresh_token_not_found", quiet.id, 1)]
 
-    def test_a_forged_refresh_token_never_reaches_the_database(self, client, parts, database):
+    def test_forged_refresh_token_does_not_reach_the_database(self, client, parts, database):
         before = parts.db.statements_run
         assert refresh(client, "a" * 56).status_code == 400
 
         assert (parts.db.statements_run - before, refusals(database)) == (0, [])
 
-    def test_a_change_that_needs_more_than_the_session_is_told(self, client, quiet, database):
+    def test_missing_reauthentication_is_recorded(self, client, quiet, database):
         session = quiet.sign_in()
         database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
         session.put("/user", json={"password": "New-Horse-2"})
@@ -187,7 +187,7 @@ class TestARefusal:
             ("change_refused", "current_password_invalid", quiet.id, 1),
         ]
 
-    def test_a_user_at_a_door_of_administrators_is_named(self, client, quiet, database):
+    def test_user_refused_by_an_administrators_route_is_named(self, client, quiet, database):
         session = quiet.sign_in()
         session.get("/admin/users")
         session.delete(f"/admin/users/{quiet.id}")
@@ -198,7 +198,7 @@ class TestARefusal:
         ]
         assert {(row["actor"], row["actor_id"]) for row in written(database) if row["reason"]} == {("user", quiet.id)}
 
-    def test_a_wrong_key_is_told(self, client, database):
+    def test_wrong_key_is_recorded(self, client, database):
         client.get("/admin/users", headers={"Authorization": "Bearer a-key-that-somebody-guesses"})
         client.get("/admin/users", headers={"apikey": "a-key-that-somebody-guesses"})
 
@@ -215,19 +215,19 @@ class TestARefusal:
             ("GET", "/nowhere", None),
         ],
     )
-    def test_a_request_that_is_merely_wrong_or_brings_nothing_is_no_refusal(self, method, path, body, client, database):
+    def test_invalid_or_unauthenticated_request_is_not_recorded(self, method, path, body, client, database):
         client.open(path, method=method, json=body)
 
         assert written(database) == []
 
-    def test_the_answer_stands_when_it_cannot_be_written_down(self, client, alice, database):
+    def test_response_is_the_same_when_the_refusal_cannot_be_recorded(self, client, alice, database):
         database.run("ALTER TABLE audit_log RENAME TO mislaid")
         try:
             assert_error(alice.try_to_sign_in(WRONG_PASSWORD), 401, "invalid_credentials", "Invalid login credentials")
         finally:
             database.run("ALTER TABLE mislaid RENAME TO audit_log")
 
-    def test_it_does_not_wait_for_the_disk(self, database_url):
+    def test_recording_a_refusal_does_not_wait_for_the_disk(self, database_url):
         statement = sql.load_statements()["record_refusal"]
         connection = psycopg2.connect(database_url)
         with connection.cursor() as cursor:
@@ -270,7 +270,7 @@ def acts_in(module: ast.Module) -> set[str]:
     return {node.value for acts in lists for node in ast.walk(acts) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def test_the_documentation_lists_each_action_and_no_other():
+def test_documentation_lists_exactly_the_recorded_actions():
     acts = set().union(*(acts_of(re.sub(r"--[^\n]*", "", statement.text)) for statement in sql.load_statements().values()))
     acts |= set().union(*(acts_in(ast.parse(path.read_text())) for path in (schema.SCHEMA.parent / "auth").rglob("*.py")))
     refused = {*audit.REFUSED_ACTIONS}
@@ -279,7 +279,7 @@ def test_the_documentation_lists_each_action_and_no_other():
     assert set(re.findall(r"^\| `(\w+)` \|", document, re.MULTILINE)) == acts | refused
 
 
-def test_somebody_signed_up_is_known_by_the_address_that_they_gave(client, service_role, database):
+def test_sign_up_records_the_given_address(client, service_role, database):
     register(client, service_role, "dave@example.com")
     client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
 

@@ -1,4 +1,4 @@
-"""GET /sessions and DELETE /sessions/{id}: where a user is signed in."""
+"""GET /sessions and DELETE /sessions/{id}: the sessions of a user."""
 
 import uuid
 
@@ -15,8 +15,8 @@ def pagination(page, per_page, total, total_pages):
     return {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
 
 
-class TestTheList:
-    def test_it_is_of_the_callers_own_sessions_the_newest_first(self, alice, bob):
+class TestList:
+    def test_list_contains_sessions_of_the_caller_newest_first(self, alice, bob):
         bob.sign_in()
         laptop, phone = alice.sign_in(), alice.sign_in()
         response = laptop.get("/sessions")
@@ -24,7 +24,7 @@ class TestTheList:
         assert response.headers["X-Total-Count"] == "2"
         assert "Link" not in response.headers
 
-    def test_it_tells_where_each_one_was_made(self, client, alice):
+    def test_session_shows_where_it_was_started(self, client, alice):
         headers = {"User-Agent": "Firefox on Alice\u2019s laptop".encode().decode("latin-1")}
         body = {"email": alice.email, "password": "Correct-Horse-1"}
         response = client.post("/token?grant_type=password", json=body, headers=headers, environ_overrides={"REMOTE_ADDR": "2001:db8::1"})
@@ -34,33 +34,33 @@ class TestTheList:
         assert other["user_agent"].startswith("Firefox on Alice")
 
     @pytest.mark.parametrize(("peer", "shown"), [("fe80::1%eth0", "fe80::1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("", None), ("unix:", None)])
-    def test_it_takes_whatever_a_peer_is_called(self, client, alice, peer, shown):
+    def test_session_shows_only_valid_network_addresses(self, client, alice, peer, shown):
         body = {"email": alice.email, "password": "Correct-Horse-1"}
         response = client.post("/token?grant_type=password", json=body, environ_overrides={"REMOTE_ADDR": peer})
         assert response.status_code == 200
         assert alice.sign_in().get("/sessions").json["data"][1]["ip"] == shown
 
-    def test_a_refresh_shows(self, alice, database):
+    def test_session_shows_its_last_refresh(self, alice, database):
         session = alice.sign_in()
         database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', refreshed_at = refreshed_at - interval '1 hour'")
         session.refresh()
         (only,) = session.get("/sessions").json["data"]
         assert only["refreshed_at"] > only["created_at"]
 
-    def test_it_leaves_out_what_has_ended_or_expired(self, alice, database):
+    def test_ended_and_expired_sessions_are_not_listed(self, alice, database):
         laptop, phone, tablet = (alice.sign_in() for _ in range(3))
         phone.post("/logout?scope=local")
         database.run("UPDATE sessions SET refreshed_at = now() - interval '30 days' WHERE id = %(id)s", id=tablet.id)
         assert_ok(laptop.get("/sessions"), {"data": [entry(laptop, True)], "pagination": pagination(1, 20, 1, 1)})
 
-    def test_it_tells_no_token(self, alice):
+    def test_list_contains_no_token(self, alice):
         session = alice.sign_in()
         text = session.get("/sessions").text
         assert session.refresh_token not in text
         assert session.access_token not in text
         assert "counter" not in text
 
-    def test_it_takes_one_statement(self, alice, parts):
+    def test_list_costs_one_statement(self, alice, parts):
         session = alice.sign_in()
         before = parts.db.statements_run
         session.get("/sessions")
@@ -76,13 +76,13 @@ class TestPages:
     def links(self, response):
         return response.headers["Link"].split(", ")
 
-    def test_they_follow_each_other(self, sessions):
+    def test_pages_follow_each_other(self, sessions):
         pages = [sessions[0].get(f"/sessions?page={page}&per_page=3") for page in (1, 2, 3)]
         assert [item["id"] for page in pages for item in page.json["data"]] == [session.id for session in sessions]
         assert [page.json["pagination"] for page in pages] == [pagination(page, 3, 7, 3) for page in (1, 2, 3)]
         assert {page.headers["X-Total-Count"] for page in pages} == {"7"}
 
-    def test_link_headers_lead_from_one_to_the_next(self, sessions):
+    def test_link_header_leads_from_page_to_page(self, sessions):
         first, middle, last = (self.links(sessions[0].get(f"/sessions?page={page}&per_page=3")) for page in (1, 2, 3))
         assert '</sessions?page=2&per_page=3>; rel="next"' in first
         assert '</sessions?page=3&per_page=3>; rel="last"' in first
@@ -92,34 +92,34 @@ class TestPages:
         assert not [link for link in last if "next" in link]
         assert '</sessions?page=2&per_page=3>; rel="prev"' in last
 
-    def test_one_beyond_the_last_is_empty(self, sessions):
+    def test_page_beyond_the_last_is_empty(self, sessions):
         assert_ok(sessions[0].get("/sessions?page=9&per_page=3"), {"data": [], "pagination": pagination(9, 3, 7, 3)})
 
     @pytest.mark.parametrize(
         ("query", "page", "per_page"),
         [("?page=&per_page=", 1, 20), ("?per_page=100", 1, 100), ("?per_page=101", 1, 100), ("?per_page=99999999999999999999", 1, 100), ("?page=01", 1, 20)],
     )
-    def test_what_is_left_empty_or_too_large_has_a_meaning(self, sessions, query, page, per_page):
+    def test_empty_or_oversized_page_parameter_means_default_or_maximum(self, sessions, query, page, per_page):
         response = sessions[0].get(f"/sessions{query}")
         assert response.json["pagination"] == pagination(page, per_page, 7, 1)
         assert len(response.json["data"]) == 7
 
-    def test_a_page_beyond_all_reckoning_is_empty(self, sessions):
+    def test_huge_page_number_is_empty(self, sessions):
         response = sessions[0].get("/sessions?page=99999999999999999999")
         assert (response.status_code, response.json["data"]) == (200, [])
 
     @pytest.mark.parametrize("name", ["page", "per_page"])
     @pytest.mark.parametrize("value", ["0", "-1", "1.5", "one", "1e3", "+1", "0x1", "%31%32%20", "%D9%A1", "1_0", "9" * 400])
-    def test_what_is_no_positive_number_is_400(self, sessions, name, value):
+    def test_page_that_is_not_a_positive_number_is_400(self, sessions, name, value):
         response = sessions[0].get(f"/sessions?{name}={value}")
         assert_error(response, 400, "validation_failed", details=f"{name}: must be a whole number of at least 1")
 
-    def test_a_repeated_parameter_is_400(self, sessions):
+    def test_repeated_parameter_is_400(self, sessions):
         assert_error(sessions[0].get("/sessions?page=1&page=2"), 400, "validation_failed", details="page: must be given once")
 
 
-class TestEndingOne:
-    def test_it_ends_that_one_alone(self, alice, database):
+class TestEndingASession:
+    def test_delete_ends_only_that_session(self, alice, database):
         laptop, phone = alice.sign_in(), alice.sign_in()
         assert_ok(laptop.delete(f"/sessions/{phone.id}"), {"message": "Session ended", "timestamp": A_TIMESTAMP})
         assert_error(phone.get("/user"), 401, "session_not_found")
@@ -127,26 +127,26 @@ class TestEndingOne:
         assert laptop.get("/user").status_code == 200
         assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=phone.id) == "ended_by_user"
 
-    def test_it_may_be_the_callers_own(self, alice):
+    def test_caller_may_end_the_current_session(self, alice):
         session = alice.sign_in()
         assert session.delete(f"/sessions/{session.id}").status_code == 200
         assert_error(session.get("/user"), 401, "session_not_found")
 
-    def test_an_id_may_be_in_capitals(self, alice):
+    def test_id_is_case_insensitive(self, alice):
         session = alice.sign_in()
         assert session.delete(f"/sessions/{session.id.upper()}").status_code == 200
 
-    def test_another_users_is_404_and_goes_on(self, alice, mallory):
+    def test_session_of_another_user_is_404_and_continues(self, alice, mallory):
         session = alice.sign_in()
         assert_error(mallory.sign_in().delete(f"/sessions/{session.id}"), 404, "not_found", "There is no such session")
         assert session.get("/user").status_code == 200
 
-    def test_an_administrator_has_no_more_right_here(self, alice, carol):
+    def test_administrator_cannot_end_sessions_of_other_users(self, alice, carol):
         session = alice.sign_in()
         assert_error(carol.sign_in().delete(f"/sessions/{session.id}"), 404, "not_found", "There is no such session")
         assert session.get("/user").status_code == 200
 
-    def test_an_ended_one_is_404(self, alice, database):
+    def test_ended_session_is_404(self, alice, database):
         laptop, phone = alice.sign_in(), alice.sign_in()
         phone.post("/logout?scope=local")
         before = database.everything()
@@ -156,13 +156,13 @@ class TestEndingOne:
     @pytest.mark.parametrize(
         "id", [str(uuid.UUID(int=0)), "1", "nonsense", "%00", "{00000000-0000-0000-0000-000000000000}", "urn:uuid:" + str(uuid.UUID(int=0)), "0" * 32]
     )
-    def test_an_unknown_or_malformed_one_is_404(self, alice, id):
+    def test_unknown_or_malformed_id_is_404(self, alice, id):
         session = alice.sign_in()
         assert_error(session.delete(f"/sessions/{id}"), 404, "not_found", "There is no such session")
         assert session.get("/user").status_code == 200
 
 
-def test_ids_are_those_of_the_access_tokens(alice):
+def test_session_ids_equal_those_of_the_access_tokens(alice):
     session = alice.sign_in()
     (only,) = session.get("/sessions").json["data"]
     assert only["id"] == session.id == A_UUID

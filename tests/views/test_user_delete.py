@@ -12,7 +12,7 @@ def older(database, seconds):
     database.run("UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds)
 
 
-def test_it_deletes_the_user_with_all_that_belongs_to_it(alice, database, client, service_role):
+def test_delete_removes_the_user_and_everything_it_owns(alice, database, client, service_role):
     session = alice.sign_in()
     assert_ok(session.delete("/user"), {"message": "User deleted", "timestamp": A_TIMESTAMP})
     for table in ("users", "identities", "sessions", "one_time_tokens"):
@@ -20,7 +20,7 @@ def test_it_deletes_the_user_with_all_that_belongs_to_it(alice, database, client
     assert_error(client.get(f"/admin/users/{alice.id}", headers=service_role), 404, "user_not_found")
 
 
-def test_its_tokens_are_refused_from_then_on(alice):
+def test_tokens_of_a_deleted_user_are_refused(alice):
     session, other = alice.sign_in(), alice.sign_in()
     session.delete("/user")
     for ended in (session, other):
@@ -30,21 +30,21 @@ def test_its_tokens_are_refused_from_then_on(alice):
     assert_error(session.delete("/user"), 401, "user_not_found")
 
 
-def test_it_leaves_others_alone(alice, bob, database):
+def test_delete_leaves_other_users_unchanged(alice, bob, database):
     other = bob.sign_in()
     before = other.get("/user").json
     alice.sign_in().delete("/user")
     assert_ok(other.get("/user"), before)
 
 
-def test_the_address_is_free_again(alice, client, service_role):
+def test_address_of_a_deleted_user_can_sign_up_again(alice, client, service_role):
     alice.sign_in().delete("/user")
     response = client.post("/admin/users", json={"email": alice.email, "email_confirm": True}, headers=service_role)
     assert response.status_code == 200
     assert response.json["id"] != alice.id
 
 
-def test_links_that_wait_are_not_mailed(make_app, mailbox):
+def test_pending_links_of_a_deleted_user_are_not_mailed(make_app, mailbox):
     client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
     client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
     access_token = sign_in(client, "dave@example.com").json["access_token"]
@@ -52,26 +52,26 @@ def test_links_that_wait_are_not_mailed(make_app, mailbox):
     assert mailbox.messages() == []
 
 
-def test_an_empty_body_and_none_are_the_same(alice, bob):
+def test_delete_accepts_an_empty_body_and_no_body(alice, bob):
     assert alice.sign_in().delete("/user", json={}).status_code == 200
     assert bob.sign_in().delete("/user").status_code == 200
 
 
 class TestReauthentication:
-    def test_a_session_of_a_day_needs_it(self, alice, database):
+    def test_delete_with_a_session_older_than_a_day_needs_reauthentication(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
         before = database.everything()
         assert_error(session.delete("/user"), 400, "reauthentication_needed", **NEEDED)
         assert database.everything() == before
 
-    def test_the_current_password_is_one(self, alice, database):
+    def test_delete_accepts_the_current_password_as_reauthentication(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
         assert session.delete("/user", json={"current_password": PASSWORD}).status_code == 200
         assert database.count("users") == 0
 
-    def test_a_wrong_password_is_none(self, alice, database):
+    def test_delete_with_a_wrong_password_is_refused(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
         before = database.everything()
@@ -80,12 +80,12 @@ class TestReauthentication:
         assert database.everything() == before
 
     @pytest.mark.parametrize(("age", "status"), [("always", 400), ("never", 200)])
-    def test_it_may_be_needed_always_or_never(self, make_app, alice, database, age, status):
+    def test_reauthentication_for_delete_follows_the_setting(self, make_app, alice, database, age, status):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE=age).test_client())
         assert session.delete("/user").status_code == status
 
 
-def test_of_two_deletions_at_once_one_succeeds(app, alice, database):
+def test_one_of_two_concurrent_deletions_succeeds(app, alice, database):
     session = alice.sign_in()
     with database.locked("users", alice.id) as lock:
         first, second = (lock.start(lambda: session.on(app.test_client()).delete("/user")) for _ in range(2))

@@ -11,21 +11,21 @@ MALFORMED = {
 }
 
 
-def test_it_answers_the_whole_user(alice):
+def test_response_is_the_whole_user_object(alice):
     assert_ok(alice.sign_in().get("/user"), user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP))
 
 
-def test_it_answers_the_caller_and_nobody_else(alice, bob):
+def test_response_is_the_user_of_the_token(alice, bob):
     assert (alice.sign_in().get("/user").json["id"], bob.sign_in().get("/user").json["id"]) == (alice.id, bob.id)
 
 
-def test_it_never_answers_what_is_secret(alice, database):
+def test_response_contains_no_secret(alice, database):
     text = alice.sign_in().get("/user").text
     assert "password" not in text
     assert database.value("SELECT password_hash FROM users") not in text
 
 
-def test_it_shows_all_that_a_user_may_have(client, service_role):
+def test_response_contains_every_member_a_user_may_have(client, service_role):
     body = {
         "email": "dave@example.com",
         "phone": "+491701234567",
@@ -51,7 +51,7 @@ def test_it_shows_all_that_a_user_may_have(client, service_role):
     assert_ok(session.get("/user"), expected)
 
 
-def test_an_identity_points_to_its_user(alice):
+def test_identity_contains_the_id_of_its_user(alice):
     (only,) = alice.sign_in().get("/user").json["identities"]
     assert only["user_id"] == only["identity_data"]["sub"] == alice.id
     assert only["identity_id"] == only["id"]
@@ -79,14 +79,14 @@ def test_provider_and_providers_come_from_the_identities(alice, database):
     assert session.get("/user").json["app_metadata"] == {"plan": "gold", "provider": "email", "providers": ["email"]}
 
 
-def test_it_takes_one_statement(alice, parts):
+def test_request_costs_one_statement(alice, parts):
     session = alice.sign_in()
     before = parts.db.statements_run
     session.get("/user")
     assert parts.db.statements_run == before + 1
 
 
-def test_head_answers_the_same_without_a_body(client, alice):
+def test_head_returns_the_same_headers_without_a_body(client, alice):
     session = alice.sign_in()
     got, headed = session.get("/user"), client.head("/user", headers=session.authorization)
     assert (headed.status_code, headed.data) == (200, b"")
@@ -94,12 +94,12 @@ def test_head_answers_the_same_without_a_body(client, alice):
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer  "])
-def test_the_scheme_is_taken_in_any_case(client, alice, scheme):
+def test_authorization_scheme_is_case_insensitive(client, alice, scheme):
     assert client.get("/user", headers={"Authorization": f"{scheme} {alice.sign_in().access_token}"}).status_code == 200
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": ""}, {"Authorization": "  "}, {"apikey": "x"}, {"Cookie": "access_token=x"}], ids=str)
-def test_without_a_token_it_is_401(client, headers):
+def test_missing_token_is_401(client, headers):
     response = client.get("/user", headers=headers)
     assert_error(response, 401, "no_authorization", "This request needs a bearer token", "Authorization: must be Bearer <token>")
 
@@ -107,25 +107,25 @@ def test_without_a_token_it_is_401(client, headers):
 @pytest.mark.parametrize(
     "value", ["Bearer", "Bearer ", "Basic YWxpY2U6cGFzc3dvcmQ=", "Token x.y.z", "x.y.z", "Bearer x y", "Bearer x;y", "Bearer \xfc", "Bearer x=="]
 )
-def test_a_malformed_authorization_is_401(client, value):
+def test_malformed_authorization_is_401(client, value):
     assert_error(client.get("/user", headers={"Authorization": value}), 401, "bad_jwt", **MALFORMED)
 
 
-def test_a_token_is_not_taken_from_the_query(client, alice):
+def test_token_in_the_query_is_ignored(client, alice):
     assert_error(client.get(f"/user?access_token={alice.sign_in().access_token}"), 401, "no_authorization", details=MALFORMED["details"])
 
 
-def test_a_token_is_not_taken_from_the_apikey(client, alice):
+def test_token_in_the_apikey_header_is_ignored(client, alice):
     assert_error(client.get("/user", headers={"apikey": alice.sign_in().access_token}), 401, "no_authorization", details=MALFORMED["details"])
 
 
-def test_a_repeated_authorization_is_400(client, alice, bob):
+def test_repeated_authorization_is_400(client, alice, bob):
     for tokens in ((alice.sign_in(), bob.sign_in()), (alice.sign_in(),) * 2):
         headers = [("Authorization", f"Bearer {session.access_token}") for session in tokens]
         assert_error(client.get("/user", headers=headers), 400, "validation_failed", details="Authorization: must be given once")
 
 
-def test_a_repeated_authorization_is_400_on_the_server_too(server, alice):
+def test_repeated_authorization_is_400_through_gunicorn(server, alice):
     value = f"Bearer {alice.sign_in().access_token}"
     response = server.get("/user", headers=[("Authorization", value), ("Authorization", value)])
     assert_error(response, 400, "validation_failed", details="Authorization: must be given once")

@@ -1,4 +1,4 @@
-"""PUT /user: what users change of their own."""
+"""PUT /user: users change their own account."""
 
 import json
 
@@ -16,11 +16,11 @@ each_change = pytest.mark.parametrize("change", [{"password": NEW}, {"email": "n
 
 
 def older(database, seconds):
-    """Move the sign-ins of all sessions into the past."""
+    """Move the sign-in of each session into the past."""
     database.run("UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds)
 
 
-def test_it_answers_the_whole_user(alice):
+def test_response_is_the_whole_user_object(alice):
     expected = user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP, user_metadata={"name": "Alice"})
     session = alice.sign_in()
     response = session.put("/user", json={"data": {"name": "Alice"}})
@@ -28,7 +28,7 @@ def test_it_answers_the_whole_user(alice):
     assert_ok(session.get("/user"), response.json)
 
 
-def test_without_a_change_it_changes_nothing_but_updated_at(alice, database):
+def test_update_without_a_change_only_sets_updated_at(alice, database):
     session = alice.sign_in()
     before = session.get("/user").json
     response = session.put("/user", json={})
@@ -37,7 +37,7 @@ def test_without_a_change_it_changes_nothing_but_updated_at(alice, database):
     assert session.put("/user").status_code == 200
 
 
-def test_it_changes_the_caller_and_nobody_else(alice, bob, database):
+def test_update_changes_only_the_caller(alice, bob, database):
     database.run("UPDATE users SET updated_at = updated_at - interval '1 hour'")
     before = bob.sign_in().get("/user").json
     alice.sign_in().put("/user", json={"data": {"x": 1}, "password": NEW})
@@ -63,14 +63,14 @@ def test_it_changes_the_caller_and_nobody_else(alice, bob, database):
     ],
     ids=str,
 )
-def test_it_ignores_what_users_may_not_change(alice, database, body):
+def test_update_ignores_fields_users_may_not_change(alice, database, body):
     session = alice.sign_in()
     before = session.get("/user").json
     assert_ok(session.put("/user", json=body), before | {"updated_at": A_TIMESTAMP})
 
 
 class TestMetadata:
-    """`data` is merged by key; null removes one."""
+    """`data` is merged by key; null removes a key."""
 
     @pytest.mark.parametrize(
         ("before", "change", "after"),
@@ -87,19 +87,19 @@ class TestMetadata:
             ({"a": 1}, {"a": False, "": 0}, {"a": False, "": 0}),
         ],
     )
-    def test_it_is_merged(self, alice, database, before, change, after):
+    def test_data_is_merged_by_key(self, alice, database, before, change, after):
         session = alice.sign_in()
         database.run("UPDATE users SET user_metadata = %(before)s", before=json.dumps(before))
         assert session.put("/user", json={"data": change}).json["user_metadata"] == after
         assert session.get("/user").json["user_metadata"] == after
 
-    def test_null_for_all_of_it_means_absent(self, alice):
+    def test_data_null_changes_nothing(self, alice):
         session = alice.sign_in()
         session.put("/user", json={"data": {"a": 1}})
         assert session.put("/user", json={"data": None}).json["user_metadata"] == {"a": 1}
 
     @pytest.mark.parametrize("letter", ["x", "ü", "😀"])
-    def test_it_may_be_8_kib_as_json(self, alice, letter):
+    def test_data_may_be_8_kib_as_json(self, alice, letter):
         session = alice.sign_in()
         room = (8192 - len('{"x": ""}')) // len(letter.encode())
         assert session.put("/user", json={"data": {"x": letter * room}}).status_code == 200
@@ -107,35 +107,35 @@ class TestMetadata:
         assert_error(session.put("/user", json={"data": {"x": letter * (room + 1)}}), 400, "validation_failed", **TOO_LARGE)
         assert session.get("/user").json == before
 
-    def test_the_field_is_named_as_it_was_sent(self, alice):
+    def test_oversized_data_is_named_as_the_client_sent_it(self, alice):
         response = alice.sign_in().put("/user", json={"data": {"x": "y" * 9000}})
         assert response.json["details"] == "data: must be at most 8 KiB as JSON"
 
-    def test_what_counts_is_what_the_merge_makes(self, alice):
+    def test_size_limit_applies_to_the_merged_data(self, alice):
         session = alice.sign_in()
         assert session.put("/user", json={"data": {"a": "x" * 5000}}).status_code == 200
         assert_error(session.put("/user", json={"data": {"b": "x" * 5000}}), 400, "validation_failed", **TOO_LARGE)
         assert session.put("/user", json={"data": {"a": None, "b": "x" * 5000}}).json["user_metadata"] == {"b": "x" * 5000}
 
-    def test_fifty_changes_at_once_lose_none(self, server, alice):
+    def test_fifty_concurrent_changes_are_all_kept(self, server, alice):
         session = alice.sign_in()
         answers = at_once(50, lambda number: session.on(server).put("/user", json={"data": {f"key{number}": number}}))
         assert [answer.status_code for answer in answers] == [200] * 50
         assert session.get("/user").json["user_metadata"] == {f"key{number}": number for number in range(50)}
 
-    def test_fifty_changes_at_once_do_not_pass_the_limit(self, server, alice, database):
+    def test_fifty_concurrent_changes_stay_within_the_size_limit(self, server, alice, database):
         session = alice.sign_in()
         at_once(50, lambda number: session.on(server).put("/user", json={"data": {f"key{number}": "x" * 500}}))
         assert database.value("SELECT octet_length(user_metadata::text) FROM users") <= 8192
 
 
 class TestPassword:
-    def test_the_new_one_signs_in_and_the_old_one_does_not(self, alice):
+    def test_new_password_signs_in_and_the_old_one_does_not(self, alice):
         assert alice.sign_in().put("/user", json={"password": NEW}).status_code == 200
         assert_error(alice.try_to_sign_in(PASSWORD), 401, "invalid_credentials")
         assert alice.try_to_sign_in(NEW).status_code == 200
 
-    def test_it_ends_all_other_sessions(self, alice, database):
+    def test_new_password_ends_all_other_sessions(self, alice, database):
         laptop, phone, tablet = (alice.sign_in() for _ in range(3))
         laptop.put("/user", json={"password": NEW})
         for ended in (phone, tablet):
@@ -145,18 +145,18 @@ class TestPassword:
         assert laptop.refresh().status_code == 200
         assert database.count("sessions", "end_reason = 'password_changed'") == 2
 
-    def test_it_leaves_the_sessions_of_others_alone(self, alice, bob):
+    def test_new_password_keeps_sessions_of_other_users(self, alice, bob):
         other = bob.sign_in()
         alice.sign_in().put("/user", json={"password": NEW})
         assert other.get("/user").status_code == 200
 
-    def test_it_tells_the_user(self, alice, mailbox):
+    def test_new_password_mails_a_notice(self, alice, mailbox):
         alice.sign_in().put("/user", json={"password": NEW})
         (letter,) = mailbox.messages()
         assert (letter.to, letter.subject) == (alice.email, "Your password was changed")
         assert NEW not in letter.text
 
-    def test_it_voids_links(self, make_app, mailbox):
+    def test_new_password_voids_links(self, make_app, mailbox):
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         link = mailbox.link_for("dave@example.com")
@@ -164,14 +164,14 @@ class TestPassword:
         client.put("/user", json={"password": NEW}, headers={"Authorization": f"Bearer {access_token}"})
         assert "error_code=otp_expired" in client.get(link).location
 
-    def test_a_user_without_one_sets_one(self, alice, database):
+    def test_user_without_a_password_sets_one(self, alice, database):
         session = alice.sign_in()
         database.run("UPDATE users SET password_hash = NULL")
         assert session.put("/user", json={"password": NEW}).status_code == 200
         assert alice.try_to_sign_in(NEW).status_code == 200
 
     @pytest.mark.parametrize("password", ["short", "correct-horse-1", "CORRECT-HORSE-1", "Correct-Horse", "CorrectHorse1", ""])
-    def test_a_weak_one_is_422(self, alice, database, password):
+    def test_weak_password_is_422(self, alice, database, password):
         session = alice.sign_in()
         before = database.everything()
         response = session.put("/user", json={"password": password})
@@ -180,14 +180,14 @@ class TestPassword:
         )
         assert database.everything() == before
 
-    def test_the_same_one_is_422(self, alice, database):
+    def test_current_password_as_new_password_is_422(self, alice, database):
         session = alice.sign_in()
         before = database.everything()
         details = "password: must differ from the current one"
         assert_error(session.put("/user", json={"password": PASSWORD}), 422, "same_password", details=details)
         assert database.everything() == before
 
-    def test_with_a_change_that_fails_it_stays(self, alice, bob, database):
+    def test_password_stays_when_another_change_of_the_request_fails(self, alice, bob, database):
         session = alice.sign_in()
         before = database.everything()
         assert_error(session.put("/user", json={"password": NEW, "email": bob.email}), 409, "email_exists")
@@ -195,7 +195,7 @@ class TestPassword:
         assert database.everything() == before
         assert alice.try_to_sign_in(PASSWORD).status_code == 200
 
-    def test_of_two_changes_at_once_one_wins_and_ends_the_other_session(self, app, client, alice, database):
+    def test_one_of_two_concurrent_password_changes_wins_and_ends_the_other_session(self, app, client, alice, database):
         laptop, phone = alice.sign_in(), alice.sign_in()
         with database.locked("users", alice.id) as lock:
             first = lock.start(lambda: laptop.on(app.test_client()).put("/user", json={"password": NEW}))
@@ -210,8 +210,8 @@ class TestPassword:
         [("PUT", {"email": "mallory@example.com"}), ("PUT", {"phone": "+491701234567"}), ("PUT", {"data": {"x": 1}}), ("DELETE", {})],
         ids=str,
     )
-    def test_what_an_ended_session_had_begun_fails(self, app, alice, database, method, body):
-        # Mallory holds a stolen session; Alice changes her password while its request waits.
+    def test_request_of_a_session_that_ends_meanwhile_fails(self, app, alice, database, method, body):
+        # Mallory holds a stolen session; Alice changes her password while a request of that session waits.
         mine, stolen = alice.sign_in(), alice.sign_in()
         with database.locked("users", alice.id) as lock:
             change = lock.start(lambda: mine.on(app.test_client()).put("/user", json={"password": NEW}))
@@ -221,7 +221,7 @@ class TestPassword:
         after = mine.get("/user").json
         assert (after["new_email"], after["new_phone"], after["user_metadata"]) == (None, None, {})
 
-    def test_of_many_changes_at_once_on_any_worker_one_session_is_left(self, server, alice):
+    def test_concurrent_password_changes_leave_one_session(self, server, alice):
         sessions = [alice.sign_in() for _ in range(8)]
         at_once(8, lambda number: until_served(lambda: sessions[number].on(server).put("/user", json={"password": f"{NEW}{number}"})))
         alive = [number for number, session in enumerate(sessions) if session.get("/user").status_code == 200]
@@ -230,9 +230,9 @@ class TestPassword:
 
 
 class TestAddresses:
-    """A changed email or phone is pending until it is verified, and claims nothing."""
+    """A changed email or phone is pending until it is verified, and reserves nothing."""
 
-    def test_a_new_email_is_pending(self, alice, database):
+    def test_new_email_is_pending(self, alice, database):
         session = alice.sign_in()
         response = session.put("/user", json={"email": "New@Example.com"})
         expected = user(alice.email, last_sign_in_at=A_TIMESTAMP, new_email="new@example.com", email_change_sent_at=A_TIMESTAMP)
@@ -240,34 +240,34 @@ class TestAddresses:
         assert_error(sign_in(alice.client, "new@example.com"), 401, "invalid_credentials")
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_a_new_phone_is_pending(self, alice):
+    def test_new_phone_is_pending(self, alice):
         session = alice.sign_in()
         response = session.put("/user", json={"phone": "+49 170 1234567"})
         assert_ok(response, user(alice.email, last_sign_in_at=A_TIMESTAMP, new_phone="+491701234567", phone_change_sent_at=A_TIMESTAMP))
 
-    def test_the_same_address_is_no_change(self, alice):
+    def test_current_address_is_not_a_change(self, alice):
         session = alice.sign_in()
         before = session.get("/user").json
         assert_ok(session.put("/user", json={"email": "ALICE@example.com"}), before | {"updated_at": A_TIMESTAMP})
 
-    def test_it_ends_no_session(self, alice):
+    def test_address_change_keeps_sessions(self, alice):
         laptop, phone = alice.sign_in(), alice.sign_in()
         laptop.put("/user", json={"email": "new@example.com"})
         assert laptop.get("/user").status_code == phone.get("/user").status_code == 200
 
-    def test_a_pending_email_claims_nothing(self, alice, bob):
+    def test_pending_email_does_not_reserve_the_address(self, alice, bob):
         alice.sign_in().put("/user", json={"email": "new@example.com"})
         assert bob.sign_in().put("/user", json={"email": "new@example.com"}).json["new_email"] == "new@example.com"
         assert alice.client.post("/signup", json={"email": "new@example.com", "password": PASSWORD}).status_code == 201
 
-    def test_a_taken_email_is_409(self, alice, bob, database):
+    def test_taken_email_is_409(self, alice, bob, database):
         session = alice.sign_in()
         before = database.everything()
         response = session.put("/user", json={"email": bob.email})
         assert_error(response, 409, "email_exists", "A user with this email address has already been registered")
         assert database.everything() == before
 
-    def test_a_taken_phone_is_409(self, alice, client, service_role, database):
+    def test_taken_phone_is_409(self, alice, client, service_role, database):
         client.post("/admin/users", json={"email": "dave@example.com", "phone": "+491701234567"}, headers=service_role)
         session = alice.sign_in()
         before = database.everything()
@@ -277,16 +277,16 @@ class TestAddresses:
 
 
 class TestReauthentication:
-    """A session older than AUTH_REAUTHENTICATION_AGE (a day) must give the current password for what could steal the account."""
+    """A session older than AUTH_REAUTHENTICATION_AGE (a day) must give the current password for changes that could steal the account."""
 
     @each_change
-    def test_a_session_younger_than_a_day_needs_none(self, alice, database, change):
+    def test_session_younger_than_a_day_needs_no_reauthentication(self, alice, database, change):
         session = alice.sign_in()
         older(database, 86_390)
         assert session.put("/user", json=change).status_code == 200
 
     @each_change
-    def test_an_older_session_needs_it(self, alice, database, change):
+    def test_session_older_than_a_day_needs_reauthentication(self, alice, database, change):
         session = alice.sign_in()
         older(database, 86_400)
         before = database.everything()
@@ -294,12 +294,12 @@ class TestReauthentication:
         assert database.everything() == before
 
     @each_change
-    def test_the_current_password_is_one(self, alice, database, change):
+    def test_current_password_reauthenticates(self, alice, database, change):
         session = alice.sign_in()
         older(database, 86_400)
         assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
 
-    def test_the_current_password_and_the_new_one_are_hashed_in_one_turn(self, alice, database, monkeypatch):
+    def test_current_and_new_password_are_hashed_in_one_turn(self, alice, database, monkeypatch):
         session = alice.sign_in()
         older(database, 86_400)
         turns, take = 0, Turns.take
@@ -314,7 +314,7 @@ class TestReauthentication:
         assert turns == 1
 
     @each_change
-    def test_a_wrong_password_is_none(self, alice, database, change):
+    def test_wrong_current_password_is_refused(self, alice, database, change):
         session = alice.sign_in()
         older(database, 86_400)
         before = database.everything()
@@ -322,63 +322,63 @@ class TestReauthentication:
         assert_error(response, 400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
         assert database.everything() == before
 
-    def test_a_refresh_does_not_make_a_session_younger(self, alice, database):
+    def test_refresh_does_not_make_a_session_younger(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
         assert_error(session.refreshed().put("/user", json={"password": NEW}), 400, "reauthentication_needed", **NEEDED)
 
-    def test_metadata_needs_none(self, alice, database):
+    def test_metadata_needs_no_reauthentication(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
         assert session.put("/user", json={"data": {"name": "Alice"}}).status_code == 200
 
-    def test_the_same_email_needs_none(self, alice, database):
+    def test_current_email_needs_no_reauthentication(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
         assert session.put("/user", json={"email": alice.email}).status_code == 200
 
-    def test_an_old_session_does_not_learn_whether_an_address_is_taken(self, alice, bob, database):
+    def test_old_session_cannot_probe_whether_an_address_is_taken(self, alice, bob, database):
         session = alice.sign_in()
         older(database, 86_400)
         assert_error(session.put("/user", json={"email": bob.email}), 400, "reauthentication_needed", **NEEDED)
 
-    def test_an_old_session_can_not_try_passwords_as_new_ones(self, alice, database, hashes):
+    def test_old_session_cannot_probe_the_current_password_as_a_new_one(self, alice, database, hashes):
         session = alice.sign_in()
         older(database, 86_400)
         before = hashes.count
         assert_error(session.put("/user", json={"password": PASSWORD}), 400, "reauthentication_needed", **NEEDED)
         assert hashes.count == before
 
-    def test_a_made_up_nonce_is_none(self, alice, database):
+    def test_invented_nonce_is_refused(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
         response = session.put("/user", json={"password": NEW, "nonce": "123456"})
         assert response.status_code == 400
         assert response.json["error_code"] in ("reauthentication_needed", "reauthentication_not_valid")
 
-    def test_where_it_is_not_needed_it_is_ignored(self, alice):
+    def test_reauthentication_is_ignored_when_not_needed(self, alice):
         session = alice.sign_in()
         assert session.put("/user", json={"data": {"x": 1}, "nonce": "123456", "current_password": "Wrong-Horse-1"}).status_code == 200
         assert session.put("/user", json={"password": NEW, "nonce": "123456", "current_password": "Wrong-Horse-1"}).status_code == 200
 
-    def test_always_means_every_session(self, make_app, alice):
+    def test_setting_always_requires_reauthentication_of_each_session(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
         assert_error(session.put("/user", json={"password": NEW}), 400, "reauthentication_needed", **NEEDED)
         assert session.put("/user", json={"password": NEW, "current_password": PASSWORD}).status_code == 200
 
-    def test_never_means_none(self, make_app, alice, database):
+    def test_setting_never_requires_no_reauthentication(self, make_app, alice, database):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="never").test_client())
         older(database, 10 * 365 * 86_400)
         assert session.put("/user", json={"password": NEW}).status_code == 200
 
-    def test_the_age_is_a_setting(self, make_app, alice, database):
+    def test_age_that_requires_reauthentication_is_a_setting(self, make_app, alice, database):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="300").test_client())
         older(database, 290)
         assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
         older(database, 10)
         assert_error(session.put("/user", json={"email": "newer@example.com"}), 400, "reauthentication_needed", **NEEDED)
 
-    def test_a_user_without_a_password_can_not_reauthenticate_with_one(self, alice, database):
+    def test_user_without_a_password_cannot_reauthenticate_with_one(self, alice, database):
         session = alice.sign_in()
         database.run("UPDATE users SET password_hash = NULL")
         older(database, 86_400)
