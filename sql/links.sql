@@ -1,7 +1,7 @@
 -- name: insert_addressed_user(is_wanted boolean, email text, phone text, password_hash text,
 --                             user_metadata user_metadata, app_metadata app_metadata, made_by text,
 --                             is_invited boolean)
--- Inserts a user whose address a message or a link is to confirm, unless somebody has the address.
+-- Inserts a user whose address a message or a link will confirm, unless another user has it.
 INSERT INTO users (email, phone, password_hash, user_metadata, app_metadata,
                    made_by, invited_at, confirmation_sent_at)
 SELECT :email, :phone, :password_hash,
@@ -13,7 +13,8 @@ RETURNING id;
 
 -- name: lock_user_by_email(email text)
 -- Locks the user who has an email. `is_invited` says that the user has not accepted an invitation yet.
-SELECT id, email, email_proved, email_confirmed_at IS NOT NULL AS is_confirmed, (banned_until > now()) IS TRUE AS is_banned,
+SELECT id, email, email_proved, email_confirmed_at IS NOT NULL AS is_confirmed,
+       (banned_until > now()) IS TRUE AS is_banned,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
   FROM users
  WHERE email = :email
