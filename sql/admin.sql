@@ -81,11 +81,13 @@ UPDATE users
 
 -- name: end_any_users_sessions(id uuid, origin jsonb)
 -- Signs a user out, for administrators; no row when there is no such user.
+WITH locked AS (
+  SELECT id, email FROM users WHERE id = :id FOR UPDATE
+)
 SELECT end_sessions(id, NULL, 'ended_by_admin') AS ended,
        iso_8601(now()) AS moment,
        record_acts(:origin, id, email, '{signed_out}', '{auth.logout}', '{"scope": "global"}') AS recorded
-  FROM users
- WHERE id = :id;
+  FROM locked;
 
 -- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer,
 --                  page_offset bigint, audience text)
