@@ -55,7 +55,7 @@ CREATE TABLE users (
   created_at            timestamptz NOT NULL DEFAULT now(),
   updated_at            timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT users_made_by_check CHECK (
-    made_by IN ('signup', 'admin', 'message', 'invite', 'link', 'oauth')
+    made_by IN ('signup', 'administrator', 'message', 'invitation', 'link', 'oauth')
   )
 ) WITH (fillfactor = 80);
 -- GET /admin/users sorts by these, and searches by prefix.

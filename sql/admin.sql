@@ -9,7 +9,7 @@ VALUES (
   :email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
   :phone, CASE WHEN :phone_confirm THEN now() END, :phone_confirm,
   :password_hash, :role, CASE WHEN :role = 'admin' THEN now() END,
-  merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'admin'
+  merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'administrator'
 )
 RETURNING id;
 
@@ -120,7 +120,7 @@ RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{
 -- name: make_administrator(email text, password_hash text)
 -- Makes the user of an email an administrator, and creates one, confirmed, where there is none.
 INSERT INTO users AS u (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
-VALUES (:email, now(), true, :password_hash, 'admin', now(), 'admin')
+VALUES (:email, now(), true, :password_hash, 'admin', now(), 'administrator')
 ON CONFLICT (email) DO UPDATE
    SET role = 'admin', admin_since = coalesce(u.admin_since, now()), updated_at = now()
  WHERE u.email_proved

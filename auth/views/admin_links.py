@@ -130,7 +130,7 @@ def invite() -> Response:
 def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
     """Return the id of an invited user, and whether the user is new. Raises `ApiError`."""
     app_metadata = body["options"].get("data", {})
-    created_id = _create_user(tx, body, is_wanted=True, password_hash=None, app_metadata=app_metadata, made_by="invite", is_invited=True)
+    created_id = _create_user(tx, body, is_wanted=True, password_hash=None, app_metadata=app_metadata, made_by="invitation", is_invited=True)
     if created_id:
         return created_id, True
     user = tx.one("lock_user_by_email", email=body["email"])

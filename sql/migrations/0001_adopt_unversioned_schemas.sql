@@ -1,5 +1,5 @@
--- Brings a database without a version, as made before 0.1.0, to the tables of 0.1.0's predecessor. Such a
--- database was made by any of some thirty schemas, so each change asks whether it is needed.
+-- Brings a database without a version, as made before 0.1.0, to the tables that versions begin with. Some thirty
+-- schemas may have made it, so each change asks whether it is needed.
 
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,
@@ -42,9 +42,14 @@ ALTER TABLE users
   ALTER COLUMN phone TYPE text COLLATE "C",
   ADD COLUMN IF NOT EXISTS phone_proved boolean NOT NULL DEFAULT false,
   ADD COLUMN IF NOT EXISTS signup_user_agent text,
-  DROP CONSTRAINT users_made_by_check,
+  DROP CONSTRAINT users_made_by_check;
+-- The words of the audit log.
+UPDATE users
+   SET made_by = CASE made_by WHEN 'admin' THEN 'administrator' ELSE 'invitation' END
+ WHERE made_by IN ('admin', 'invite');
+ALTER TABLE users
   ADD CONSTRAINT users_made_by_check CHECK (
-    made_by IN ('signup', 'admin', 'message', 'invite', 'link', 'oauth')
+    made_by IN ('signup', 'administrator', 'message', 'invitation', 'link', 'oauth')
   );
 CREATE INDEX IF NOT EXISTS users_created_at ON users (created_at, id);
 CREATE INDEX IF NOT EXISTS users_role ON users (role, created_at, id) WHERE role <> 'authenticated';

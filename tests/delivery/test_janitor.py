@@ -22,7 +22,10 @@ CONSTANTS = {"refresh_token_lifetime": 30 * DAY, "session_timebox": None, "audit
 
 def fill(database, count, ages):
     """Write so many rows into each table that a janitor cleans; `ages` says in SQL how long ago that of each `number` was due."""
-    database.run("INSERT INTO users (id, email, made_by) VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'admin') ON CONFLICT DO NOTHING")
+    database.run(
+        "INSERT INTO users (id, email, made_by)"
+        " VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING"
+    )
     user, numbers = (
         "'11111111-1111-1111-1111-111111111111'::uuid",
         f"FROM generate_series(1, {count}) AS number, LATERAL (SELECT now() - ({ages}) AS due) AS at",
@@ -216,7 +219,7 @@ def many(all_rows, database_url):
     """The parameters of each statement, with many rows in every table, of which one in a thousand is due."""
     all_rows.empty()
     fill(all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END")
-    all_rows.run("INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'admin' FROM generate_series(1, 100) AS number")
+    all_rows.run("INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number")
     all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 300)")
     analyze(database_url, *TABLES)
     yield

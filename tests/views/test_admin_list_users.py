@@ -20,7 +20,7 @@ def insert(database, count, email, age):
     """Insert users with an identity each; `email` and `age` are SQL expressions over `number`, from 1 to `count`."""
     database.run(
         f"WITH made AS (INSERT INTO users (email, email_confirmed_at, made_by, created_at, updated_at)"
-        f" SELECT {email}, now(), 'admin', now() - {age}, now() - {age} FROM generate_series(1, {count}) AS number RETURNING id, email)"
+        f" SELECT {email}, now(), 'administrator', now() - {age}, now() - {age} FROM generate_series(1, {count}) AS number RETURNING id, email)"
         " INSERT INTO identities (user_id, provider, subject, identity_data)"
         " SELECT id, 'email', id, jsonb_build_object('sub', id, 'email', email) FROM made"
     )

@@ -151,7 +151,7 @@ class TestRepeatedSignUp:
 
     @pytest.mark.parametrize(
         "state",
-        ["email_confirmed_at = now()", "last_sign_in_at = now()", "made_by = 'admin'"],
+        ["email_confirmed_at = now()", "last_sign_in_at = now()", "made_by = 'administrator'"],
         ids=["confirmed", "signed in once", "made by an administrator"],
     )
     def test_user_that_is_not_an_unconfirmed_sign_up_is_not_replaced(self, client, database, mailbox, state):

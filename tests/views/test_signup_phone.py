@@ -152,7 +152,7 @@ class TestRepeatedSignUp:
         assert sign_in(client, password=NEW).status_code == 200
 
     @pytest.mark.parametrize(
-        "change", ["phone_confirmed_at = now()", "last_sign_in_at = now()", "email = 'x@example.com', email_confirmed_at = now()", "made_by = 'admin'"]
+        "change", ["phone_confirmed_at = now()", "last_sign_in_at = now()", "email = 'x@example.com', email_confirmed_at = now()", "made_by = 'administrator'"]
     )
     def test_used_sign_up_is_not_replaced(self, client, database, outbox, change):
         client.post("/signup", json=DAVE)

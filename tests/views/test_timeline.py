@@ -390,7 +390,7 @@ class TestTheList:
 def many(all_rows, database_url):
     """Many rows of many users."""
     all_rows.empty()
-    all_rows.run("INSERT INTO users (email, made_by) SELECT number || '@example.com', 'admin' FROM generate_series(1, 500) AS number")
+    all_rows.run("INSERT INTO users (email, made_by) SELECT number || '@example.com', 'administrator' FROM generate_series(1, 500) AS number")
     all_rows.run("INSERT INTO audit_log (action, actor, user_id) SELECT 'signed_in', 'user', id FROM users, generate_series(1, 40)")
     all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 40)")
     all_rows.run(

@@ -306,7 +306,7 @@ FIELDS = {
     "ban_duration": None,
     "id": NOBODY,
     "user_id": NOBODY,
-    "made_by": "admin",
+    "made_by": "administrator",
     "email_proved": True,
     "password_hash": "x",
     "service_role": True,
