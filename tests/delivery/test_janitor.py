@@ -23,8 +23,7 @@ CONSTANTS = {"refresh_token_lifetime": 30 * DAY, "session_timebox": None, "audit
 def fill(database, count, ages):
     """Write so many rows into each table that a janitor cleans; `ages` says in SQL how long ago that of each `number` was due."""
     database.run(
-        "INSERT INTO users (id, email, made_by)"
-        " VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING"
+        "INSERT INTO users (id, email, made_by) VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING"
     )
     user, numbers = (
         "'11111111-1111-1111-1111-111111111111'::uuid",
