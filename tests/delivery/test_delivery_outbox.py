@@ -1,4 +1,4 @@
-"""The outbox: each message is sent once, in time, or never; and nothing that it carried is left behind."""
+"""The outbox: each message is sent once and in time or not at all, and its secrets are erased."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +45,7 @@ def deliverer(make_deliverer, mail, sms):
 
 
 class TestSending:
-    def test_what_is_due_is_sent_once(self, outbox, deliverer, mail):
+    def test_due_message_is_sent_once(self, outbox, deliverer, mail):
         id = outbox.write()
         assert [deliverer.deliver_due(), deliverer.deliver_due()] == [1, 0]
         ((recipient, message),) = mail.sent
@@ -53,49 +53,49 @@ class TestSending:
         assert (message.id, message.kind, message.code) == (id, "magiclink", CODE)
         assert TOKEN in message.link
 
-    def test_the_row_tells_what_became_of_it(self, outbox, deliverer):
+    def test_row_has_outcome_and_response(self, outbox, deliverer):
         id = outbox.write()
         deliverer.deliver_due()
         row = outbox.row(id)
         assert (row.outcome, row.attempts, row.response, row.last_error) == ("sent", 1, "250 taken", None)
         assert row.finished_at is not None
 
-    def test_what_is_due_later_waits(self, outbox, deliverer, mail, database):
+    def test_message_due_later_waits(self, outbox, deliverer, mail, database):
         outbox.write()
         database.run("UPDATE outbox SET next_attempt_at = now() + interval '1 second'")
         assert deliverer.deliver_due() == 0
         outbox.let_time_pass(1)
         assert deliverer.deliver_due() == 1
 
-    def test_the_oldest_is_sent_first(self, outbox, deliverer, mail):
+    def test_oldest_message_is_sent_first(self, outbox, deliverer, mail):
         for name in ("first", "second", "third"):
             outbox.write(recipient=f"{name}@example.com")
         deliverer.deliver_due()
         assert mail.recipients == ["first@example.com", "second@example.com", "third@example.com"]
 
-    def test_each_channel_has_its_sender(self, outbox, deliverer, mail, sms):
+    def test_each_channel_uses_its_own_sender(self, outbox, deliverer, mail, sms):
         outbox.write()
         outbox.sms()
         deliverer.deliver_due()
         assert (mail.recipients, sms.recipients) == (["alice@example.com"], ["+4915112345678"])
 
-    def test_a_channel_without_a_sender_waits(self, outbox, make_deliverer, mail):
+    def test_message_of_a_channel_without_sender_waits(self, outbox, make_deliverer, mail):
         id = outbox.sms()
         assert make_deliverer(email=mail).deliver_due() == 0
         assert outbox.outcome(id) is None
 
-    def test_a_message_of_kind_none_is_never_taken(self, client, database, deliverer):
+    def test_message_of_kind_none_is_never_claimed(self, client, database, deliverer):
         client.post("/magiclink", json={"email": "nobody@example.com", "create_user": False})
         assert database.one("SELECT kind, channel, outcome FROM outbox") == ("none", None, "none")
         assert deliverer.deliver_due() == 0
 
-    def test_a_message_that_nobody_could_send_can_not_be_written(self, database):
+    def test_constraint_refuses_a_message_without_recipient(self, database):
         with pytest.raises(Exception, match="outbox_sendable_check"):
             database.run("INSERT INTO outbox (id, kind, recipient) VALUES (gen_random_uuid(), 'signup', 'alice@example.com')")
 
 
-class TestTryingAgain:
-    def test_a_failure_puts_it_off_for_longer_each_time(self, outbox, deliverer, mail):
+class TestRetries:
+    def test_pause_doubles_with_each_failure(self, outbox, deliverer, mail):
         id = outbox.write(lifetime=None)
         mail.fails = TryLater("greylisted")
         for attempt in range(1, 10):
@@ -109,20 +109,20 @@ class TestTryingAgain:
         deliverer.deliver_due()
         assert (outbox.outcome(id), mail.recipients) == ("sent", ["alice@example.com"])
 
-    def test_pauses_differ(self, outbox, deliverer, mail):
+    def test_pauses_have_jitter(self, outbox, deliverer, mail):
         ids = [outbox.write(recipient=f"user{number}@example.com") for number in range(20)]
         mail.fails = TryLater("closed")
         deliverer.deliver_due()
         assert len({round(outbox.waits_for(id), 2) for id in ids}) > 10
 
-    def test_a_server_may_ask_for_a_longer_pause_and_not_for_a_shorter_one(self, outbox, deliverer, sms):
+    def test_server_can_ask_for_a_longer_pause_but_not_a_shorter_one(self, outbox, deliverer, sms):
         for asked, expected in ((60, (59, 60)), (0, (FIRST_PAUSE / 2 - 1, FIRST_PAUSE))):
             id = outbox.sms()
             sms.fails = TryLater("busy", seconds=asked)
             deliverer.deliver_due()
             assert expected[0] <= outbox.waits_for(id) <= expected[1]
 
-    def test_one_that_fails_does_not_stop_the_others(self, outbox, deliverer, mail):
+    def test_failing_message_does_not_stop_the_others(self, outbox, deliverer, mail):
         def fail_once():
             mail.fails = TryLater("no") if mail.fails is None and not mail.sent else None
 
@@ -132,22 +132,22 @@ class TestTryingAgain:
         deliverer.deliver_due()
         assert mail.recipients == ["second@example.com"]
 
-    def test_a_refusal_is_final(self, outbox, deliverer, mail):
+    def test_refused_message_is_not_retried(self, outbox, deliverer, mail):
         id = outbox.write()
         mail.fails = Refused("RCPT TO 550 no such user")
         deliverer.deliver_due()
         row = outbox.row(id)
         assert (row.outcome, row.last_error, row.secret) == ("failed", "RCPT TO 550 no such user", None)
 
-    def test_a_message_that_can_not_be_rendered_is_tried_again(self, outbox, deliverer, mail):
+    def test_message_that_cannot_be_rendered_is_retried(self, outbox, deliverer, mail):
         id = outbox.write("no_such_kind")
         deliverer.deliver_due()
         assert outbox.outcome(id) is None
         assert "no_such_kind" in outbox.row(id).last_error
 
 
-class TestTheEnd:
-    def test_what_a_message_carries_expires_and_then_it_is_not_sent(self, outbox, deliverer, mail):
+class TestExpiry:
+    def test_message_is_not_sent_after_its_link_expired(self, outbox, deliverer, mail):
         id = outbox.write(lifetime=3600)
         mail.fails = TryLater("closed")
         deliverer.deliver_due()
@@ -158,17 +158,17 @@ class TestTheEnd:
         assert (row.outcome, row.secret, row.last_error) == ("expired", None, "closed")
         assert mail.sent == []
 
-    def test_it_is_tried_until_then(self, outbox, deliverer, mail):
+    def test_message_is_retried_until_its_link_expires(self, outbox, deliverer, mail):
         id = outbox.write(lifetime=3600)
         mail.fails = TryLater("closed")
         deliverer.deliver_due()
         outbox.let_time_pass(3590)
         deliverer.deliver_due()
         assert outbox.row(id).attempts == 2
-        # Never put off beyond its end: then its secret is erased.
+        # Not deferred past its expiry, when its secret is erased.
         assert outbox.waits_for(id) <= 10
 
-    def test_a_notice_is_given_up_after_three_days(self, outbox, deliverer, mail):
+    def test_notice_is_given_up_after_three_days(self, outbox, deliverer, mail):
         id = outbox.write("password_changed", token=None, code=None, lifetime=None)
         mail.fails = TryLater("closed")
         outbox.let_time_pass(GIVE_UP - 60)
@@ -182,14 +182,14 @@ class TestTheEnd:
     @pytest.mark.parametrize(
         "end", ["DELETE FROM one_time_tokens", "UPDATE one_time_tokens SET spent_at = now()", "DELETE FROM users"], ids=["voided", "spent", "user deleted"]
     )
-    def test_what_is_void_is_not_sent(self, client, database, deliverer, mail, end):
+    def test_message_with_a_void_link_is_not_sent(self, client, database, deliverer, mail, end):
         client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
         database.run(end)
         deliverer.deliver_due()
         assert mail.sent == []
         assert database.one("SELECT outcome, secret FROM outbox WHERE kind = 'signup'") == ("void", None)
 
-    def test_neither_between_two_tries(self, client, database, outbox, deliverer, mail):
+    def test_message_whose_link_is_spent_between_attempts_is_not_sent(self, client, database, outbox, deliverer, mail):
         client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
         mail.fails = TryLater("closed")
         deliverer.deliver_due()
@@ -200,7 +200,7 @@ class TestTheEnd:
         assert mail.sent == []
         assert set(outbox.outcomes().values()) == {"void"}
 
-    def test_an_sms_to_a_country_that_is_no_longer_allowed_is_not_sent(self, make_app, database, sms):
+    def test_sms_to_a_country_no_longer_allowed_is_not_sent(self, make_app, database, sms):
         parts = make_app(AUTH_SMS_COUNTRIES="+1,+49").extensions["latchkey"]
         outbox = Outbox(database, parts)
         allowed, refused = outbox.sms(), outbox.sms(recipient="+882123456789")
@@ -213,7 +213,7 @@ class TestSecrets:
     @pytest.mark.parametrize(
         ("fails", "seconds", "outcome"), [(None, 0, "sent"), (Refused("no"), 0, "failed"), (TryLater("no"), 4000, "expired")], ids=["sent", "failed", "expired"]
     )
-    def test_they_are_erased_whatever_becomes_of_a_message(self, outbox, deliverer, mail, database, fails, seconds, outcome):
+    def test_secret_is_erased_with_every_outcome(self, outbox, deliverer, mail, database, fails, seconds, outcome):
         id = outbox.write()
         assert outbox.row(id).secret is not None
         mail.fails = fails
@@ -225,19 +225,19 @@ class TestSecrets:
         assert TOKEN not in everything
         assert CODE not in everything
 
-    def test_they_wait_encrypted(self, outbox, database):
+    def test_secret_is_encrypted_in_a_waiting_message(self, outbox, database):
         id = outbox.write()
         assert TOKEN.encode() not in bytes(outbox.row(id).secret)
         assert TOKEN not in str(database.everything())
 
-    def test_one_of_another_row_opens_nothing(self, outbox, deliverer, mail, database):
+    def test_secret_copied_from_another_row_cannot_be_opened(self, outbox, deliverer, mail, database):
         mine, other = outbox.write(recipient="mallory@example.com"), outbox.write()
         database.run("UPDATE outbox SET secret = (SELECT secret FROM outbox WHERE id = %(other)s) WHERE id = %(mine)s", mine=mine, other=other)
         deliverer.deliver_due()
         assert mail.recipients == ["alice@example.com"]
         assert (outbox.outcome(mine), outbox.row(mine).secret) == ("failed", None)
 
-    def test_they_are_erased_even_where_nobody_can_send(self, outbox, parts):
+    def test_housekeeping_erases_expired_secrets_of_channels_without_sender(self, outbox, parts):
         id = outbox.write()
         outbox.let_time_pass(4000)
         housekeeping.run(parts.db, parts.sealer, lambda: False)
@@ -245,7 +245,7 @@ class TestSecrets:
 
 
 class TestHousekeeping:
-    def test_what_was_done_with_long_ago_is_forgotten(self, outbox, deliverer, database, parts):
+    def test_finished_messages_are_deleted_after_30_days(self, outbox, deliverer, database, parts):
         old, recent = outbox.write(), outbox.write()
         deliverer.deliver_due()
         waiting = outbox.sms(lifetime=None)
@@ -255,7 +255,7 @@ class TestHousekeeping:
 
 
 class TestLeases:
-    def test_a_message_in_flight_is_nobody_elses(self, outbox, deliverer, make_deliverer, mail):
+    def test_message_in_flight_is_not_claimed_again(self, outbox, deliverer, make_deliverer, mail):
         id = outbox.write()
         other = Recorder()
         mail.meanwhile = lambda: make_deliverer(email=other).deliver_due()
@@ -263,7 +263,7 @@ class TestLeases:
         assert (mail.recipients, other.sent) == (["alice@example.com"], [])
         assert outbox.row(id).attempts == 1
 
-    def test_one_whose_sender_died_is_sent_by_another(self, outbox, deliverer, make_deliverer, mail, database):
+    def test_message_of_a_dead_deliverer_is_sent_after_the_lease(self, outbox, deliverer, make_deliverer, mail, database):
         class Death(BaseException):
             pass
 
@@ -279,7 +279,7 @@ class TestLeases:
         make_deliverer(email=other).deliver_due()
         assert (other.recipients, outbox.outcome(id)) == (["alice@example.com"], "sent")
 
-    def test_a_sender_that_outlived_its_lease_puts_nothing_off(self, outbox, deliverer, make_deliverer, mail):
+    def test_sender_that_outlives_its_lease_defers_nothing(self, outbox, deliverer, make_deliverer, mail):
         id = outbox.write()
         other = Recorder()
 
@@ -292,7 +292,7 @@ class TestLeases:
         deliverer.deliver_due()
         assert (outbox.outcome(id), outbox.row(id).response) == ("sent", "250 taken")
 
-    def test_two_deliverers_never_send_one_message_twice(self, outbox, make_deliverer):
+    def test_concurrent_deliverers_send_each_message_once(self, outbox, make_deliverer):
         ids = [outbox.write(recipient=f"user{number}@example.com") for number in range(100)]
         both = Recorder()
         start = threading.Barrier(8)
@@ -310,12 +310,12 @@ class TestLeases:
         assert set(outbox.outcomes().values()) == {"sent"}
 
 
-class TestByRealServers:
-    """What a request wrote arrives by SMTP, whatever the mail server was like at first."""
+class TestRealMailServers:
+    """Messages of requests arrive by SMTP, even if the mail server is broken at first."""
 
     @pytest.mark.parametrize("behaviour", ["close", "hang", "drip"])
     @pytest.mark.parametrize("stage", ["GREETING", "RCPT", "DATA"])
-    def test_a_mail_arrives_when_the_server_is_back(self, client, database, outbox, make_deliverer, stage, behaviour):
+    def test_mail_arrives_when_the_server_is_back(self, client, database, outbox, make_deliverer, stage, behaviour):
         with BadMailServer(stage, behaviour) as server:
             smtp = sender(server.url, reply_timeout=0.2, message_timeout=0.5)
             client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
@@ -328,7 +328,7 @@ class TestByRealServers:
             assert list(outbox.outcomes().values()) == ["sent"]
             assert server.taken == ["dave@example.com"]
 
-    def test_its_link_works(self, client, make_deliverer):
+    def test_link_in_a_mail_works(self, client, make_deliverer):
         client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
         with MailServer() as server:
             smtp = sender(server.url())

@@ -1,4 +1,4 @@
-"""Processes that deliver: the service itself, and `latchkey deliver`. One that is killed loses nothing."""
+"""Delivery processes: the one of the service and `latchkey deliver`. A killed one loses nothing."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def outbox(database, parts):
 
 
 class Command:
-    """A command of `latchkey`, running in a process of its own inside the context."""
+    """A command of `latchkey` that runs in a process of its own inside the context."""
 
     def __init__(self, environment: dict[str, str], *arguments: str, **changes: str) -> None:
         self._output = Path(environment["AUTH_STATE_DIR"]).parent / f"output of {id(self)}"
@@ -44,7 +44,7 @@ class Command:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        # Shown where the test has failed.
+        # pytest shows it if the test fails.
         print(self.text())
 
     def text(self) -> str:
@@ -57,7 +57,7 @@ def command(environment):
 
 
 class TestDeliverCommand:
-    def test_it_delivers_until_it_is_told_to_stop(self, outbox, command):
+    def test_deliver_sends_messages_until_sigterm(self, outbox, command):
         id = outbox.write()
         with MailServer() as server, command("deliver", AUTH_SMTP_URL=server.url()) as running:
             wait_until(lambda: outbox.outcome(id) == "sent")
@@ -69,13 +69,13 @@ class TestDeliverCommand:
             assert len(server.mails) == 2
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_it_finishes_what_is_in_flight(self, outbox, command, number):
+    def test_deliver_finishes_the_message_in_flight(self, outbox, command, number):
         id = outbox.write()
         with BadMailServer("END", "wait") as server, command("deliver", AUTH_SMTP_URL=server.url) as running:
             assert server.reached.wait(10)
             another = outbox.write()
             running.process.send_signal(number)
-            # It waits for the server now: the message is in flight, and the signal taken.
+            # The signal has arrived; the process waits for the mail server.
             with pytest.raises(subprocess.TimeoutExpired):
                 running.process.wait(0.5)
             server.released.set()
@@ -83,7 +83,7 @@ class TestDeliverCommand:
             assert outbox.outcome(id) == "sent"
             assert outbox.outcome(another) is None or len(server.taken) == 2
 
-    def test_killed_it_loses_nothing(self, outbox, command):
+    def test_killed_deliver_loses_no_message(self, outbox, command):
         in_flight, waiting = outbox.write(), outbox.sms()
         with BadMailServer("RCPT", "hang") as server, command("deliver", AUTH_SMTP_URL=server.url, AUTH_SMS_PROVIDER="console") as running:
             assert server.reached.wait(10)
@@ -98,14 +98,14 @@ class TestDeliverCommand:
             wait_until(lambda: outbox.outcome(in_flight) == "sent")
             assert [mail["To"] for mail in good.mails] == ["alice@example.com"]
 
-    def test_it_needs_no_leave_of_the_web_processes(self, outbox, command, parts):
+    def test_deliver_ignores_auth_deliver(self, outbox, command, parts):
         assert parts.settings.deliver is False
         id = outbox.write()
         with command("deliver", AUTH_SMTP_URL="console", AUTH_DELIVER="false") as running:
             wait_until(lambda: outbox.outcome(id) == "sent")
             assert "To: alice@example.com" in running.text()
 
-    def test_it_says_what_it_can_not_send(self, command):
+    def test_deliver_warns_about_channels_without_sender(self, command):
         with command("deliver", AUTH_BASE_URL="https://auth.example.com") as running:
             wait_until(lambda: "Delivering." in running.text())
             assert running.text().splitlines()[:2] == [
@@ -114,7 +114,7 @@ class TestDeliverCommand:
             ]
 
 
-class TestFlaskMailTest:
+class TestMailTestCommand:
     @pytest.fixture
     def mail_test(self, make_app):
         def run(address: str, **changes: str) -> tuple[int, str]:
@@ -123,13 +123,13 @@ class TestFlaskMailTest:
 
         return run
 
-    def test_it_says_what_the_server_said(self, mail_test, database):
+    def test_mail_test_prints_the_reply_of_the_server(self, mail_test, database):
         with MailServer() as server:
             assert mail_test("Alice@Example.com", AUTH_SMTP_URL=server.url()) == (0, "Sent to alice@example.com: 127.0.0.1: 250 2.0.0 Ok: queued as 1\n")
             assert server.subjects == ["Test mail from http://localhost:8000"]
         assert database.count("outbox") == 0
 
-    def test_it_fails_when_the_mail_is_refused(self, mail_test):
+    def test_mail_test_fails_when_the_mail_is_refused(self, mail_test):
         with MailServer() as server:
             server.replies["RCPT"] = "550 5.1.1 No such user"
             assert mail_test("alice@example.com", AUTH_SMTP_URL=server.url()) == (
@@ -137,25 +137,25 @@ class TestFlaskMailTest:
                 "Error: Not sent to alice@example.com: RCPT TO 550 5.1.1 No such user\n",
             )
 
-    def test_it_fails_where_nobody_answers_and_prints_no_password(self, mail_test):
+    def test_mail_test_prints_no_password_when_it_cannot_connect(self, mail_test):
         assert mail_test("alice@example.com", AUTH_SMTP_URL=f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}") == (
             1,
             "Error: Not sent to alice@example.com: can't connect to the mail server: connection refused\n",
         )
 
-    def test_it_fails_without_a_mail_server(self, mail_test):
+    def test_mail_test_fails_without_a_mail_server(self, mail_test):
         assert mail_test("alice@example.com", AUTH_BASE_URL="https://auth.example.com") == (
             1,
             "Error: AUTH_SMTP_URL is not set: there is no mail server.\n",
         )
 
-    def test_it_refuses_what_is_no_address(self, mail_test):
+    def test_mail_test_refuses_an_invalid_address(self, mail_test):
         status, output = mail_test("alice")
         assert status == 2
         assert "must be an email address" in output
 
     @pytest.mark.parametrize(("trusts", "status"), [(False, 1), (True, 0)])
-    def test_a_process_goes_by_the_certificates_of_ssl_cert_file(self, command, tmp_path, trusts, status):
+    def test_mail_test_trusts_the_certificates_of_ssl_cert_file(self, command, tmp_path, trusts, status):
         certificate = Certificate(tmp_path)
         with MailServer(tls=certificate) as server:
             trusted = str(certificate.path) if trusts else ""
@@ -175,7 +175,7 @@ class TestTheService:
         return start
 
     @pytest.mark.parametrize(("stage", "behaviour"), [("GREETING", "close"), ("GREETING", "hang"), ("END", "drip")])
-    def test_a_broken_mail_server_slows_no_request_and_the_mail_arrives_when_it_is_back(self, service, outbox, stage, behaviour):
+    def test_broken_mail_server_slows_no_request(self, service, outbox, stage, behaviour):
         with BadMailServer(stage, behaviour) as server, service(AUTH_SMTP_URL=server.url) as running:
             for number in range(20):
                 began = time.monotonic()
@@ -187,7 +187,7 @@ class TestTheService:
             wait_until(lambda: outbox.end_pauses() or set(outbox.outcomes().values()) == {"sent"}, 20)
             assert set(server.taken) == {f"user{number}@example.com" for number in range(20)}
 
-    def test_it_stops_in_time_though_a_message_hangs(self, service):
+    def test_service_stops_in_time_while_a_message_hangs(self, service):
         with BadMailServer("GREETING", "hang") as server, service(AUTH_SMTP_URL=server.url) as running:
             httpx.post(f"http://127.0.0.1:{running.port}/signup", json=DAVE)
             assert server.reached.wait(10)
@@ -196,12 +196,12 @@ class TestTheService:
             assert running.process.wait(15) == 0
             assert time.monotonic() - began < 9
 
-    def test_it_says_at_the_start_what_it_can_not_send(self, service):
+    def test_service_warns_about_channels_without_sender(self, service):
         with service(AUTH_BASE_URL="https://auth.example.com") as running:
             assert running.text().count("AUTH_SMTP_URL is not set") == 1
             assert running.text().count("AUTH_SMS_PROVIDER is not set") == 1
 
-    def test_commands_other_than_deliver_send_nothing(self, outbox, command):
+    def test_commands_other_than_deliver_send_no_message(self, outbox, command):
         id = outbox.write()
         with command("mail-test", "alice@example.com", AUTH_SMTP_URL="console", AUTH_DELIVER="true") as running:
             assert running.process.wait(20) == 0

@@ -1,4 +1,4 @@
-"""Which events each request makes, and what it leaves in the audit log: exactly these, and none when it is refused or rolled back."""
+"""The events and audit log rows of each request: exactly these, and none when it is refused or rolled back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 
 ALL_EVENTS = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 NEW_PASSWORD = "New-Horse-2"
-# What these routes do concerns no user, or nobody's security, or changes nothing.
+# Routes that change nothing about a user.
 WITHOUT_EVENTS = {("post", "/introspect"), ("post", "/link-identity")}
 
 
 @dataclass
 class World:
-    """A service with one webhook, which hears of everything, and what has happened since it was last asked."""
+    """A service with one webhook that gets all events, and what has happened since `forget`."""
 
     service: Service
     client: Any
@@ -40,7 +40,7 @@ class World:
 
     @property
     def alice(self) -> Person:
-        """Alice, from the first time on that she is asked for."""
+        """Alice, who is registered when first used."""
         known = self.database.all("SELECT id FROM users WHERE email = 'alice@example.com'")
         return Person(self.client, known[0].id, "alice@example.com") if known else register(self.client, self.service_role, "alice@example.com")
 
@@ -58,7 +58,7 @@ class World:
         return lambda: self.administer("PUT", path, body)
 
     def forget(self) -> None:
-        """Forget what has happened so far."""
+        """Delete the events and acts so far."""
         self.database.run("DELETE FROM outbox WHERE channel = 'webhook' AND outcome IS NULL")
         self.database.run("DELETE FROM audit_log")
 
@@ -77,7 +77,7 @@ def world(service, service_role, outbox, database, google) -> World:
 
 @dataclass(frozen=True)
 class Story:
-    """What somebody does, on which route, the events that it makes and the acts that it is written down as."""
+    """A request to a route, with the events and acts that it makes."""
 
     route: tuple[str, str]
     prepare: Callable[[World], Callable[[], Any]]
@@ -92,7 +92,7 @@ STORIES: list[Story] = []
 
 
 def story(route: str, events: str, acts: str) -> Callable:
-    """Tell a story: the function prepares it and returns what is then done."""
+    """Register a story. The decorated function prepares the request and returns a function that sends it."""
 
     def tell(prepare: Callable[[World], Callable[[], Any]]) -> Callable[[World], Callable[[], Any]]:
         method, _, path = route.partition(" ")
@@ -508,7 +508,7 @@ def delivering_an_event_again(world: World) -> Callable[[], Any]:
 
 
 def coming_back(world: World, **query: str) -> Callable[[], Any]:
-    """Return what a browser does that a provider sends back."""
+    """Return the visit of a browser that a provider redirects back."""
     browser = world.service.browser()
     url = world.service.return_url(browser, "google", **query)
     return lambda: browser.visit(url)
@@ -565,7 +565,7 @@ def unlinking_an_address(world: World) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
-def test_it_makes_exactly_its_events_and_is_written_down_as_exactly_its_acts(story, world):
+def test_request_writes_exactly_these_events_and_acts(story, world):
     act = story.prepare(world)
     world.forget()
 
@@ -574,13 +574,13 @@ def test_it_makes_exactly_its_events_and_is_written_down_as_exactly_its_acts(sto
     assert (world.events(), world.acts()) == (story.events, story.acts)
 
 
-def test_each_route_that_changes_something_has_its_story(app):
+def test_every_changing_route_has_a_story(app):
     changing = {(method, path) for method, path, _ in routes(app) if method != "get" and not path.endswith("/callback")}
 
     assert changing - {story.route for story in STORIES} == WITHOUT_EVENTS
 
 
-def test_an_event_says_what_when_and_of_whom_and_is_written_once_for_each_endpoint_under_one_id(world, database):
+def test_event_is_written_once_per_webhook_with_one_id(world, database):
     alice = world.alice
     database.run("INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://other.example.com/', '{auth.login}', '')")
     world.forget()
@@ -596,7 +596,7 @@ def test_an_event_says_what_when_and_of_whom_and_is_written_once_for_each_endpoi
     assert len({row.variables["event_id"] for row in rows}) == 1
 
 
-def test_an_endpoint_hears_only_of_what_it_asked_for_and_nothing_while_it_is_disabled(world, database):
+def test_webhook_gets_only_chosen_events_and_none_while_disabled(world, database):
     alice = world.alice
     database.run("UPDATE webhooks SET events = '{user.deleted}'")
     world.forget()
@@ -608,10 +608,10 @@ def test_an_endpoint_hears_only_of_what_it_asked_for_and_nothing_while_it_is_dis
     assert world.events() == []
 
 
-def test_what_is_rolled_back_makes_no_event_and_leaves_no_act(world, database):
+def test_rollback_leaves_no_event_and_no_act(world, database):
     session = world.session()
     world.forget()
-    # The notice of it is the last thing that is written.
+    # The notice is written last.
     database.run("ALTER TABLE outbox ADD CONSTRAINT no_notices CHECK (kind <> 'password_changed') NOT VALID")
     try:
         assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 500

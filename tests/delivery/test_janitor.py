@@ -1,4 +1,4 @@
-"""What has expired is removed: batch by batch, by one janitor at a time, and without reading huge tables whole."""
+"""The janitor removes expired rows in batches, one janitor at a time, without sequential scans."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,7 +21,7 @@ CONSTANTS = {"refresh_token_lifetime": 30 * DAY, "session_timebox": None, "audit
 
 
 def fill(database, count, ages):
-    """Write so many rows into each table that a janitor cleans; `ages` says in SQL how long ago that of each `number` was due."""
+    """Insert `count` rows into each table that the janitor cleans; `ages` is SQL for how long ago row `number` expired."""
     database.run(
         "INSERT INTO users (id, email, made_by) VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING"
     )
@@ -39,14 +39,14 @@ def fill(database, count, ages):
         ("outbox", "id, kind, outcome, finished_at", "gen_random_uuid(), 'none', 'none', due - interval '30 days'"),
         ("known_networks", "user_id, network, seen_at", f"{user}, number::text, due - interval '365 days'"),
         ("audit_log", "action, actor, at", "'signed_in', 'user', due - interval '400 days'"),
-        # Those that ended, and those that nobody refreshes any more.
+        # Ended sessions, and sessions that were not refreshed.
         ("sessions", "user_id, method, ended_at, end_reason", f"{user}, 'otp', due - interval '30 days', 'logout'"),
         ("sessions", "user_id, method, created_at, refreshed_at", f"{user}, 'otp', due - interval '61 days', due - interval '60 days'"),
     ):
         database.run(f"INSERT INTO {table} ({columns}) SELECT {values} {numbers}")
 
 
-# By which each statement finds what is due.
+# The indexes with which the statements find expired rows.
 INDEXES = {
     "delete_expired_request_counts": "request_counts_expires_at",
     "delete_expired_failure_counts": "failure_counts_expires_at",
@@ -72,23 +72,23 @@ def left(database):
 
 
 class TestCleaning:
-    def test_what_is_due_is_removed_and_the_rest_stays(self, parts, database):
+    def test_only_expired_rows_are_removed(self, parts, database):
         fill(database, 4, "CASE WHEN number <= 3 THEN interval '1 minute' ELSE interval '-1 minute' END")
         assert janitor.clean(parts.db) == 3 * (len(TABLES) + 1)
         assert left(database) == dict.fromkeys(TABLES, 1) | {"sessions": 2}
         assert janitor.clean(parts.db) == 0
 
-    def test_more_than_a_batch_is_removed_in_several(self, parts, database):
+    def test_many_rows_are_removed_in_batches(self, parts, database):
         count = janitor.BATCH * 2 + 1
         database.run(f"INSERT INTO request_counts SELECT 'k' || number, 1, now() FROM generate_series(1, {count}) AS number")
         before = parts.db.statements_run
         assert janitor.clean(parts.db) == count
-        # Two whole batches, and what is left of the third: each is a statement, and so a transaction.
+        # Two full batches and a rest, each in its own transaction.
         assert parts.db.statements_run - before == len(janitor.STATEMENTS) + 2
 
     @pytest.mark.parametrize("join", ["hashjoin", "mergejoin", "nestloop"])
     @pytest.mark.parametrize("name", janitor.STATEMENTS)
-    def test_no_plan_makes_a_batch_of_another_size(self, database, database_url, name, join):
+    def test_batch_has_the_same_size_with_every_join_plan(self, database, database_url, name, join):
         fill(database, 5, "interval '1 minute'")
         database.run("INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'user.created', 'gone' FROM generate_series(1, 5)")
         connection = connect(database_url)
@@ -100,12 +100,12 @@ class TestCleaning:
             assert cursor.rowcount == 2
         connection.close()
 
-    def test_whoever_is_stopped_leaves_the_rest_to_the_next(self, parts, database):
+    def test_stopping_janitor_leaves_the_rest_to_the_next_one(self, parts, database):
         fill(database, 1, "interval '1 minute'")
         assert janitor.clean(parts.db, lambda: True) == 0
         assert janitor.clean(parts.db) == len(TABLES) + 1
 
-    def test_what_somebody_else_holds_is_left_to_the_next_time(self, parts, database):
+    def test_locked_rows_are_left_for_the_next_time(self, parts, database):
         fill(database, 2, "interval '1 minute'")
         with database.locked("oauth_flows", database.value("SELECT id FROM oauth_flows LIMIT 1")):
             janitor.clean(parts.db)
@@ -113,7 +113,7 @@ class TestCleaning:
         janitor.clean(parts.db)
         assert left(database) == {}
 
-    def test_one_cleans_at_a_time_over_all_nodes(self, parts, database, database_url):
+    def test_one_janitor_of_all_nodes_cleans_at_a_time(self, parts, database, database_url):
         fill(database, 1, "interval '1 minute'")
         other = psycopg2.connect(database_url)
         with other.cursor() as cursor:
@@ -125,15 +125,15 @@ class TestCleaning:
         other.close()
         assert janitor.clean(parts.db) == len(TABLES) + 1
 
-    def test_several_at_once_remove_what_is_due_once_and_no_more(self, parts, database):
+    def test_concurrent_janitors_remove_expired_rows_once(self, parts, database):
         fill(database, 1200, "CASE WHEN number <= 1000 THEN interval '1 minute' ELSE interval '-1 minute' END")
         with ThreadPoolExecutor() as threads:
             removed = sum(threads.map(lambda _: janitor.clean(parts.db), range(4)))
-        # Each may have met another at what it was about to do.
+        # A janitor skips rows while another one cleans.
         assert removed + janitor.clean(parts.db) == 1000 * (len(TABLES) + 1)
         assert left(database) == dict.fromkeys(TABLES, 200) | {"sessions": 400}
 
-    def test_whoever_delivers_cleans_from_the_start_on(self, parts, database):
+    def test_deliverer_cleans_when_it_starts(self, parts, database):
         fill(database, janitor.BATCH + 1, "interval '1 minute'")
         with RunningDeliverer(Deliverer(parts.settings, parts.db, parts.sealer, {})):
             wait_until(lambda: left(database) == {})
@@ -146,22 +146,22 @@ class TestRetention:
             database.run("INSERT INTO audit_log (action, actor, at) VALUES ('signed_in', 'user', now() - make_interval(days => %(days)s))", days=days)
         return lambda: database.all("SELECT extract(day FROM now() - at)::integer AS age FROM audit_log ORDER BY at DESC")
 
-    def test_the_audit_log_keeps_400_days(self, parts, rows):
+    def test_audit_log_keeps_400_days(self, parts, rows):
         janitor.clean(parts.db)
         assert [row.age for row in rows()] == [1, 9, 11, 399]
 
-    def test_a_setting_says_how_many_it_keeps(self, make_app, rows):
+    def test_audit_retention_sets_the_days(self, make_app, rows):
         app = make_app(AUTH_AUDIT_RETENTION="10")
         janitor.clean(app.extensions["latchkey"].db)
         assert [row.age for row in rows()] == [1, 9]
 
-    def test_a_session_that_is_refreshed_is_kept_however_old_it_is(self, parts, alice, database):
+    def test_old_session_that_is_refreshed_is_kept(self, parts, alice, database):
         session = alice.sign_in()
         database.run("UPDATE sessions SET created_at = now() - interval '3 years', refreshed_at = now() - interval '29 days'")
         assert janitor.clean(parts.db) == 0
         assert session.refresh().status_code == 200
 
-    def test_one_that_lives_too_long_is_removed_30_days_later(self, make_app, alice, database):
+    def test_session_is_removed_30_days_after_its_timebox(self, make_app, alice, database):
         db = make_app(AUTH_SESSION_TIMEBOX=str(DAY)).extensions["latchkey"].db
         alice.sign_in()
         database.run("UPDATE sessions SET created_at = now() - interval '30 days 23 hours'")
@@ -170,8 +170,8 @@ class TestRetention:
         assert janitor.clean(db) == 1
 
 
-class TestNothingWorksUntilItIsRemoved:
-    def test_an_expired_link_is_dead(self, client, outbox, alice, database):
+class TestExpiredRowsAreRefusedBeforeTheyAreRemoved:
+    def test_expired_link_is_refused(self, client, outbox, alice, database):
         client.post("/magiclink", json={"email": alice.email})
         link = outbox.last(alice.email)
         later(database, hours=1)
@@ -179,14 +179,14 @@ class TestNothingWorksUntilItIsRemoved:
         assert_dead(client, "magiclink", link.token)
         assert "error" in follow(client, "magiclink", link.token).location
 
-    def test_an_expired_session_is_refused(self, client, alice, database):
+    def test_expired_session_is_refused(self, client, alice, database):
         session = alice.sign_in()
         database.run("UPDATE sessions SET refreshed_at = now() - interval '30 days'")
         assert_error(session.get("/user"), 401, "session_expired")
         assert_error(refresh(client, session.refresh_token), 400, "session_expired")
         assert database.count("sessions") == 1
 
-    def test_a_window_that_has_ended_refuses_nothing(self, make_app, database, service_role, alice):
+    def test_ended_rate_limit_window_refuses_nothing(self, make_app, database, service_role, alice):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
         for _ in range(11):
             response = alice.try_to_sign_in("wrong", client)
@@ -197,12 +197,12 @@ class TestNothingWorksUntilItIsRemoved:
 
 
 class TestRefreshes:
-    def test_no_index_holds_what_a_refresh_changes(self, database):
+    def test_no_index_contains_columns_that_a_refresh_changes(self, database):
         indexes = database.all("SELECT indexdef FROM pg_indexes WHERE tablename = 'sessions'")
         assert len(indexes) > 2
         assert [row.indexdef for row in indexes if "refreshed_at" in row.indexdef or "counter" in row.indexdef] == []
 
-    def test_a_refresh_stays_a_heap_only_update(self, alice, database):
+    def test_refresh_is_a_heap_only_update(self, alice, database):
         session = alice.sign_in()
         changes = "SELECT n_tup_upd AS all, n_tup_hot_upd AS heap_only FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
         database.run("BEGIN")
@@ -215,7 +215,7 @@ class TestRefreshes:
 
 @pytest.fixture(scope="class")
 def many(all_rows, database_url):
-    """The parameters of each statement, with many rows in every table, of which one in a thousand is due."""
+    """Fill every table with many rows, of which one in a thousand has expired."""
     all_rows.empty()
     fill(all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END")
     all_rows.run("INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number")
@@ -227,16 +227,16 @@ def many(all_rows, database_url):
 
 
 class TestManyRows:
-    """A table that is huge, of which a few rows are due, is not read whole."""
+    """Large tables with few expired rows are not read by a sequential scan."""
 
     @pytest.mark.parametrize("statement", janitor.STATEMENTS)
-    def test_an_index_finds_what_is_due(self, many, database_url, statement):
+    def test_index_finds_the_expired_rows(self, many, database_url, statement):
         declared = {name: value for name, value in CONSTANTS.items() if name in STATEMENTS[statement].parameters}
         plan = plan_of(database_url, statement, batch=janitor.BATCH, **declared)
         assert any(index.startswith(INDEXES[statement]) for index in plan.indexes)
-        # Of webhooks there are never many.
+        # There are at most 20 webhooks.
         assert plan.read_whole <= {"webhooks"}
 
-    def test_the_sessions_of_a_user_who_is_deleted_are_found_by_an_index(self, many, all_rows):
+    def test_index_finds_the_sessions_of_a_deleted_user(self, many, all_rows):
         (plan,) = all_rows.one("EXPLAIN (FORMAT JSON) DELETE FROM sessions WHERE user_id = '22222222-2222-2222-2222-222222222222'")
         assert "sessions_user_id" in str(plan)

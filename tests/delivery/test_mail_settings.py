@@ -1,4 +1,4 @@
-"""The settings of mail and SMS: what is taken, and what is refused at the start in words that hold no secret."""
+"""The settings of mail and SMS: valid values, and errors at the start that quote no secret."""
 
 import base64
 import ipaddress
@@ -53,7 +53,7 @@ class TestSmtpUrl:
             ("smtp://[::1]:2525", ("::1", 2525, "", "", False, "offered")),
         ],
     )
-    def test_what_is_taken(self, url, expected):
+    def test_valid_smtp_url_is_accepted(self, url, expected):
         server = targets.smtp_server(url)
         assert (server.host, server.port, server.user, server.password, server.implicit_tls, server.starttls) == expected
 
@@ -82,13 +82,13 @@ class TestSmtpUrl:
             "Console",
         ],
     )
-    def test_what_is_refused_names_no_password(self, load, url):
+    def test_invalid_smtp_url_is_refused_without_printing_the_password(self, load, url):
         with pytest.raises(SettingsError) as error:
             load(AUTH_SMTP_URL=url)
         assert str(error.value).startswith("AUTH_SMTP_URL: Must ") or str(error.value).startswith("AUTH_SMTP_URL: Knows ")
         assert "hunter2" not in str(error.value)
 
-    def test_nothing_that_is_shown_of_it_holds_the_password(self):
+    def test_repr_of_a_server_has_no_password(self):
         assert "hunter2" not in repr(targets.smtp_server("smtp://u:hunter2@mail.example.com"))
 
 
@@ -103,7 +103,7 @@ class TestMailFrom:
             ("Läden <no-reply@läden.example>", "Läden <no-reply@xn--lden-loa.example>"),
         ],
     )
-    def test_what_is_taken(self, load, text, header):
+    def test_valid_sender_is_accepted(self, load, text, header):
         assert str(targets.mail_address(load(AUTH_MAIL_FROM=text).mail_from)) == header
 
     @pytest.mark.parametrize(
@@ -119,17 +119,17 @@ class TestMailFrom:
             "x" * 101 + "<a@b.c>",
         ],
     )
-    def test_what_is_refused(self, load, text):
+    def test_invalid_sender_is_refused(self, load, text):
         with pytest.raises(SettingsError, match="AUTH_MAIL_FROM: "):
             load(AUTH_MAIL_FROM=text)
 
 
 class TestSms:
     @pytest.mark.parametrize(("settings_of_it", "kind"), [(TWILIO, TwilioSender), (WEBHOOK, WebhookSender), ({"AUTH_SMS_PROVIDER": "console"}, ConsoleSender)])
-    def test_a_provider_is_what_sends(self, load, settings_of_it, kind):
+    def test_provider_decides_the_sender(self, load, settings_of_it, kind):
         assert isinstance(channels.senders(load(**settings_of_it))["sms"], kind)
 
-    def test_what_a_provider_needs_is_named_together(self, load):
+    def test_missing_settings_of_a_provider_are_reported_together(self, load):
         with pytest.raises(SettingsError) as error:
             load(AUTH_SMS_PROVIDER="twilio")
         assert str(error.value).splitlines() == [
@@ -157,63 +157,63 @@ class TestSms:
             ("AUTH_SMS_WEBHOOK_SECRET", "whsec_aHVudGVyMg=="),
         ],
     )
-    def test_what_is_refused(self, load, name, value):
+    def test_invalid_sms_settings_are_refused(self, load, name, value):
         with pytest.raises(SettingsError) as error:
             load(**{name: value})
         (line,) = str(error.value).splitlines()
         assert line.startswith(f"{name}: Must be ")
         assert "hunter2" not in line
 
-    def test_countries_are_prefixes(self, load):
+    def test_countries_must_be_prefixes(self, load):
         assert load(AUTH_SMS_COUNTRIES="+1,+49").sms_countries == ("+1", "+49")
 
 
-class TestWhatSends:
-    def test_on_this_machine_messages_are_printed_until_something_is_set(self, load):
+class TestSenders:
+    def test_messages_are_printed_on_localhost_without_a_mail_server(self, load):
         settings_of_it = load()
         assert {channel: type(found) for channel, found in channels.senders(settings_of_it).items()} == {"email": ConsoleSender, "sms": ConsoleSender}
         assert channels.notices(settings_of_it) == []
 
-    def test_elsewhere_they_wait_and_the_start_says_so(self, load):
+    def test_messages_wait_elsewhere_with_a_warning(self, load):
         settings_of_it = load(AUTH_BASE_URL="https://auth.example.com")
         assert channels.senders(settings_of_it) == {}
         assert [notice.split()[0] for notice in channels.notices(settings_of_it)] == ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]
 
-    def test_a_mail_server_that_is_set_is_used(self, load):
+    def test_mail_server_is_used_when_set(self, load):
         settings_of_it = load(AUTH_BASE_URL="https://auth.example.com", AUTH_SMTP_URL="smtp://mail.example.com", **TWILIO)
         assert isinstance(channels.senders(settings_of_it)["email"], SmtpSender)
         assert channels.notices(settings_of_it) == []
 
-    def test_the_console_can_be_chosen_anywhere(self, load):
+    def test_console_can_be_chosen_anywhere(self, load):
         settings_of_it = load(AUTH_BASE_URL="https://auth.example.com", AUTH_SMTP_URL="console", AUTH_SMS_PROVIDER="console")
         assert {type(found) for found in channels.senders(settings_of_it).values()} == {ConsoleSender}
 
 
 class TestTemplates:
-    def test_a_folder_that_is_none_is_refused(self, load, tmp_path):
+    def test_missing_template_folder_is_refused(self, load, tmp_path):
         (tmp_path / "file").write_text("")
         for name in ("missing", "file"):
             with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: Must be a folder\."):
                 load(AUTH_MAIL_TEMPLATES=str(tmp_path / name))
 
-    def test_a_template_with_a_mistake_is_refused_and_the_mistake_named(self, load, tmp_path):
+    def test_faulty_template_is_refused_with_its_error(self, load, tmp_path):
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
         with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: .*en/signup: UndefinedError: 'lnik' is undefined"):
             load_templates(load(AUTH_MAIL_TEMPLATES=str(tmp_path)))
 
-    def test_good_ones_are_used(self, load, tmp_path):
+    def test_valid_templates_are_used(self, load, tmp_path):
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("Hello\n\n{{ link }}")
         assert load(AUTH_MAIL_TEMPLATES=str(tmp_path)).mail_templates == tmp_path
 
 
 @pytest.mark.parametrize(("host", "name"), [("auth.example.com", "auth.example.com"), ("10.1.2.3", "[10.1.2.3]"), ("::1", "[IPv6:::1]")])
-def test_we_greet_mail_servers_by_the_name_that_we_have(host, name):
+def test_hostname_for_ehlo(host, name):
     assert hostname_for(host) == name
 
 
-def test_a_password_is_not_sent_unencrypted_to_another_machine():
+def test_password_is_not_sent_unencrypted_to_another_machine():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

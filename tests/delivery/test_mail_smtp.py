@@ -1,4 +1,4 @@
-"""Mail by SMTP: to real servers on loopback, which are strict, or broken."""
+"""SMTP with real servers on loopback: strict ones and broken ones."""
 
 import contextlib
 import socket
@@ -14,7 +14,7 @@ from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailS
 
 ALICE = "alice@example.com"
 CREDENTIALS = f"{USER}:{ENCODED_PASSWORD}@"
-# Time-outs that tests have the patience for.
+# Short timeouts for tests.
 IMPATIENT = {"reply_timeout": 0.2, "message_timeout": 0.6}
 
 
@@ -50,12 +50,12 @@ def refused_with(error, smtp, to=ALICE, **members):
 
 
 def tls_server(kind, certificate):
-    """Return a server with TLS from the start (smtps), or by STARTTLS (smtp)."""
+    """Return a server with implicit TLS (smtps) or STARTTLS (smtp)."""
     return MailServer(tls=certificate) if kind == "smtps" else MailServer(starttls=certificate)
 
 
-class TestAMail:
-    def test_it_arrives(self, smtp, server):
+class TestMail:
+    def test_mail_arrives_with_text_html_and_headers(self, smtp, server):
         sent = message(text="Hello\n\nhttps://example.com/verify?token=x\n", html="<p>Hello</p>")
         assert smtp.send(ALICE, sent) == "127.0.0.1: 250 2.0.0 Ok: queued as 1"
         (mail,) = server.mails
@@ -73,35 +73,35 @@ class TestAMail:
         assert server.text() == sent.text
         assert mail.get_body(("html",)).get_content().strip() == sent.html
 
-    def test_it_goes_from_and_to_whom_its_headers_name(self, smtp, server):
+    def test_envelope_has_the_addresses_of_the_headers(self, smtp, server):
         smtp.send(ALICE, message())
         (envelope,) = server.envelopes
         assert (envelope.mail_from, envelope.rcpt_tos) == ("no-reply@example.com", [ALICE])
 
-    def test_it_is_plain_text_alone_where_there_is_no_html(self, smtp, server):
+    def test_mail_without_html_is_plain_text(self, smtp, server):
         smtp.send(ALICE, message(html=None))
         assert server.mails[0].get_content_type() == "text/plain"
 
-    def test_it_says_anything_in_any_language(self, smtp, server):
+    def test_mail_carries_any_language(self, smtp, server):
         sent = message(subject="请确认您的电子邮箱地址", text="您好\n" + "很长" * 500 + "\n", html="<p>Grüße</p>")
         smtp.send(ALICE, sent)
         (mail,) = server.mails
         assert mail["Subject"] == sent.subject
         assert server.text().splitlines() == sent.text.splitlines()
 
-    def test_it_is_seven_bits_for_servers_that_know_no_more(self):
+    def test_mail_is_seven_bit_for_servers_without_8bitmime(self):
         with MailServer(decode_data=False) as server:
             smtp = sender(server.url())
             smtp.send(ALICE, message(subject="Grüße", text="Grüße\n", html="<p>Grüße</p>"))
             smtp.close()
             assert server.envelopes[0].content.isascii()
 
-    def test_a_line_of_a_dot_does_not_end_it(self, smtp, server):
+    def test_line_with_a_single_dot_does_not_end_the_mail(self, smtp, server):
         sent = message(text="one\n.\ntwo\n", html=None)
         smtp.send(ALICE, sent)
         assert server.mails[0].get_content() == sent.text
 
-    def test_its_id_stays_the_same_when_it_is_tried_again(self, smtp, server):
+    def test_message_id_is_the_same_in_every_attempt(self, smtp, server):
         sent = message()
         for _ in range(2):
             smtp.send(ALICE, sent)
@@ -110,12 +110,12 @@ class TestAMail:
 
 class TestHeaders:
     @pytest.mark.parametrize("recipient", ["alice@example.com\r\nBcc: eve@example.com", "alice@example.com\nX: y", "a b@example.com", "alice", "@", ""])
-    def test_a_recipient_that_is_no_address_is_refused(self, smtp, server, recipient):
+    def test_invalid_recipient_is_refused(self, smtp, server, recipient):
         assert str(refused_with(Refused, smtp, recipient)) == "the recipient is no email address"
         assert server.mails == []
 
     @pytest.mark.parametrize("recipient", ["eve@example.com>,<bob@example.com", "a,b@example.com", '"@example.com', "a<b>@example.com"])
-    def test_an_odd_recipient_is_one_recipient(self, smtp, server, recipient):
+    def test_unusual_recipient_is_one_recipient(self, smtp, server, recipient):
         with contextlib.suppress(Refused):
             smtp.send(recipient, message())
         for envelope in server.envelopes:
@@ -123,27 +123,27 @@ class TestHeaders:
         for mail in server.mails:
             assert len(mail["To"].addresses) == 1
 
-    def test_a_subject_can_not_become_a_header(self, smtp, server):
+    def test_subject_cannot_inject_a_header(self, smtp, server):
         with pytest.raises(ValueError, match="linefeed"):
             smtp.send(ALICE, message(subject="Hello\r\nBcc: eve@example.com"))
         assert server.mails == []
 
-    def test_a_long_address_stays_whole(self, smtp, server):
+    def test_long_address_is_not_folded(self, smtp, server):
         long = "a" * 64 + "@" + ".".join(["b" * 60] * 3) + ".com"
         smtp.send(long, message())
         assert server.envelopes[0].rcpt_tos == [long]
         assert server.mails[0]["To"].addresses[0].addr_spec == long
 
 
-class TestAddressesOutsideAscii:
-    def test_they_are_written_to_where_the_server_takes_them(self, smtp, server):
+class TestInternationalAddresses:
+    def test_international_address_is_sent_with_smtputf8(self, smtp, server):
         smtp.send("jürgen@example.com", message())
         (envelope,) = server.envelopes
         assert envelope.rcpt_tos == ["jürgen@example.com"]
         assert envelope.smtp_utf8
         assert server.mails[0]["To"] == "jürgen@example.com"
 
-    def test_where_it_does_not_the_reason_is_clear(self):
+    def test_server_without_smtputf8_is_named_as_the_reason(self):
         with MailServer(enable_SMTPUTF8=False) as server:
             error = refused_with(Refused, sender(server.url()), "jürgen@example.com")
             assert str(error) == "the mail server has no SMTPUTF8, which an address outside ASCII needs"
@@ -152,31 +152,31 @@ class TestAddressesOutsideAscii:
 
 class TestRefusals:
     @pytest.mark.parametrize("stage", ["RCPT", "DATA"])
-    def test_a_permanent_one_is_final(self, smtp, server, stage):
+    def test_permanent_reply_is_a_refusal(self, smtp, server, stage):
         server.replies[stage] = "550 5.1.1 No such user"
         assert str(refused_with(Refused, smtp)) == f"{'RCPT TO' if stage == 'RCPT' else 'DATA'} 550 5.1.1 No such user"
 
     @pytest.mark.parametrize("stage", ["RCPT", "DATA"])
-    def test_a_temporary_one_is_not(self, smtp, server, stage):
+    def test_temporary_reply_is_retried(self, smtp, server, stage):
         server.replies[stage] = "451 4.7.1 Greylisted"
         error = refused_with(TryLater, smtp)
         assert "451 4.7.1 Greylisted" in str(error)
         assert not error.is_down
 
-    def test_one_of_the_sender_is_about_us_and_not_about_this_mail(self, smtp, server):
+    def test_refused_sender_is_retried(self, smtp, server):
         server.replies["MAIL"] = "550 5.7.1 You may not send as this"
         error = refused_with(TryLater, smtp)
         assert str(error) == "MAIL FROM 550 5.7.1 You may not send as this"
         assert error.is_down
 
-    def test_the_next_mail_is_sent_all_the_same(self, smtp, server):
+    def test_next_mail_is_sent_after_a_refusal(self, smtp, server):
         server.replies["RCPT"] = "550 5.1.1 No such user"
         refused_with(Refused, smtp)
         del server.replies["RCPT"]
         smtp.send("bob@example.com", message())
         assert [mail["To"] for mail in server.mails] == ["bob@example.com"]
 
-    def test_what_a_server_says_is_kept_short_and_without_the_secrets(self, smtp, server):
+    def test_reply_is_shortened_and_stripped_of_secrets(self, smtp, server):
         server.replies["DATA"] = "250 saw 123456 \x1b[31m" + "x" * 400
         response = smtp.send(ALICE, message())
         assert response.startswith("127.0.0.1: 250 saw … [31mxxx")
@@ -184,14 +184,14 @@ class TestRefusals:
 
 
 class TestTls:
-    def test_starttls_is_used_where_it_is_offered(self, trusted):
+    def test_starttls_is_used_when_offered(self, trusted):
         with MailServer(starttls=trusted) as server:
             smtp = sender(server.url())
             smtp.send(ALICE, message())
             smtp.close()
             assert server.sessions[0].ssl is not None
 
-    def test_smtps_begins_with_tls(self, trusted):
+    def test_smtps_starts_with_tls(self, trusted):
         with MailServer(tls=trusted) as server:
             smtp = sender(server.url("smtps", "localhost"))
             smtp.send(ALICE, message())
@@ -199,7 +199,7 @@ class TestTls:
             assert len(server.mails) == 1
 
     @pytest.mark.parametrize("kind", ["smtps", "smtp"])
-    def test_a_certificate_that_nobody_vouches_for_is_refused(self, certificate, kind):
+    def test_untrusted_certificate_is_refused(self, certificate, kind):
         with tls_server(kind, certificate) as server:
             error = refused_with(TryLater, sender(server.url(kind)))
             assert str(error) == "can't connect to the mail server: TLS: self-signed certificate"
@@ -207,7 +207,7 @@ class TestTls:
             assert server.mails == []
 
     @pytest.mark.parametrize("kind", ["smtps", "smtp"])
-    def test_a_certificate_of_another_host_is_refused(self, tmp_path, monkeypatch, kind):
+    def test_certificate_of_another_host_is_refused(self, tmp_path, monkeypatch, kind):
         other = Certificate(tmp_path, "mail.example.com", "127.0.0.9")
         with other.trusted(monkeypatch), tls_server(kind, other) as server:
             error = refused_with(TryLater, sender(server.url(kind)))
@@ -228,27 +228,27 @@ class TestTls:
 
 
 class TestAuthentication:
-    def test_it_signs_in(self, trusted):
+    def test_sender_authenticates(self, trusted):
         with MailServer(starttls=trusted, password=PASSWORD) as server:
             smtp = sender(server.url(credentials=CREDENTIALS))
             smtp.send(ALICE, message())
             smtp.close()
             assert server.sessions[0].auth_data.login == USER.encode()
 
-    def test_a_wrong_password_is_told_without_it(self, trusted):
+    def test_wrong_password_is_reported_without_the_password(self, trusted):
         with MailServer(starttls=trusted, password="another") as server:
             error = refused_with(TryLater, sender(server.url(credentials=CREDENTIALS)))
             assert str(error) == "can't connect to the mail server: 535 5.7.8 Authentication credentials invalid"
             assert error.is_down
             assert PASSWORD not in repr(error.__cause__)
 
-    def test_a_server_that_wants_a_password_makes_mail_wait(self, trusted):
+    def test_mail_waits_when_the_server_requires_authentication(self, trusted):
         with MailServer(starttls=trusted, password=PASSWORD) as server:
             error = refused_with(TryLater, sender(server.url()))
             assert "530 5.7.0 Authentication required" in str(error)
             assert error.is_down
 
-    def test_a_server_without_authentication_is_told(self, server):
+    def test_server_without_authentication_is_reported(self, server):
         error = refused_with(TryLater, sender(server.url(credentials=CREDENTIALS)))
         assert str(error) == "can't connect to the mail server: SMTP AUTH extension not supported by server."
 
@@ -256,7 +256,7 @@ class TestAuthentication:
 class TestBrokenServers:
     @pytest.mark.parametrize("behaviour", ["close", "hang", "drip"])
     @pytest.mark.parametrize("stage", BadMailServer.STAGES)
-    def test_they_hold_nobody(self, stage, behaviour):
+    def test_broken_server_is_left_at_the_deadline(self, stage, behaviour):
         with BadMailServer(stage, behaviour) as server:
             began = time.monotonic()
             error = refused_with(TryLater, sender(server.url, **IMPATIENT))
@@ -266,16 +266,16 @@ class TestBrokenServers:
             assert error.is_down == (stage in ("GREETING", "EHLO"))
 
     @pytest.mark.parametrize("behaviour", ["hang", "drip", "drip tls"])
-    def test_neither_in_the_middle_of_tls(self, behaviour):
+    def test_broken_tls_handshake_is_left_at_the_deadline(self, behaviour):
         with BadMailServer("GREETING", behaviour) as server:
             began = time.monotonic()
             refused_with(TryLater, sender(server.url.replace("smtp:", "smtps:"), **IMPATIENT))
             assert time.monotonic() - began < 1.5
 
-    def test_neither_do_many_addresses_that_are_all_silent(self, monkeypatch):
+    def test_many_silent_addresses_share_one_deadline(self, monkeypatch):
         with socket.create_server(("127.0.0.1", 0), backlog=0) as silent, contextlib.ExitStack() as waiting:
             address = silent.getsockname()
-            for _ in range(3):  # until its queue is full, and nobody is answered any more
+            for _ in range(3):  # fills its backlog, so that it answers no more
                 queued = waiting.enter_context(socket.socket())
                 queued.setblocking(False)
                 queued.connect_ex(address)
@@ -285,7 +285,7 @@ class TestBrokenServers:
             assert time.monotonic() - began < 1
             assert str(error).startswith("can't connect to the mail server: no")
 
-    def test_the_next_address_is_tried(self, server, monkeypatch):
+    def test_next_address_is_tried(self, server, monkeypatch):
         addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in (free_port(), server.port)]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)
         smtp = sender("smtp://mail.example.com")
@@ -293,15 +293,15 @@ class TestBrokenServers:
         smtp.close()
         assert len(server.mails) == 1
 
-    def test_nobody_there_is_told(self):
+    def test_refused_connection_is_reported(self):
         error = refused_with(TryLater, sender(f"smtp://127.0.0.1:{free_port()}"))
         assert (str(error), error.is_down) == ("can't connect to the mail server: connection refused", True)
 
-    def test_a_name_that_does_not_exist_is_told(self):
+    def test_unknown_host_is_reported(self):
         error = refused_with(TryLater, sender("smtp://mail.invalid"))
         assert (str(error), error.is_down) == ("can't connect to the mail server: its name can't be resolved", True)
 
-    def test_no_thread_is_left_behind(self):
+    def test_sending_leaves_no_thread(self):
         before = threading.active_count()
         with BadMailServer("GREETING", "close") as server:
             refused_with(TryLater, sender(server.url, **IMPATIENT))
@@ -310,17 +310,17 @@ class TestBrokenServers:
 
 
 class TestConnections:
-    def test_one_serves_several_mails(self, smtp, server):
+    def test_connection_is_reused(self, smtp, server):
         for _ in range(3):
             smtp.send(ALICE, message())
         assert len({session.peer for session in server.sessions}) == 1
 
-    def test_one_is_enough_for_fifty(self, smtp, server):
+    def test_connection_is_replaced_after_fifty_mails(self, smtp, server):
         for _ in range(51):
             smtp.send(ALICE, message())
         assert len({session.peer for session in server.sessions}) == 2
 
-    def test_one_that_the_server_has_ended_is_replaced(self):
+    def test_closed_connection_is_replaced(self):
         port = free_port()
         with MailServer(port=port):
             smtp = sender(f"smtp://127.0.0.1:{port}")
@@ -330,12 +330,12 @@ class TestConnections:
             smtp.close()
             assert [mail["To"] for mail in server.mails] == ["bob@example.com"]
 
-    def test_an_idle_one_is_given_back_in_time(self, smtp, server, monkeypatch):
+    def test_idle_connection_is_closed(self, smtp, server, monkeypatch):
         smtp.send(ALICE, message())
         smtp.close_idle()
         smtp.send(ALICE, message())
         assert len({session.peer for session in server.sessions}) == 1
-        # A clock that has gone on; there is no row that holds it.
+        # Moves the clock; no row holds this time.
         now = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: now + 60)
         smtp.close_idle()

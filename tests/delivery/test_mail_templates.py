@@ -1,4 +1,4 @@
-"""What messages say: in every language all of it, and nothing that strangers have written."""
+"""The text of messages: complete in every language, without text from strangers."""
 
 import html
 import re
@@ -24,7 +24,7 @@ NOW = datetime(2026, 5, 6, 7, 8, 9, tzinfo=UTC)
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 SECRETS = {"token": TOKEN, "code": CODE}
 
-# The type of the link that each kind shows, though every one is given one here.
+# The link type of each kind.
 MAILS = {
     "signup": "signup",
     "signup_attempt": None,
@@ -62,8 +62,8 @@ def string(language, name):
     return CATALOGUES[language][channel][kind][string_name]
 
 
-class Shown(HTMLParser):
-    """What a mail program shows of HTML: its text, its links, its elements."""
+class RenderedHtml(HTMLParser):
+    """The text, links and elements of HTML."""
 
     def __init__(self, source):
         super().__init__()
@@ -79,41 +79,41 @@ class Shown(HTMLParser):
 
 
 class TestCatalogues:
-    def test_there_are_five_languages(self):
+    def test_five_languages_exist(self):
         assert sorted(CATALOGUES) == ["de", "en", "es", "fr", "zh"]
 
     @each_language
-    def test_each_has_every_string_and_no_other(self, language):
+    def test_catalogue_has_every_string_and_no_other(self, language):
         assert sorted(languages.names(CATALOGUES[language])) == sorted(languages.names(ENGLISH))
 
     @each_language
     @pytest.mark.parametrize("name", sorted(languages.names(ENGLISH)))
-    def test_no_placeholder_is_lost(self, language, name):
+    def test_translations_keep_the_placeholders(self, language, name):
         assert variables_of(string(language, name)) == variables_of(string("en", name))
 
     @each_language
-    def test_no_string_is_left_in_english(self, language):
+    def test_every_string_is_translated(self, language):
         same = {name for name in languages.names(ENGLISH) if language != "en" and string(language, name) == string("en", name)}
         assert same == set()
 
     @each_language
-    def test_strings_are_words_and_not_markup(self, language):
+    def test_strings_have_no_markup(self, language):
         for name in languages.names(ENGLISH):
             assert not re.search(r"[<>&\n]|  |^\s|\s$", string(language, name)), name
 
     @each_language
-    def test_a_button_of_our_page_is_called_as_it_is_there(self, language):
+    def test_mail_names_the_button_as_the_page_does(self, language):
         page = tomllib.loads((Path(pages.__file__).parent / "page_texts" / f"{language}.toml").read_text(encoding="utf-8"))
         assert page["common"]["decline"] in string(language, "email.signup.closing")
 
-    def test_there_is_a_message_of_each_kind(self):
+    def test_every_kind_has_a_message(self):
         assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | {("sms", kind) for kind in SMS}
 
 
 class TestMails:
     @each_language
     @each_mail
-    def test_each_renders_with_all_and_with_nothing(self, language, kind):
+    def test_mail_renders_with_all_variables_and_with_none(self, language, kind):
         full = render(kind, locale=language, user_agent=FIREFOX, new_email="bob@example.org", new_phone="+4915112345678", provider="github")
         bare = render(kind, secrets={}, lifetime=None, locale=language)
         for mail in (full, bare):
@@ -125,9 +125,9 @@ class TestMails:
 
     @each_language
     @each_mail
-    def test_the_html_says_what_the_text_says(self, language, kind):
+    def test_html_and_text_say_the_same(self, language, kind):
         mail = render(kind, locale=language, user_agent=FIREFOX, new_email="bob@example.org", provider="github")
-        shown = Shown(mail.html)
+        shown = RenderedHtml(mail.html)
         for line in filter(None, mail.text.splitlines()):
             if line != "-- ":
                 assert line in shown.text
@@ -135,57 +135,57 @@ class TestMails:
         assert f'<html lang="{language}">' in mail.html
 
     @each_mail
-    def test_each_carries_the_link_that_it_is_for(self, kind):
+    def test_mail_has_the_link_of_its_kind(self, kind):
         mail = render(kind)
         expected = f"https://auth.example.com/verify?token={TOKEN}&type={MAILS[kind]}" if MAILS[kind] else None
         found = re.findall(r"^https?://.*$", mail.text, re.MULTILINE)
         assert found == ([expected] if expected else [])
-        assert set(Shown(mail.html).links) == set(found)
+        assert set(RenderedHtml(mail.html).links) == set(found)
 
-    def test_a_code_stands_on_a_line_of_its_own(self):
+    def test_code_is_on_a_line_of_its_own(self):
         assert CODE in render("magiclink").text.splitlines()
 
-    def test_a_code_without_a_link_is_the_way_and_not_the_other_way(self):
+    def test_code_without_link_is_not_called_an_alternative(self):
         assert "Your code:" in render("reauthentication", secrets={"code": CODE}).text
         assert "Or enter this code:" in render("magiclink").text
         assert "code" not in render("magiclink", secrets={"token": TOKEN}).text
 
-    def test_where_the_link_leads_is_in_the_link(self):
+    def test_link_contains_the_redirect_target(self):
         link = render(redirect_to="https://app.example.com/a?b=c&d=é").link
         assert dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(link).query))["redirect_to"] == "https://app.example.com/a?b=c&d=é"
         assert link.count("https://") == 1
 
-    def test_times_are_in_utc(self):
+    def test_times_are_utc(self):
         text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
         assert "The sign-up was made on 2026-05-06 06:30 UTC, with Firefox on Linux." in text
         assert "Valid until 2026-05-06 08:08 UTC" in text
 
     @pytest.mark.parametrize("requested_at", [None, "yesterday", 5, "9999-12-31T23:59:59-23:59", ["2026"]])
-    def test_a_time_that_is_none_is_that_of_the_message(self, requested_at):
+    def test_invalid_request_time_is_replaced_by_the_message_time(self, requested_at):
         assert "2026-05-06 07:08 UTC" in render("signup", requested_at=requested_at).text
 
-    def test_it_names_the_site(self):
+    def test_mail_names_the_site(self):
         assert render().subject == "Sign in to app.example.com:8443"
 
-    def test_a_changed_email_is_told_to_the_old_address_masked(self):
+    def test_notice_of_a_changed_email_masks_the_new_address(self):
         text = render("email_changed", secrets={"token": TOKEN}, new_email="mallory@evil.example.com").text
         assert "no longer has this email address, but m***@e***.com." in text
         assert "evil" not in text
 
-    def test_a_changed_phone_is_told_by_its_end(self):
+    def test_notice_of_a_changed_phone_shows_the_last_digits(self):
         text = render("phone_changed", new_phone="+4915112345678").text
         assert "the new one ends in 678." in text
         assert "15112345" not in text
 
     @pytest.mark.parametrize(("name", "shown"), [("github", "GitHub"), ("azure", "Microsoft"), ("my-company", "my-company")])
-    def test_a_provider_is_named_as_people_know_it(self, name, shown):
+    def test_provider_has_its_display_name(self, name, shown):
         assert f"with {shown}." in render("identity_linked", provider=name).text
 
 
 class TestSms:
     @each_language
     @each_sms
-    def test_each_renders_and_ends_with_what_browsers_read(self, language, kind):
+    def test_sms_ends_with_the_code_for_browsers(self, language, kind):
         sms = render(kind, "sms", {"code": CODE}, 600, locale=language)
         assert sms.text.startswith(CODE) or language == "zh"
         assert sms.text.splitlines()[-1] == f"@app.example.com #{CODE}"
@@ -194,17 +194,17 @@ class TestSms:
         assert sms.html is None
 
     @each_sms
-    def test_in_english_it_is_one_part(self, kind):
+    def test_english_sms_fits_into_one_part(self, kind):
         assert len(render(kind, "sms", {"code": CODE}, 600).text.strip()) <= 160
 
 
 class TestHostileValues:
-    """Whatever users can set or send: it is not shown, or it is harmless."""
+    """Values that users can set or send are harmless or not shown."""
 
     EVIL = "https://evil.example/<script>alert(1)</script>{{ 7*7 }}\r\nBcc: eve@example.com"
 
     @each_mail
-    def test_nothing_of_it_appears(self, kind):
+    def test_hostile_value_does_not_appear(self, kind):
         evil = self.EVIL
         mail = render(
             kind, locale=evil, languages=evil, user_agent=evil, requested_at=evil, new_email=evil, new_phone=evil, old_email=evil, provider=evil,
@@ -218,14 +218,14 @@ class TestHostileValues:
 
     @each_mail
     @pytest.mark.parametrize("value", [None, 5, True, [], {}, "", "\0", "\ud800", "@", "x" * 10_000], ids=lambda value: repr(value)[:10])
-    def test_values_of_any_kind_are_borne(self, kind, value):
+    def test_values_of_any_type_render(self, kind, value):
         names = ("locale", "languages", "user_agent", "requested_at", "new_email", "new_phone", "provider")
         assert render(kind, **dict.fromkeys(names, value)).subject == render(kind).subject
 
-    def test_a_redirect_can_not_break_out_of_its_link(self):
+    def test_redirect_cannot_break_out_of_the_link(self):
         mail = render(redirect_to='https://evil.example/"><img src=x>\r\n\r\nhttps://evil.example')
-        assert Shown(mail.html).elements.isdisjoint({"img", "script", "iframe"})
-        assert set(Shown(mail.html).links) == {mail.link}
+        assert RenderedHtml(mail.html).elements.isdisjoint({"img", "script", "iframe"})
+        assert set(RenderedHtml(mail.html).links) == {mail.link}
         assert re.findall(r"https?://[^\s]+", mail.text) == [mail.link]
         assert html.escape(mail.link) in mail.html
 
@@ -247,11 +247,11 @@ class TestHostileValues:
             ("Mozilla/5.0 (X11; CrOS x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 OPR/120.0", "Opera on ChromeOS"),
         ],
     )
-    def test_of_a_browser_only_the_families_are_named(self, user_agent, shown):
+    def test_browser_is_named_by_family_only(self, user_agent, shown):
         assert f"Requested on 2026-05-06 07:08 UTC, with {shown}." in render(user_agent=user_agent + " see https://evil.example").text
 
     @pytest.mark.parametrize("user_agent", ["python-requests/2.32", "", "curl/8 https://evil.example"])
-    def test_other_programs_are_not_named(self, user_agent):
+    def test_unknown_programs_are_not_named(self, user_agent):
         assert "Requested on 2026-05-06 07:08 UTC.\n" in render(user_agent=user_agent).text
 
 
@@ -278,14 +278,14 @@ class TestLanguage:
             ("", "", "en"),
         ],
     )
-    def test_it_is_the_users_then_the_browsers_then_english(self, locale, accept_language, language):
+    def test_language_is_the_users_then_the_browsers_then_english(self, locale, accept_language, language):
         assert languages.choose(sorted(CATALOGUES), locale, accept_language) == language
 
-    def test_it_is_the_messages_language(self):
+    def test_mail_is_written_in_the_chosen_language(self):
         assert render(locale="fr", languages="de").subject == "Connexion à app.example.com:8443"
 
 
-class TestTemplatesOfTheDeployment:
+class TestCustomTemplates:
     @pytest.fixture
     def folder(self, tmp_path):
         (tmp_path / "en").mkdir()
@@ -297,7 +297,7 @@ class TestTemplatesOfTheDeployment:
         templates.check()
         return templates
 
-    def test_they_replace_a_kind_in_a_language(self, folder):
+    def test_custom_template_replaces_a_kind_in_a_language(self, folder):
         (folder / "en" / "magiclink.txt").write_text("Come in\n\nHere: {{ link }}\n")
         (folder / "en" / "magiclink.html").write_text("<a href='{{ link }}'>{{ site }}</a>")
         templates = self.templates(folder)
@@ -307,11 +307,11 @@ class TestTemplatesOfTheDeployment:
         assert render(templates=templates, locale="de").subject == "Anmeldung bei app.example.com"
         assert render("recovery", templates=templates).subject == "Choose a new password"
 
-    def test_a_text_of_theirs_is_never_contradicted_by_our_html(self, folder):
+    def test_custom_text_suppresses_the_built_in_html(self, folder):
         (folder / "en" / "magiclink.txt").write_text("Come in\n\n{{ link }}\n")
         assert render(templates=self.templates(folder)).html is None
 
-    def test_an_sms_is_replaced_as_well(self, folder):
+    def test_custom_sms_template_is_used(self, folder):
         (folder / "en" / "sms.txt").write_text("{{ code }}!\n")
         (folder / "en" / "sms_reauthentication.txt").write_text("{{ code }}?\n")
         templates = self.templates(folder)
@@ -319,21 +319,21 @@ class TestTemplatesOfTheDeployment:
         assert render("reauthentication", "sms", templates=templates).text == f"{CODE}?\n"
         assert render("reauthentication", templates=templates).subject == "Your code for app.example.com"
 
-    def test_they_can_use_our_strings_in_a_layout_of_their_own(self, folder):
+    def test_custom_layout_can_use_built_in_strings(self, folder):
         (folder / "layout.html").write_text("<main>{{ say('opening') }}</main>")
         assert render(templates=self.templates(folder)).html == "<main>Somebody, hopefully you, asked to sign in to app.example.com by email.</main>"
 
-    def test_single_strings_can_be_replaced(self, folder):
+    def test_custom_catalogue_replaces_single_strings(self, folder):
         (folder / "en.toml").write_text('[email.magiclink]\nsubject = "Hello from {{ site }}"\n')
         mail = render(templates=self.templates(folder))
         assert mail.subject == "Hello from app.example.com"
         assert "Somebody, hopefully you" in mail.text
 
-    def test_a_language_can_be_added(self, folder):
+    def test_custom_catalogue_adds_a_language(self, folder):
         (folder / "sv.toml").write_text((languages.TEMPLATES / "en.toml").read_text().replace("Sign in to", "Logga in på"))
         assert render(templates=self.templates(folder), locale="sv").subject == "Logga in på app.example.com"
 
-    def test_what_is_put_in_is_escaped(self, folder):
+    def test_variables_in_custom_templates_are_escaped(self, folder):
         (folder / "en" / "magiclink.html").write_text("{{ recipient }}")
         assert render(templates=self.templates(folder), recipient="<b>@example.com").html == "&lt;b&gt;@example.com"
 
@@ -351,7 +351,7 @@ class TestTemplatesOfTheDeployment:
             ("en.toml", "[", "en.toml: "),
         ],
     )
-    def test_a_mistake_is_found_at_the_start(self, folder, file, content, problem):
+    def test_faulty_custom_template_is_refused(self, folder, file, content, problem):
         (folder / file).write_text(content)
         with pytest.raises((CannotRender, ValueError)) as error:
             self.templates(folder)
@@ -365,10 +365,10 @@ class TestTheDocumentation:
         section = self.PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
         return {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
 
-    def test_it_names_each_kind_and_no_other(self):
+    def test_documentation_lists_every_kind(self):
         assert self.table("What is sent") == {kind for _, kind in TEMPLATES.kinds}
 
-    def test_it_names_each_variable_that_our_templates_use(self):
+    def test_documentation_lists_every_variable(self):
         used = set().union(*(variables_of(path.read_text()) for path in languages.TEMPLATES.glob("layout*")))
         used |= set().union(*(variables_of(string("en", name)) for name in languages.names(ENGLISH) if name != "email.common.browser"))
         named = " ".join(self.table("Your own words"))

@@ -1,4 +1,4 @@
-"""SMS: by Twilio's API, and by an endpoint of the deployment's own."""
+"""SMS by Twilio and by an endpoint of the operator."""
 
 import base64
 import json
@@ -39,7 +39,7 @@ each_provider = pytest.mark.parametrize("provider", [twilio, webhook])
 
 
 class TestTwilio:
-    def test_it_is_asked_as_its_api_wants(self, target, sms):
+    def test_request_follows_the_api(self, target, sms):
         target.status, target.body = 201, b'{"sid": "SM42", "status": "queued", "body": "123456 is your code"}'
         assert twilio(target).send(DAVE, sms) == "201 SM42 queued"
         (posted,) = target.requests
@@ -48,36 +48,36 @@ class TestTwilio:
         assert posted.headers["content-type"] == "application/x-www-form-urlencoded"
         assert parse_qs(posted.body.decode()) == {"To": [DAVE], "From": ["+15555550100"], "Body": [TEXT]}
 
-    def test_a_messaging_service_may_pick_the_number(self, target, sms):
+    def test_messaging_service_can_replace_the_number(self, target, sms):
         twilio(target, sender="MG0123456789").send(DAVE, sms)
         assert parse_qs(target.requests[0].body.decode())["MessagingServiceSid"] == ["MG0123456789"]
 
-    def test_a_refused_number_is_final(self, target, sms):
+    def test_refused_number_is_not_retried(self, target, sms):
         target.status, target.body = 400, b'{"code": 21211, "message": "Invalid \'To\' Phone Number", "status": 400}'
         with pytest.raises(Refused, match=r"^400 Bad Request 21211 Invalid 'To' Phone Number$"):
             twilio(target).send(DAVE, sms)
 
     @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-    def test_what_is_about_us_or_it_is_not(self, target, sms, status):
+    def test_errors_of_account_and_server_are_retried(self, target, sms, status):
         target.status, target.body = status, b'{"code": 20003, "message": "Authenticate"}'
         with pytest.raises(TryLater, match=f"^{status} .*20003 Authenticate$") as error:
             twilio(target).send(DAVE, sms)
         assert error.value.is_down
 
     @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"sid": null}', b"\xff", b"[" * 10_000])
-    def test_any_2xx_is_success(self, target, sms, body):
+    def test_any_2xx_is_a_success(self, target, sms, body):
         target.status, target.body = 201, body
         assert twilio(target).send(DAVE, sms).startswith("201")
 
-    def test_what_it_repeats_of_the_message_is_not_kept(self, target, sms):
+    def test_response_is_kept_without_the_message(self, target, sms):
         target.status, target.body = 400, b'{"code": 1, "message": "Can\'t send 123456"}'
         with pytest.raises(Refused) as error:
             twilio(target).send(DAVE, sms)
         assert CODE not in str(error.value)
 
 
-class TestAnEndpointOfTheDeployment:
-    def test_it_is_given_recipient_and_text(self, target, sms):
+class TestWebhookEndpoint:
+    def test_endpoint_gets_recipient_and_text(self, target, sms):
         target.status = 204
         assert webhook(target, "/sms?tenant=1").send(DAVE, sms) == "204 No Content"
         (posted,) = target.requests
@@ -85,27 +85,27 @@ class TestAnEndpointOfTheDeployment:
         assert posted.headers["content-type"] == "application/json"
         assert json.loads(posted.body) == {"to": DAVE, "message": TEXT}
 
-    def test_it_can_verify_who_posts(self, target, sms):
+    def test_endpoint_can_verify_the_signature(self, target, sms):
         webhook(target).send(DAVE, sms)
         (posted,) = target.requests
         Webhook(SECRET).verify(posted.body, posted.headers)
         with pytest.raises(Exception, match="No matching signature"):
             Webhook(SECRET).verify(posted.body.replace(b"123456", b"654321"), posted.headers)
 
-    def test_the_id_is_the_same_when_it_is_tried_again(self, target, sms):
+    def test_id_is_the_same_in_every_attempt(self, target, sms):
         for _ in range(2):
             webhook(target).send(DAVE, sms)
         assert [posted.headers["webhook-id"] for posted in target.requests] == [sms.id, sms.id]
 
-    def test_text_in_any_language_arrives(self, target):
+    def test_text_in_any_language_arrives_intact(self, target):
         webhook(target).send(DAVE, message("sms", text="您的验证码 123456\n"))
         assert json.loads(target.requests[0].body)["message"] == "您的验证码 123456"
 
 
 @each_provider
-class TestAnswers:
+class TestResponses:
     @pytest.mark.parametrize("status", [301, 302, 307, 308])
-    def test_a_redirect_is_not_followed_and_no_success(self, target, sms, provider, status):
+    def test_redirect_is_not_followed_and_no_success(self, target, sms, provider, status):
         with HttpTarget() as other:
             target.status, target.headers = status, {"Location": f"{other.url}/sms"}
             with pytest.raises(TryLater, match=str(status)):
@@ -114,26 +114,26 @@ class TestAnswers:
         assert len(target.requests) == 1
 
     @pytest.mark.parametrize(("header", "seconds"), [("120", 120), ("0", 0), ("99999999", 3600), ("soon", None), ("-5", None), (None, None)])
-    def test_retry_after_is_understood(self, target, sms, provider, header, seconds):
+    def test_retry_after_in_seconds_is_respected(self, target, sms, provider, header, seconds):
         target.status, target.headers = 429, {"Retry-After": header} if header else {}
         with pytest.raises(TryLater) as error:
             provider(target).send(DAVE, sms)
         assert error.value.seconds == seconds
 
-    def test_retry_after_may_be_a_date(self, target, sms, provider):
+    def test_retry_after_as_a_date_is_respected(self, target, sms, provider):
         target.status, target.headers = 503, {"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}
         with pytest.raises(TryLater) as error:
             provider(target).send(DAVE, sms)
         assert error.value.seconds == 3600
 
-    def test_an_endless_answer_is_not_read(self, target, sms, provider):
+    def test_endless_response_is_not_read(self, target, sms, provider):
         target.body = b"x" * 50_000_000
         began = time.monotonic()
         provider(target).send(DAVE, sms)
         assert time.monotonic() - began < 3
 
     @pytest.mark.parametrize("behaviour", ["hang", "drip", "close"])
-    def test_a_broken_server_holds_nobody(self, target, sms, provider, behaviour):
+    def test_broken_server_is_left_at_the_deadline(self, target, sms, provider, behaviour):
         target.behaviour = behaviour
         began = time.monotonic()
         with pytest.raises(TryLater) as error:
@@ -143,18 +143,18 @@ class TestAnswers:
         reasons = {"no answer: the connection was closed"} if behaviour == "close" else {"no answer: no answer in time", "no answer: not done within 0.5 s"}
         assert str(error.value) in reasons
 
-    def test_a_success_counts_though_its_body_never_ends(self, target, sms, provider):
+    def test_success_counts_even_if_the_body_never_ends(self, target, sms, provider):
         target.behaviour = "drip body"
         began = time.monotonic()
         assert provider(target, timeout=0.5).send(DAVE, sms).startswith("200")
         assert time.monotonic() - began < 2
 
-    def test_nobody_there_is_told(self, target, sms, provider):
+    def test_refused_connection_is_reported(self, target, sms, provider):
         target.url = f"http://127.0.0.1:{free_port()}"
         with pytest.raises(TryLater, match=r"^no answer: connection refused$"):
             provider(target).send(DAVE, sms)
 
-    def test_a_proxy_of_the_environment_is_not_asked(self, target, sms, provider, monkeypatch):
+    def test_proxy_variables_are_ignored(self, target, sms, provider, monkeypatch):
         with HttpTarget() as proxy:
             for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
                 monkeypatch.setenv(name, proxy.url)
@@ -162,13 +162,13 @@ class TestAnswers:
             assert proxy.requests == []
         assert len(target.requests) == 1
 
-    def test_credentials_of_the_environment_are_not_sent(self, target, sms, provider, monkeypatch, tmp_path):
+    def test_netrc_credentials_are_not_sent(self, target, sms, provider, monkeypatch, tmp_path):
         (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
         monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
         provider(target).send(DAVE, sms)
         assert base64.b64encode(b"somebody:else").decode() not in target.requests[0].headers.get("authorization", "")
 
-    def test_tls_is_verified(self, sms, provider, tmp_path, monkeypatch):
+    def test_certificates_are_verified(self, sms, provider, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)
         with HttpTarget(tls=certificate) as target:
             with pytest.raises(TryLater, match=r"^no answer: TLS: self-signed certificate$"):
@@ -179,8 +179,8 @@ class TestAnswers:
             assert len(target.requests) == 1
 
 
-class TestByTheSettings:
-    def test_twilio_sends_what_waits(self, make_app, database, target):
+class TestSettings:
+    def test_twilio_sends_waiting_messages(self, make_app, database, target):
         target.status, target.body = 201, b'{"sid": "SM42", "status": "queued"}'
         settings = {"SID": "AC123", "TOKEN": "the-token"}
         app = make_app(
@@ -193,7 +193,7 @@ class TestByTheSettings:
         assert parse_qs(target.requests[0].body.decode())["Body"][0].endswith(f"@app.example.com #{CODE}")
         assert database.one("SELECT outcome, response FROM outbox WHERE id = %(id)s", id=id) == ("sent", "201 SM42 queued")
 
-    def test_a_busy_endpoint_is_left_alone_as_long_as_it_asks(self, make_app, database, target):
+    def test_retry_after_of_an_endpoint_defers_the_message(self, make_app, database, target):
         target.status, target.headers = 503, {"Retry-After": "200"}
         app = make_app(AUTH_SMS_PROVIDER="webhook", AUTH_SMS_WEBHOOK_URL=target.url, AUTH_SMS_WEBHOOK_SECRET=SECRET)
         parts = app.extensions["latchkey"]

@@ -1,4 +1,4 @@
-"""Events on their way: signed, once more until they are taken, and never held up by a webhook that fails."""
+"""Delivery of events: signed, retried, and not delayed by failing webhooks."""
 
 import contextlib
 import json
@@ -24,8 +24,8 @@ from tests.support.processes import free_port
 SECRET_KEYS = ("the first root secret of these tests", "the second root secret of these tests")
 
 
-class TestWhatIsPosted:
-    def test_it_is_the_event_and_nothing_else(self, hooks, target):
+class TestBody:
+    def test_body_is_the_event(self, hooks, target):
         hooks.register(target)
         hooks.happen("user.created")
         assert hooks.deliver() == 1
@@ -34,7 +34,7 @@ class TestWhatIsPosted:
         assert posted.headers["content-type"] == "application/json"
         assert json.loads(posted.body) == {"event": "user.created", "timestamp": A_TIMESTAMP, "data": {"user": ALICE}}
 
-    def test_each_webhook_gets_what_it_wants(self, hooks, target):
+    def test_webhook_gets_the_events_it_chose(self, hooks, target):
         with HttpTarget() as other:
             hooks.register(target, events=["auth.login", "user.deleted"])
             hooks.register(other)
@@ -43,14 +43,14 @@ class TestWhatIsPosted:
             assert events_at(target) == ["auth.login"]
             assert sorted(events_at(other)) == ["auth.login", "user.updated"]
 
-    def test_one_that_was_switched_off_then_never_gets_it(self, hooks, target):
+    def test_disabled_webhook_never_gets_an_event_of_that_time(self, hooks, target):
         made = hooks.register(target)
         hooks.change(made, disabled=True)
         hooks.happen()
         hooks.change(made, disabled=False)
         assert hooks.deliver() == 0
 
-    def test_what_waits_when_it_is_switched_off_goes_on_waiting(self, hooks, target):
+    def test_waiting_events_are_kept_while_a_webhook_is_disabled(self, hooks, target):
         made = hooks.register(target)
         hooks.happen()
         hooks.change(made, disabled=True)
@@ -59,7 +59,7 @@ class TestWhatIsPosted:
         hooks.change(made, disabled=False)
         assert hooks.deliver() == 1
 
-    def test_but_not_longer_than_three_days(self, hooks, target, parts):
+    def test_waiting_events_of_a_disabled_webhook_expire_after_three_days(self, hooks, target, parts):
         made = hooks.register(target)
         hooks.happen()
         hooks.change(made, disabled=True)
@@ -69,15 +69,15 @@ class TestWhatIsPosted:
         assert parts.db.run("finish_stale_events", batch=500) == 1
         assert [one["status"] for one in hooks.deliveries(made)] == ["failed"]
 
-    def test_text_of_any_language_arrives(self, hooks, target, database):
+    def test_text_in_any_language_arrives_intact(self, hooks, target, database):
         made = hooks.register(target)
         database.run("SELECT record_acts('{}', NULL, %(email)s, ARRAY[]::text[], ARRAY['user.updated'])", email="用户@例子.example")
         hooks.deliver()
         assert verified(target.requests[0], made["secret"])["data"] == {"user": {"id": None, "email": "用户@例子.example"}}
 
 
-class TestTheSignature:
-    def test_it_is_verified_by_the_library_of_standard_webhooks(self, hooks, target):
+class TestSignature:
+    def test_standard_webhooks_library_verifies_the_signature(self, hooks, target):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         hooks.happen()
         hooks.deliver()
@@ -86,7 +86,7 @@ class TestTheSignature:
         with pytest.raises(WebhookVerificationError):
             verified(posted, other["secret"])
 
-    def test_it_does_not_fit_another_body(self, hooks, target):
+    def test_signature_does_not_fit_another_body(self, hooks, target):
         made = hooks.register(target)
         hooks.happen()
         hooks.deliver()
@@ -95,7 +95,7 @@ class TestTheSignature:
         with pytest.raises(WebhookVerificationError):
             verified(posted, made["secret"])
 
-    def test_the_id_stays_and_the_time_is_that_of_the_attempt(self, hooks, target):
+    def test_id_stays_and_timestamp_changes_with_each_attempt(self, hooks, target):
         made = hooks.register(target)
         target.status = 500
         hooks.happen()
@@ -108,7 +108,7 @@ class TestTheSignature:
         assert abs(int(second.headers["webhook-timestamp"]) - time.time()) < 5
         assert verified(second, made["secret"])
 
-    def test_while_a_secret_is_replaced_both_are_good(self, hooks, target):
+    def test_both_secrets_verify_after_a_rotation(self, hooks, target):
         made = hooks.register(target)
         rotated = hooks.change(made, rotate_secret=True)
         hooks.happen()
@@ -117,7 +117,7 @@ class TestTheSignature:
         assert posted.headers["webhook-signature"].count("v1,") == 2
         assert verified(posted, made["secret"]) == verified(posted, rotated["secret"])
 
-    def test_for_a_day(self, hooks, target):
+    def test_previous_secret_verifies_for_a_day(self, hooks, target):
         made = hooks.register(target)
         rotated = hooks.change(made, rotate_secret=True)
         ends = datetime.fromisoformat(rotated["previous_secret_expires_at"])
@@ -131,7 +131,7 @@ class TestTheSignature:
             verified(posted, made["secret"])
         assert hooks.show(made)["previous_secret_expires_at"] is None
 
-    def test_a_new_root_secret_takes_over(self, target, make_app, service_role, database):
+    def test_housekeeping_encrypts_secrets_with_the_new_root_secret(self, target, make_app, service_role, database):
         def hooks_with(*keys):
             app = make_app(AUTH_SECRET_KEY=",".join(keys))
             return Hooks(app.test_client(), service_role, database, app.extensions["latchkey"])
@@ -144,14 +144,14 @@ class TestTheSignature:
         both.happen()
         assert both.deliver() == 1
         both.keep_house()
-        # The old one can be removed then.
+        # The old root secret can be removed then.
         hooks = hooks_with(new)
         hooks.happen()
         assert hooks.deliver() == 1
         for posted in target.requests:
             assert verified(posted, made["secret"]) == verified(posted, rotated["secret"])
 
-    def test_without_the_root_secret_it_waits(self, hooks, target, make_app):
+    def test_event_waits_when_the_root_secret_is_missing(self, hooks, target, make_app):
         made = hooks.register(target)
         hooks.happen()
         deliver_due(make_app(AUTH_SECRET_KEY=SECRET_KEYS[0]).extensions["latchkey"])
@@ -162,7 +162,7 @@ class TestTheSignature:
 
 class TestSuccess:
     @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-    def test_it_is_any_2xx(self, hooks, target, status):
+    def test_any_2xx_is_a_success(self, hooks, target, status):
         made = hooks.register(target)
         target.status, target.body = status, b""
         hooks.happen()
@@ -170,7 +170,7 @@ class TestSuccess:
         assert [one["status"] for one in hooks.deliveries(made)] == ["sent"]
 
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 400, 401, 404, 405, 409, 418, 429, 500, 503])
-    def test_it_is_nothing_else_and_redirects_are_not_followed(self, hooks, target, status):
+    def test_other_statuses_fail_and_redirects_are_not_followed(self, hooks, target, status):
         made = hooks.register(target)
         with HttpTarget() as other:
             target.status, target.headers = status, {"Location": other.url}
@@ -182,7 +182,7 @@ class TestSuccess:
         assert hooks.deliver() == 0
         assert len(target.requests) == 1
 
-    def test_an_endless_answer_is_not_read(self, hooks, target):
+    def test_endless_response_is_not_read(self, hooks, target):
         made = hooks.register(target)
         target.body = b"x" * 50_000_000
         hooks.happen()
@@ -191,7 +191,7 @@ class TestSuccess:
         assert time.monotonic() - began < 3
         assert hooks.deliveries(made)[0]["response"] == "200 OK " + "x" * 293
 
-    def test_a_proxy_of_the_environment_is_not_asked(self, hooks, target, monkeypatch):
+    def test_proxy_variables_are_ignored(self, hooks, target, monkeypatch):
         with HttpTarget() as proxy:
             for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
                 monkeypatch.setenv(name, proxy.url)
@@ -202,7 +202,7 @@ class TestSuccess:
         assert len(target.requests) == 1
 
     @pytest.mark.parametrize("behaviour", ["hang", "drip", "close"])
-    def test_it_comes_within_ten_seconds_in_all(self, hooks, target, parts, behaviour):
+    def test_response_must_come_within_ten_seconds(self, hooks, target, parts, behaviour):
         target.behaviour = behaviour
         sender = EventSender(parts.db, parts.sealer, True, timeout=0.5)
         deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender})
@@ -217,8 +217,8 @@ class TestSuccess:
         assert EventSender(parts.db, parts.sealer, True)._timeout == 10
 
 
-class TestTryingAgain:
-    def test_what_was_not_taken_is_sent_until_it_is(self, hooks, target):
+class TestRetries:
+    def test_event_is_sent_until_it_is_accepted(self, hooks, target):
         made = hooks.register(target)
         target.status = 500
         hooks.happen()
@@ -231,7 +231,7 @@ class TestTryingAgain:
         assert hooks.deliveries(made)[0]["status"] == "sent"
         assert hooks.show(made)["failing_since"] is None
 
-    def test_the_pause_is_as_long_again_as_it_has_failed(self, hooks, target):
+    def test_pause_equals_the_time_of_failing(self, hooks, target):
         made = hooks.register(target)
         target.status = 500
         hooks.happen()
@@ -243,14 +243,14 @@ class TestTryingAgain:
             assert hooks.deliver() == 1
             assert longest / 2 - 1 < hooks.pause(made) <= longest + 1
 
-    def test_they_do_not_all_come_back_together(self, hooks, target):
+    def test_pauses_have_jitter(self, hooks, target):
         target.status = 500
         made = [hooks.register(target) for _ in range(10)]
         hooks.happen()
         hooks.deliver()
         assert len({round(hooks.pause(one), 1) for one in made}) > 3
 
-    def test_meanwhile_nothing_else_is_sent_there(self, hooks, target):
+    def test_failing_webhook_gets_no_event_during_its_pause(self, hooks, target):
         hooks.register(target)
         target.status = 500
         for _ in range(5):
@@ -258,7 +258,7 @@ class TestTryingAgain:
         assert hooks.deliver() == 1
         assert hooks.deliver() == 0
 
-    def test_and_then_one_event_at_a_time_until_it_works(self, hooks, target, database):
+    def test_failing_webhook_gets_one_event_at_a_time_until_it_works(self, hooks, target, database):
         made = hooks.register(target)
         target.status = 500
         for _ in range(5):
@@ -273,14 +273,14 @@ class TestTryingAgain:
         assert database.value("SELECT failing_since IS NULL AND retry_at IS NULL FROM webhooks")
 
     @pytest.mark.parametrize(("header", "least", "most"), [("200", 198, 200), ("99999999", 3598, 3600), ("0", 1, 5), ("soon", 1, 5)])
-    def test_it_may_ask_for_a_longer_one(self, hooks, target, header, least, most):
+    def test_webhook_can_ask_for_a_longer_pause(self, hooks, target, header, least, most):
         made = hooks.register(target)
         target.status, target.headers = 503, {"Retry-After": header}
         hooks.happen()
         hooks.deliver()
         assert least < hooks.pause(made) <= most
 
-    def test_one_event_that_it_can_not_take_does_not_stop_the_others(self, hooks, target, database):
+    def test_event_that_fails_does_not_stop_the_others(self, hooks, target, database):
         made = hooks.register(target)
         target.status = 500
         hooks.happen("user.created")
@@ -292,7 +292,7 @@ class TestTryingAgain:
         assert hooks.deliver() == 3
         assert [one["status"] for one in hooks.deliveries(made)] == ["sent"] * 3 + ["waiting"]
 
-    def test_after_three_days_an_event_is_given_up(self, hooks, target):
+    def test_event_is_given_up_after_three_days(self, hooks, target):
         made = hooks.register(target)
         hooks.happen()
         hooks.let_time_pass(GIVE_UP)
@@ -300,7 +300,7 @@ class TestTryingAgain:
         assert [one["status"] for one in hooks.deliveries(made)] == ["failed"]
         assert target.requests == []
 
-    def test_whoever_changes_the_address_or_asks_for_it_need_not_wait(self, hooks, target):
+    def test_new_url_and_test_event_end_the_pause(self, hooks, target):
         made = hooks.register(target)
         for ask in (lambda: hooks.change(made, url=target.url + "/other"), lambda: hooks.ask("post", f"/{made['id']}/test")):
             target.status = 500
@@ -313,8 +313,8 @@ class TestTryingAgain:
             assert hooks.deliver() >= 1
 
 
-class TestGivingUp:
-    def test_one_that_says_it_is_gone_is_switched_off(self, hooks, target, database, carol):
+class TestDisabling:
+    def test_webhook_that_answers_410_is_disabled(self, hooks, target, database, carol):
         made = hooks.register(target)
         target.status = 410
         hooks.happen()
@@ -328,7 +328,7 @@ class TestGivingUp:
         assert hooks.acts() == [("webhook_disabled", "service", {"webhook_id": made["id"], "url": made["url"], "reason": "gone"})]
         assert database.count("outbox", "channel = 'email'") == 0
 
-    def test_one_that_fails_for_three_days_is_switched_off_and_administrators_are_told(self, hooks, target, database, client, service_role, alice, carol):
+    def test_webhook_that_fails_for_three_days_is_disabled_with_a_mail(self, hooks, target, database, client, service_role, alice, carol):
         dave = register(client, service_role, "dave@example.com", "admin")
         banned = register(client, service_role, "erin@example.com", "admin")
         database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=banned.id)
@@ -355,7 +355,7 @@ class TestGivingUp:
         mails = database.all("SELECT recipient, kind, variables ->> 'locale' AS locale FROM outbox WHERE channel = 'email' ORDER BY recipient")
         assert mails == [("carol@example.com", "webhook_disabled", None), ("dave@example.com", "webhook_disabled", "de")]
 
-    def test_they_are_told_where_it_leads_and_no_more(self, hooks, target, mailbox, database, parts, carol):
+    def test_mail_names_the_host_of_the_webhook_only(self, hooks, target, mailbox, database, parts, carol):
         hooks.register(target.url.replace("127.0.0.1", "localhost") + "/hooks?token=s3cret")
         database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'")
         target.status = 500
@@ -366,7 +366,7 @@ class TestGivingUp:
         assert "at localhost, have failed for three days" in mail.text
         assert "s3cret" not in mail.text
 
-    def test_not_more_than_ten_of_them(self, hooks, target, database, client, service_role):
+    def test_ten_administrators_at_most_get_the_mail(self, hooks, target, database, client, service_role):
         for number in range(MAX_MAILS + 2):
             register(client, service_role, f"admin{number}@example.com", "admin")
         hooks.register(target)
@@ -376,7 +376,7 @@ class TestGivingUp:
         hooks.deliver()
         assert database.count("outbox", "kind = 'webhook_disabled'") == MAX_MAILS
 
-    def test_what_was_on_its_way_when_it_was_switched_off_changes_nothing(self, hooks, target, database, parts, carol):
+    def test_event_in_flight_changes_nothing_after_the_webhook_was_disabled(self, hooks, target, database, parts, carol):
         made = hooks.register(target)
         hooks.happen()
         event = as_message(database.one("SELECT * FROM outbox WHERE channel = 'webhook'"))
@@ -388,7 +388,7 @@ class TestGivingUp:
         assert len(target.requests) == 3
         assert hooks.show(made) == off
 
-    def test_one_that_works_now_and_then_stays(self, hooks, target):
+    def test_webhook_that_works_now_and_then_is_not_disabled(self, hooks, target):
         made = hooks.register(target)
         for status in (500, 200, 500):
             target.status = status
@@ -398,7 +398,7 @@ class TestGivingUp:
             hooks.let_time_pass(2 * DAY)
         assert hooks.show(made)["disabled"] is False
 
-    def test_what_it_has_missed_can_be_sent_again(self, hooks, target):
+    def test_missed_events_can_be_redelivered(self, hooks, target):
         made = hooks.register(target)
         target.status = 410
         hooks.happen()
@@ -411,8 +411,8 @@ class TestGivingUp:
         assert [one["status"] for one in hooks.deliveries(made)] == ["sent", "failed"]
 
 
-class TestTheLog:
-    def test_it_tells_once_that_a_webhook_fails_and_once_that_it_works_again(self, hooks, target):
+class TestLog:
+    def test_failure_and_recovery_of_a_webhook_are_logged_once(self, hooks, target):
         made = hooks.register(f"http://127.0.0.1:{free_port()}/?token=s3cret")
         with capture_logs() as logs:
             for _ in range(3):
@@ -431,7 +431,7 @@ class TestTheLog:
         assert "alice" not in str(logs)
 
 
-def test_an_event_is_kept_as_it_was(hooks, target, database):
+def test_event_keeps_the_data_of_its_time(hooks, target, database):
     hooks.register(target)
     hooks.happen("user.deleted")
     row = database.one("SELECT * FROM outbox WHERE channel = 'webhook'")

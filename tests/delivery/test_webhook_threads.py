@@ -1,4 +1,4 @@
-"""Webhooks do not hold each other up, and no event is lost: with the threads that really send, and processes that are killed."""
+"""Slow webhooks do not delay others, and killed delivery processes lose no event."""
 
 import functools
 import itertools
@@ -21,7 +21,7 @@ from tests.support.hooks import events_at, verified
 from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port, wait_until
 
-# Seconds, in the place of ten and of five: how long a webhook is waited for, and from when on it is slow.
+# Seconds, instead of ten and five.
 TIMEOUT, SLOW_AFTER = 1.0, 0.3
 
 
@@ -42,7 +42,7 @@ def targets():
 
 @pytest.fixture
 def deliver(parts):
-    """Deliver from threads until the end of the test."""
+    """Run a deliverer until the end of the test."""
     begun = []
 
     def begin():
@@ -63,16 +63,16 @@ def has_got(target, count):
     return len(target.requests) == count
 
 
-class TestTheyDoNotHoldEachOtherUp:
+class TestSlowWebhooks:
     @pytest.mark.parametrize("count", [1, 8])
-    def test_dead_slow_and_dripping_ones_delay_no_good_one(self, hooks, targets, deliver, count):
+    def test_dead_and_dripping_webhooks_do_not_delay_a_good_one(self, hooks, targets, deliver, count):
         for behaviour in itertools.islice(itertools.cycle(["hang", "drip", "close"]), count):
             hooks.register(targets(behaviour))
         good = targets()
         for _ in range(3):
             hooks.happen()
         deliver()
-        # Once they are known.
+        # Now all of them are known to fail.
         wait_until(lambda: all(one["failing_since"] for one in hooks.ask("get").json["data"]))
         hooks.register(good)
         for number in range(10):
@@ -81,7 +81,7 @@ class TestTheyDoNotHoldEachOtherUp:
             wait_until(functools.partial(has_got, good, number + 1))
             assert time.monotonic() - began < TIMEOUT
 
-    def test_a_good_one_gets_all_though_others_die_meanwhile(self, hooks, targets, deliver):
+    def test_good_webhook_gets_all_events_while_others_die(self, hooks, targets, deliver):
         good = targets()
         hooks.register(good)
         for _ in range(6):
@@ -91,10 +91,10 @@ class TestTheyDoNotHoldEachOtherUp:
         for _ in range(20):
             hooks.happen()
         wait_until(lambda: len(good.requests) == 20, 20)
-        # At worst each second makes one more of the six known. All that waits for them would take thirty.
+        # At worst one more of the six is found out per second. All their events in a row would take 30 s.
         assert time.monotonic() - began < 7 * TIMEOUT
 
-    def test_one_that_is_good_but_slow_is_not_starved_by_dead_ones(self, hooks, targets, deliver, database):
+    def test_slow_webhook_is_not_starved_by_dead_ones(self, hooks, targets, deliver, database):
         slow = SlowTarget()
         with slow:
             for _ in range(8):
@@ -103,25 +103,25 @@ class TestTheyDoNotHoldEachOtherUp:
             for _ in range(20):
                 hooks.happen()
             deliver()
-            # One after the other on four threads, the dead ones' 160 events alone would take 40 seconds.
+            # On four threads, the 160 events of the dead webhooks alone would take 40 s.
             wait_until(lambda: len(slow.requests) == 20, 20)
             assert database.count("outbox", "outcome = 'sent'") >= 20 - 4
 
-    def test_two_that_are_slow_share_the_threads(self, hooks, deliver, database):
+    def test_slow_webhooks_share_the_threads(self, hooks, deliver, database):
         with SlowTarget() as one, SlowTarget() as other:
             hooks.register(one, events=["user.created", "auth.login"])
             hooks.register(other, events=["user.deleted", "auth.login"])
             deliver()
             hooks.happen("auth.login")
-            # From then on both are known.
+            # Both are known to be slow now.
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 2)
             hooks.happen(*["user.created"] * 40)
             hooks.happen(*["user.deleted"] * 4)
             wait_until(lambda: len(other.requests) == 5, 20)
-            # Behind the forty these would be the last.
+            # In the order of events these would be the last.
             assert len(one.requests) < 35
 
-    def test_each_event_is_sent_once_however_many_send(self, hooks, targets, deliver, database):
+    def test_each_event_is_sent_once_by_three_deliverers(self, hooks, targets, deliver, database):
         targets_of_two = [targets(), targets()]
         for target in targets_of_two:
             hooks.register(target)
@@ -133,7 +133,7 @@ class TestTheyDoNotHoldEachOtherUp:
         for target in targets_of_two:
             assert len({posted.headers["webhook-id"] for posted in target.requests}) == len(target.requests) == 30
 
-    def test_of_those_who_try_a_failing_one_only_one_does_so_at_a_time(self, hooks, targets, parts, database):
+    def test_one_deliverer_at_a_time_tries_a_failing_webhook(self, hooks, targets, parts, database):
         made = hooks.register(targets())
         for _ in range(10):
             hooks.happen()
@@ -151,14 +151,14 @@ class TestTheyDoNotHoldEachOtherUp:
         assert database.count("outbox", "attempts > 0") == 1
 
 
-def test_what_waits_for_one_is_not_read_to_find_what_waits_for_another(hooks, database_url):
+def test_claim_does_not_read_the_backlog_of_other_webhooks(hooks, database_url):
     dead, _ = hooks.register("https://192.0.1.1/"), hooks.register("https://192.0.1.1/")
     connection = psycopg2.connect(database_url)
     with connection.cursor() as cursor:
         insert = "INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'auth.login', %s FROM generate_series(1, 20000)"
         cursor.execute(insert, (dead["id"],))
         cursor.execute("UPDATE webhooks SET failing_since = now(), retry_at = now() + interval '1 minute' WHERE id = %s", (dead["id"],))
-        # Known to the planner: most of what is due is of one recipient.
+        # Tells the planner that most waiting events have one recipient.
         cursor.execute("ANALYZE outbox")
         claim = sql.load_statements()["claim_event"].direct
         cursor.execute(f"EXPLAIN {claim}", {"lease": LEASE, "give_up": 60, "slow_targets": [], "from_slow": False})
@@ -170,7 +170,7 @@ def test_what_waits_for_one_is_not_read_to_find_what_waits_for_another(hooks, da
 
 
 class SlowTarget(HttpTarget):
-    """Answers 200, but takes longer than is quick."""
+    """Answers 200, but slowly."""
 
     def __init__(self):
         super().__init__()
@@ -181,8 +181,8 @@ class SlowTarget(HttpTarget):
         out.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
-class TestAKilledProcess:
-    def test_it_loses_no_event(self, hooks, targets, command, database):
+class TestKilledProcess:
+    def test_killed_process_loses_no_event(self, hooks, targets, command, database):
         target = targets("hang")
         made = hooks.register(target)
         for _ in range(3):
@@ -201,7 +201,7 @@ class TestAKilledProcess:
         assert {posted.headers["webhook-id"] for posted in after} >= before
         assert len({posted.headers["webhook-id"] for posted in after}) == 3
 
-    def test_nor_one_that_was_trying_a_failing_webhook(self, hooks, targets, command, database):
+    def test_killed_process_does_not_block_a_failing_webhook(self, hooks, targets, command, database):
         target = targets("hang")
         hooks.register(target)
         hooks.happen()
@@ -217,7 +217,7 @@ class TestAKilledProcess:
 
 
 class TestTheService:
-    def test_it_sends_what_happens(self, serve, hooks, targets, service_role):
+    def test_service_sends_events(self, serve, hooks, targets, service_role):
         target = targets()
         made = hooks.register(target)
         with serve(AUTH_DELIVER="true") as (service, _):
@@ -233,7 +233,7 @@ class TestListening:
     """`latchkey webhooks listen`."""
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_it_shows_events_and_passes_them_on(self, hooks, targets, command, deliver, database, number):
+    def test_listen_prints_and_forwards_events(self, hooks, targets, command, deliver, database, number):
         target = targets(status=500)
         deliver()
         with command("webhooks", "listen", "--forward", f"{target.url}/events") as running:
@@ -248,14 +248,14 @@ class TestListening:
             assert posted.path == "/events"
             assert posted.headers["webhook-id"] == event_id
             assert verified(posted, secret)["event"] == "auth.login"
-            # Whatever the application says, the event is taken.
+            # The event counts as accepted, whatever the application answered.
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
             running.process.send_signal(number)
             assert running.process.wait(10) == 0
             assert running.text().splitlines()[-1] == "Stopped."
         assert database.count("webhooks") == 0
 
-    def test_it_shows_nothing_that_others_post(self, hooks, command, database):
+    def test_listen_refuses_unsigned_requests(self, hooks, command, database):
         with command("webhooks", "listen", "--secret", "whsec_" + "c2VjcmV0" * 4) as running:
             wait_until(lambda: f"signed with whsec_{'c2VjcmV0' * 4}" in running.text())
             url = hooks.ask("get").json["data"][0]["url"]
@@ -263,7 +263,7 @@ class TestListening:
                 assert httpx.post(url, json={"event": "user.created"}, headers=headers).status_code == 401
             assert len(running.text().splitlines()) == 1
 
-    def test_an_application_that_is_not_there_is_told(self, hooks, command, deliver):
+    def test_listen_reports_an_unreachable_application(self, hooks, command, deliver):
         deliver()
         with command("webhooks", "listen", "--forward", f"http://127.0.0.1:{free_port()}/") as running:
             wait_until(lambda: "Listening." in running.text())
@@ -278,13 +278,13 @@ class TestListening:
             ([], {"AUTH_WEBHOOK_PRIVATE_NETWORKS": "false"}, "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine."),
         ],
     )
-    def test_it_says_why_it_can_not(self, make_app, database, arguments, changes, message):
+    def test_listen_refuses_invalid_options(self, make_app, database, arguments, changes, message):
         result = run_command(make_app(**changes), "webhooks", "listen", *arguments)
         assert result.exit_code != 0
         assert message in result.output
         assert database.count("webhooks") == 0
 
-    def test_nor_does_it_where_there_are_as_many_as_there_may_be(self, hooks, command, database):
+    def test_listen_fails_when_there_are_20_webhooks(self, hooks, command, database):
         for _ in range(20):
             hooks.register("https://192.0.1.1/")
         with command("webhooks", "listen") as running:

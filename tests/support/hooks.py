@@ -1,4 +1,4 @@
-"""Webhooks as a test makes and watches them: real endpoints on loopback, and events as statements write them."""
+"""Webhooks of tests: real endpoints on loopback, and events as statements write them."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ DAY = 86_400
 
 
 class Hooks:
-    """Registers endpoints, makes events happen, and tells what became of them."""
+    """Registers webhooks, makes events and reads their outcomes."""
 
     def __init__(self, client: Any, service_role: dict[str, str], database: Any, parts: Any) -> None:
         self._client = client
@@ -23,12 +23,12 @@ class Hooks:
         self._parts = parts
 
     def ask(self, method: str, path: str = "", **body: Any) -> Any:
-        """Ask /admin/webhooks for something, with the service role key."""
+        """Send a request to /admin/webhooks with the service role key."""
         options = {"json": body} if body or method == "post" else {}
         return self._client.open(f"/admin/webhooks{path}", method=method.upper(), headers=self._headers, **options)
 
     def register(self, target: HttpTarget | str, **body: Any) -> dict[str, Any]:
-        """Return a new webhook, with its secret."""
+        """Register a webhook and return it with its secret."""
         url = target if isinstance(target, str) else f"{target.url}/hooks"
         response = self.ask("post", url=url, **body)
         assert response.status_code == 200, response.text
@@ -43,45 +43,45 @@ class Hooks:
         return response.json
 
     def deliveries(self, webhook: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return what was sent to a webhook, the newest first."""
+        """Return the deliveries of a webhook, the newest first."""
         return self.ask("get", f"/{webhook['id']}/deliveries").json["data"]
 
     def happen(self, *events: str) -> None:
-        """Have events happen to Alice, as any statement that makes them does."""
+        """Make events about Alice."""
         statement = 'SELECT record_acts(\'{"actor": "service"}\', %(id)s::uuid, %(email)s, ARRAY[]::text[], %(events)s)'
         self._database.run(statement, events=list(events) or ["user.updated"], **ALICE)
 
     def deliver(self) -> int:
-        """Send what is due."""
+        """Send the due messages and return their number."""
         return deliver_due(self._parts)
 
     def keep_house(self) -> None:
-        """Do what a delivery process does each hour."""
+        """Do the hourly work of a delivery process."""
         housekeeping.run(self._parts.db, self._parts.sealer, lambda: False)
 
     def end_pauses(self) -> None:
-        """Make due what was put off, and have those tried again that have failed."""
+        """Make deferred events due and end the pauses of failing webhooks."""
         self._database.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL")
         self._database.run("UPDATE webhooks SET retry_at = now() WHERE retry_at IS NOT NULL")
 
     def let_time_pass(self, seconds: int) -> None:
-        """Move all that has happened into the past."""
+        """Move all events and failures into the past."""
         for table, columns in (("outbox", ["created_at", "next_attempt_at"]), ("webhooks", ["failing_since", "retry_at", "previous_secret_expires_at"])):
             changes = ", ".join(f"{column} = {column} - make_interval(secs => %(seconds)s)" for column in columns)
             self._database.run(f"UPDATE {table} SET {changes}", seconds=seconds)
 
     def pause(self, webhook: dict[str, Any]) -> float:
-        """Return the seconds until a webhook that fails is tried again."""
+        """Return the seconds until the next attempt at a failing webhook."""
         return self._database.value("SELECT extract(epoch FROM retry_at - now())::float FROM webhooks WHERE id = %(id)s", id=webhook["id"])
 
     def acts(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """Return action, actor and details of what the audit log has, the oldest first."""
+        """Return action, actor and details of the audit log, the oldest first."""
         rows = self._database.all("SELECT action, actor, details FROM audit_log ORDER BY at, action")
         return [(row.action, row.actor, row.details) for row in rows]
 
 
 def verified(posted: Posted, secret: str) -> Any:
-    """Return what was posted, as Standard Webhooks' own library verifies it. Raises `WebhookVerificationError`."""
+    """Return the body as verified by the Standard Webhooks library. Raises `WebhookVerificationError`."""
     return Webhook(secret).verify(posted.body, posted.headers)
 
 

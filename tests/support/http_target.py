@@ -1,4 +1,4 @@
-"""A server on loopback that something is posted to: it keeps what it gets, and answers what it is told to."""
+"""An HTTP server on loopback that keeps requests and answers as told."""
 
 import threading
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tests.support.smtp_server import Certificate
 
 @dataclass(frozen=True)
 class Posted:
-    """One request as it came."""
+    """A request."""
 
     path: str
     headers: dict[str, str]
@@ -18,7 +18,7 @@ class Posted:
 
 
 class HttpTarget:
-    """Takes requests inside the context. `behaviour` is what it does instead of answering: `hang`, `drip`, `close`."""
+    """Keeps requests. `behaviour` replaces the response: `hang`, `drip` or `close`."""
 
     def __init__(self, tls: Certificate | None = None) -> None:
         self.requests: list[Posted] = []
@@ -37,7 +37,7 @@ class HttpTarget:
                 length = int(self.headers.get("Content-Length", 0))
                 body = self.rfile.read(length)
                 if len(body) < length:
-                    # Whoever sent it was killed in the middle: that is no request.
+                    # The sender was killed in the middle of the request.
                     self.close_connection = True
                     return
                 target.requests.append(Posted(self.path, {name.lower(): value for name, value in self.headers.items()}, body))
@@ -85,4 +85,4 @@ class HttpTarget:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: Any) -> None:
-        """Say nothing: the client has had enough, or refuses our certificate."""
+        """Ignore clients that close the connection or refuse the certificate."""

@@ -1,4 +1,4 @@
-"""Where the application's mail arrives."""
+"""The mailbox in which the mail of the application arrives."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from auth.delivery.senders import Sender
 
 @dataclass(frozen=True)
 class Letter:
-    """A message as it arrived."""
+    """A message that arrived."""
 
     to: str
     subject: str
@@ -18,14 +18,14 @@ class Letter:
 
 
 class Mailbox(Sender):
-    """Sends what waits in the outbox whenever it is looked into, and keeps it."""
+    """Delivers the outbox to itself whenever it is read."""
 
     def __init__(self, parts: Any) -> None:
         self._deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {"email": self, "sms": self})
         self._letters: list[Letter] = []
 
     def send(self, recipient: str, message: Any) -> None:
-        """Take a message, as the deliverer hands it over."""
+        """Keep a message of the deliverer."""
         self._letters.append(Letter(recipient, message.subject, message.text))
 
     def messages(self) -> list[Letter]:
@@ -38,7 +38,7 @@ class Mailbox(Sender):
         return [letter for letter in self.messages() if letter.to == address]
 
     def link_for(self, address: str) -> str:
-        """Return the link in the newest message to an address that has one."""
+        """Return the link in the newest message to an address with a link."""
         links = [link for letter in self.messages_to(address) for link in re.findall(r"^https?://\S+$", letter.text, re.MULTILINE)]
         assert links, f"no link has come to {address}"
         return links[-1]

@@ -1,4 +1,4 @@
-"""The outbox as a test fills and reads it."""
+"""Writing to the outbox and reading outcomes in tests."""
 
 import json
 import uuid
@@ -9,12 +9,12 @@ from typing import Any
 from auth.delivery.messages import Message
 from auth.delivery.senders import Sender
 
-# Fields of the cast of most tests.
+# The secrets of most messages in tests.
 TOKEN, CODE = "T" * 43, "123456"
 
 
 class Outbox:
-    """Writes messages as statements do, and tells what became of them."""
+    """Writes messages as statements do, and reads their outcomes."""
 
     def __init__(self, database: Any, parts: Any) -> None:
         self._database = database
@@ -32,7 +32,7 @@ class Outbox:
         one_time_token_id: str | None = None,
         **variables: Any,
     ) -> str:
-        """Return the id of a new message."""
+        """Write a message and return its id."""
         id = str(uuid.uuid4())
         secret = self._parts.sealer.seal(json.dumps({name: value for name, value in {"token": token, "code": code}.items() if value}), id)
         self._database.run(
@@ -44,7 +44,7 @@ class Outbox:
         return id
 
     def sms(self, kind: str = "sms", recipient: str = "+4915112345678", **options: Any) -> str:
-        """Return the id of a new SMS."""
+        """Write an SMS and return its id."""
         return self.write(kind, recipient, **{"channel": "sms", "token": None, "lifetime": 600, **options})
 
     def row(self, id: str) -> Any:
@@ -57,7 +57,7 @@ class Outbox:
         return {row.id: row.outcome for row in self._database.all("SELECT id, outcome FROM outbox")}
 
     def let_time_pass(self, seconds: int) -> None:
-        """Move all that waits into the past: what is due in so many seconds is due now."""
+        """Move waiting messages into the past: those due within `seconds` are due now."""
         self._database.run(
             "UPDATE outbox SET created_at = created_at - by, next_attempt_at = next_attempt_at - by, expires_at = expires_at - by"
             "  FROM make_interval(secs => %(seconds)s) AS by WHERE outcome IS NULL",
@@ -65,22 +65,22 @@ class Outbox:
         )
 
     def end_pauses(self) -> None:
-        """Make due what was put off."""
+        """Make deferred messages due."""
         self._database.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND last_error IS NOT NULL")
 
     def waits_for(self, id: str) -> float:
-        """Return the seconds until a message is tried again."""
+        """Return the seconds until the next attempt."""
         return self._database.value("SELECT extract(epoch FROM next_attempt_at - now())::float FROM outbox WHERE id = %(id)s", id=id)
 
 
 def message(kind: str = "magiclink", **members: Any) -> Message:
-    """Return a message as a sender is given it."""
+    """Return a message for a sender."""
     known = {"subject": "Sign in", "text": f"Your code: {CODE}\n", "html": f"<p>Your code: {CODE}</p>", "code": CODE}
     return Message(str(uuid.uuid4()), kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), **(known | members))
 
 
 class Recorder(Sender):
-    """A target of our own, which takes what it is sent, or does what it is told to."""
+    """A sender that keeps messages, or fails as told."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Message]] = []

@@ -1,4 +1,4 @@
-"""Mail servers on loopback: one that takes mail, as strictly as it is told to, and one that misbehaves at a stage."""
+"""Mail servers on loopback: a strict one, and one that misbehaves at a stage."""
 
 import datetime
 import ipaddress
@@ -26,7 +26,7 @@ ENCODED_PASSWORD = "s3cret%2F%3F%23%40%25"
 
 
 class MailServer:
-    """Takes mail inside the context, and keeps it. `replies` are by stage (EHLO, MAIL, RCPT, DATA): what is said instead of yes."""
+    """Accepts and keeps mail. `replies` are replies other than 250, by stage (EHLO, MAIL, RCPT, DATA)."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class MailServer:
         is_right = data == LoginPassword(USER.encode(), (self._password or "").encode())
         return AuthResult(success=is_right, handled=False, auth_data=data)
 
-    # What aiosmtpd asks of a handler.
+    # The interface of aiosmtpd handlers.
 
     async def handle_MAIL(self, _server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
         if "MAIL" not in self.replies:
@@ -108,17 +108,17 @@ class _Controller(Controller):
         return SMTP(self.handler, **self.SMTP_kwargs)
 
     def _trigger_server(self) -> None:
-        # The base class connects to the port that it was given; ours is chosen by the system.
+        # The base class connects to the given port, but the system has chosen one.
         listening: Any = self.server
         self.port = listening.sockets[0].getsockname()[1]
         super()._trigger_server()
 
 
 class BadMailServer:
-    """Does something bad at a stage: GREETING, EHLO, MAIL, RCPT, DATA, or END, after the mail was sent.
+    """Misbehaves at a stage: GREETING, EHLO, MAIL, RCPT, DATA, or END, after the mail was sent.
 
-    `close` ends the connection, `hang` says nothing any more, `drip` says a byte now and then, without an end (`drip tls`: as if it
-    were TLS); `wait` goes on when it is released.
+    `close` closes the connection, `hang` is silent, `drip` sends a byte now and then without end (`drip tls`: inside a TLS
+    record); `wait` continues when `released` is set.
     """
 
     STAGES = ("GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END")
@@ -132,7 +132,7 @@ class BadMailServer:
         self.port = self._socket.getsockname()[1]
         self.connections = 0
         self.taken: list[str] = []
-        # Set when a connection has reached the stage; for `wait`, set to let it go on.
+        # `reached` is set when a connection is at the stage.
         self.reached = threading.Event()
         self.released = threading.Event()
 
@@ -150,7 +150,7 @@ class BadMailServer:
         return f"smtp://127.0.0.1:{self.port}"
 
     def recover(self) -> None:
-        """Behave from now on."""
+        """Work properly from now on."""
         self._stage = "NEVER"
 
     def _accept(self) -> None:
@@ -167,7 +167,7 @@ class BadMailServer:
             try:
                 self._talk(connection, lines)
             except OSError:
-                return  # the client has had enough
+                return  # the client has closed the connection
 
     def _talk(self, connection: socket.socket, lines: Any) -> None:
         recipient = ""
@@ -209,7 +209,7 @@ class BadMailServer:
 
 
 class Certificate:
-    """A certificate for 127.0.0.1 and localhost that nobody trusts who isn't told to."""
+    """A self-signed certificate for 127.0.0.1 and localhost."""
 
     def __init__(self, directory: Path, host: str = "localhost", address: str = "127.0.0.1") -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -235,7 +235,7 @@ class Certificate:
 
     @contextmanager
     def trusted(self, monkeypatch: Any) -> Iterator[None]:
-        """Have this process trust it, as `SSL_CERT_FILE` says."""
+        """Make this process trust it, by `SSL_CERT_FILE`."""
         from auth.net import sockets
 
         with monkeypatch.context() as patch:
@@ -246,7 +246,7 @@ class Certificate:
 
 
 def sender(url: str, **timeouts: float):
-    """Return a sender to the mail server of a URL."""
+    """Return a sender for the mail server at a URL."""
     from auth.delivery.smtp import SmtpSender
 
     return SmtpSender(smtp_server(url), MAIL_FROM, "localhost", **timeouts)

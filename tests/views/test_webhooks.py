@@ -1,4 +1,4 @@
-"""/admin/webhooks: who is to hear of events, and what was sent there."""
+"""/admin/webhooks: registering webhooks and looking at their deliveries."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 def webhook(**changes):
-    """Return a webhook as it is expected."""
+    """Return the expected representation of a webhook."""
     expected = {
         "id": A_UUID,
         "url": URL,
@@ -51,24 +51,24 @@ def delivery(**changes):
 
 
 class TestRegistering:
-    def test_it_wants_all_events_and_tells_its_secret(self, hooks):
+    def test_new_webhook_gets_all_events_and_shows_its_secret(self, hooks):
         assert_ok(hooks.ask("post", url=URL), webhook(secret=A_SECRET))
 
-    def test_it_may_want_some_each_once(self, hooks):
+    def test_events_are_chosen_without_duplicates(self, hooks):
         response = hooks.ask("post", url=URL, events=["auth.logout", "user.created", "auth.logout"], description="Billing")
         assert_ok(response, webhook(secret=A_SECRET, events=["user.created", "auth.logout"], description="Billing"))
 
-    def test_the_secret_is_told_this_once_and_kept_encrypted(self, hooks, database):
+    def test_secret_is_shown_once_and_stored_encrypted(self, hooks, database):
         made = hooks.register(URL)
         assert hooks.show(made) == {name: value for name, value in made.items() if name != "secret"}
         assert hooks.ask("get").json["data"] == [hooks.show(made)]
         assert made["secret"].removeprefix("whsec_") not in database.value("SELECT encode(secret, 'escape') FROM webhooks")
 
-    def test_each_has_a_secret_of_its_own(self, hooks):
+    def test_each_webhook_has_its_own_secret(self, hooks):
         assert hooks.register(URL)["secret"] != hooks.register(URL)["secret"]
 
     @pytest.mark.parametrize("events", [[], ["user.banned"], ["user.created", 5], "user.created", {}])
-    def test_other_events_are_refused(self, hooks, database, events):
+    def test_unknown_events_are_refused(self, hooks, database, events):
         assert_error(hooks.ask("post", url=URL, events=events), 400, "validation_failed", details="events: must be a list of at least one of " + ", ".join(ALL))
         assert database.count("webhooks") == database.count("audit_log") == 0
 
@@ -81,16 +81,16 @@ class TestRegistering:
             ({"url": URL, "description": 5}, "description: must be a string"),
         ],
     )
-    def test_what_it_can_not_read_is_refused(self, hooks, body, details):
+    def test_invalid_body_is_refused(self, hooks, body, details):
         assert_error(hooks.ask("post", **body), 400, "validation_failed", details=details)
 
-    def test_there_are_twenty_at_most(self, hooks, database):
+    def test_twenty_first_webhook_is_refused(self, hooks, database):
         for _ in range(webhooks.MAX_WEBHOOKS):
             hooks.register(URL)
         assert_error(hooks.ask("post", url=URL), 400, "validation_failed", details="url: must be one of at most 20")
         assert database.count("webhooks") == database.count("audit_log") == webhooks.MAX_WEBHOOKS
 
-    def test_nor_are_there_more_when_two_ask_at_once(self, hooks, parts, database):
+    def test_concurrent_requests_cannot_exceed_the_limit(self, hooks, parts, database):
         def create(id):
             return parts.db.one("create_webhook", id=id, url=URL, description=None, events=ALL, secret=b"x", most=1)
 
@@ -102,7 +102,7 @@ class TestRegistering:
 
 
 class TestListing:
-    def test_the_oldest_is_first(self, hooks):
+    def test_oldest_webhook_is_first(self, hooks):
         made = [hooks.register(f"{URL}/{number}")["id"] for number in range(5)]
         first = hooks.ask("get", "?per_page=2")
         assert [one["id"] for one in first.json["data"]] == made[:2]
@@ -111,32 +111,32 @@ class TestListing:
         assert 'rel="next"' in first.headers["Link"]
         assert [one["id"] for one in hooks.ask("get", "?per_page=2&page=3").json["data"]] == made[4:]
 
-    def test_there_may_be_none(self, hooks):
+    def test_list_can_be_empty(self, hooks):
         assert_ok(hooks.ask("get"), {"data": [], "pagination": {"page": 1, "per_page": 20, "total": 0, "total_pages": 0}})
 
 
 class TestChanging:
-    def test_what_is_absent_stays(self, hooks):
+    def test_absent_members_stay(self, hooks):
         made = hooks.register(URL, description="Billing", events=["user.created"])
         assert hooks.change(made, url=URL + "/2") == webhook(url=URL + "/2", description="Billing", events=["user.created"])
         assert hooks.change(made, events=["auth.login"]) == webhook(url=URL + "/2", description="Billing", events=["auth.login"])
         assert hooks.change(made, description=None) == webhook(url=URL + "/2", events=["auth.login"])
 
-    def test_it_is_switched_off_and_on(self, hooks):
+    def test_webhook_is_disabled_and_enabled(self, hooks):
         made = hooks.register(URL)
         off = hooks.change(made, disabled=True)
         assert off == webhook(disabled=True, disabled_at=A_TIMESTAMP, disabled_reason="by_administrator")
         assert hooks.change(made, disabled=True)["disabled_at"] == off["disabled_at"]
         assert hooks.change(made, disabled=False) == webhook()
 
-    def test_a_new_secret_is_told_once(self, hooks):
+    def test_new_secret_is_shown_once(self, hooks):
         made = hooks.register(URL)
         rotated = hooks.change(made, rotate_secret=True)
         assert rotated == webhook(secret=A_SECRET, previous_secret_expires_at=A_TIMESTAMP)
         assert rotated["secret"] != made["secret"]
         assert "secret" not in hooks.show(made)
 
-    def test_a_bad_change_changes_nothing(self, hooks, database):
+    def test_invalid_change_changes_nothing(self, hooks, database):
         made = hooks.register(URL)
         before = database.everything()
         for body in ('{"url": "ftp://192.0.1.1"}', '{"events": []}', '{"disabled": "true"}', '{"rotate_secret": 1}', '{"url": "http:x", "disabled": true}'):
@@ -146,7 +146,7 @@ class TestChanging:
 
 
 class TestDeleting:
-    def test_it_is_gone_and_what_waits_is_void(self, hooks, database, target):
+    def test_deletion_voids_waiting_events(self, hooks, database, target):
         made, kept = hooks.register(target), hooks.register(target)
         hooks.happen()
         assert_ok(hooks.ask("delete", f"/{made['id']}"), {})
@@ -156,7 +156,7 @@ class TestDeleting:
         hooks.deliver()
         assert len(target.requests) == 1
 
-    def test_what_was_written_for_it_meanwhile_is_void_in_the_end(self, hooks, parts, database, target):
+    def test_event_written_during_the_deletion_is_voided(self, hooks, parts, database, target):
         made = hooks.register(target)
         hooks.happen()
         database.run("DELETE FROM webhooks")
@@ -166,16 +166,16 @@ class TestDeleting:
         assert target.requests == []
 
 
-class TestUnknownOnes:
+class TestUnknownIds:
     @pytest.mark.parametrize("id", [NOBODY, "nonsense", "7C4E0A52"])
     @pytest.mark.parametrize(
         ("method", "path"), [("get", ""), ("put", ""), ("delete", ""), ("get", "/deliveries"), ("post", "/test"), ("post", f"/deliveries/{NOBODY}/redeliver")]
     )
-    def test_they_are_not_found(self, hooks, database, id, method, path):
+    def test_unknown_id_is_404(self, hooks, database, id, method, path):
         assert_error(hooks.ask(method, f"/{id}{path}"), 404, "not_found")
         assert database.count("audit_log") == 0
 
-    def test_an_id_in_capitals_is_the_same(self, hooks, target):
+    def test_id_in_capitals_is_found(self, hooks, target):
         made = hooks.register(target)
         assert hooks.ask("get", f"/{made['id'].upper()}").json["id"] == made["id"]
         rotated = hooks.ask("put", f"/{made['id'].upper()}", rotate_secret=True).json
@@ -185,7 +185,7 @@ class TestUnknownOnes:
 
 
 class TestDeliveries:
-    def test_they_tell_what_became_of_each_event(self, hooks, target):
+    def test_deliveries_show_the_outcome_of_each_event(self, hooks, target):
         made = hooks.register(target)
         hooks.happen("auth.login")
         assert hooks.deliveries(made) == [delivery(event="auth.login")]
@@ -194,7 +194,7 @@ class TestDeliveries:
         sent = delivery(event="auth.login", status="sent", attempts=1, response="200 OK thanks", next_attempt_at=None, finished_at=A_TIMESTAMP)
         assert hooks.deliveries(made) == [sent]
 
-    def test_the_newest_is_first_page_by_page(self, hooks, target):
+    def test_newest_delivery_is_first_with_pagination(self, hooks, target):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         for event in ("user.created", "user.updated", "auth.login"):
             hooks.happen(event)
@@ -205,7 +205,7 @@ class TestDeliveries:
 
 
 class TestRedelivering:
-    def test_it_is_sent_again_under_the_same_id(self, hooks, target):
+    def test_event_is_sent_again_with_the_same_id(self, hooks, target):
         made = hooks.register(target)
         hooks.happen()
         hooks.deliver()
@@ -216,7 +216,7 @@ class TestRedelivering:
         assert len({posted.body for posted in target.requests}) == 1
         assert len({one["id"] for one in hooks.deliveries(made)}) == 2
 
-    def test_what_waits_waits_no_longer_and_is_not_doubled(self, hooks, target):
+    def test_waiting_event_is_sent_at_once_and_not_doubled(self, hooks, target):
         made = hooks.register(target)
         target.status = 503
         hooks.happen()
@@ -229,18 +229,18 @@ class TestRedelivering:
         assert hooks.deliver() == 1
         assert [one["status"] for one in hooks.deliveries(made)] == ["sent"]
 
-    def test_another_webhooks_delivery_is_not_found(self, hooks, target):
+    def test_delivery_of_another_webhook_is_404(self, hooks, target):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         hooks.happen()
         (waiting,) = hooks.deliveries(made)
         assert_error(hooks.ask("post", f"/{other['id']}/deliveries/{waiting['id']}/redeliver"), 404, "not_found")
 
-    def test_a_mail_is_no_delivery(self, hooks, target, database):
+    def test_mail_is_404_as_a_delivery(self, hooks, target, database):
         made = hooks.register(target)
         database.run("INSERT INTO outbox (id, channel, kind, recipient) VALUES (%(id)s, 'email', 'signup', %(recipient)s)", id=NOBODY, recipient=made["id"])
         assert_error(hooks.ask("post", f"/{made['id']}/deliveries/{NOBODY}/redeliver"), 404, "not_found")
 
-    def test_one_that_is_switched_off_gets_nothing(self, hooks, target, database):
+    def test_disabled_webhook_gets_nothing(self, hooks, target, database):
         made = hooks.register(target)
         hooks.happen()
         (waiting,) = hooks.deliveries(made)
@@ -250,8 +250,8 @@ class TestRedelivering:
         assert database.count("outbox") == 1
 
 
-class TestTesting:
-    def test_it_sends_an_event_of_nobody(self, hooks, target):
+class TestTestEvents:
+    def test_test_event_is_sent_with_a_placeholder_user(self, hooks, target):
         made = hooks.register(target)
         assert_ok(hooks.ask("post", f"/{made['id']}/test"), delivery())
         hooks.deliver()
@@ -261,21 +261,21 @@ class TestTesting:
             "data": {"user": {"id": NOBODY, "email": "webhook-test@example.com"}},
         }
 
-    def test_of_any_kind_and_to_this_webhook_alone(self, hooks, target):
+    def test_test_event_of_any_kind_goes_to_one_webhook(self, hooks, target):
         made = hooks.register(target, events=["auth.login"])
         hooks.register(target)
         assert_ok(hooks.ask("post", f"/{made['id']}/test", event="user.deleted"), delivery(event="user.deleted"))
         assert hooks.deliver() == 1
 
-    def test_of_no_other_kind(self, hooks, target):
+    def test_test_event_of_an_unknown_kind_is_refused(self, hooks, target):
         made = hooks.register(target)
         assert_error(
             hooks.ask("post", f"/{made['id']}/test", event="webhook.test"), 400, "validation_failed", details="event: must be one of " + ", ".join(ALL)
         )
 
 
-class TestTheAuditLog:
-    def test_it_has_each_act(self, hooks, target, database):
+class TestAuditLog:
+    def test_every_act_is_recorded(self, hooks, target, database):
         made = hooks.register(target)
         about = {"webhook_id": made["id"], "url": made["url"]}
 
@@ -303,7 +303,7 @@ class TestTheAuditLog:
         hooks.ask("delete", f"/{made['id']}")
         assert acts() == [("webhook_deleted", "service_role", about)]
 
-    def test_it_has_no_secret(self, hooks, database, target):
+    def test_audit_log_has_no_secret(self, hooks, database, target):
         made = hooks.register(target)
         rotated = hooks.change(made, rotate_secret=True)
         text = str(database.everything("audit_log", "outbox", "webhooks"))
