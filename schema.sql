@@ -80,8 +80,8 @@ CREATE TABLE identities (
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
 
--- A copy of each user object, as text without the audience, for GET /user and refreshes; triggers keep it up to
--- date. Without it GET /user takes 11 % longer, and a refresh 7 %, mostly to read the identities.
+-- A copy of each user object, as text without the audience, for GET /user and refreshes; triggers keep it up
+-- to date. Without it GET /user takes 11 % longer, and a refresh 7 %, mostly to read the identities.
 CREATE TABLE user_objects (
   user_id  uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
   object   text NOT NULL

@@ -181,6 +181,16 @@ def test_files_have_one_subject(source):
     assert len(SOURCES[source].read_text().splitlines()) <= LONGEST_FILE
 
 
+def test_sql_lines_have_at_most_110_columns():
+    paths = [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]
+    assert [(path.name, line) for path in paths for line in path.read_text().splitlines() if len(line) > 110] == []
+
+
+def test_statements_have_at_most_60_lines():
+    """A longer one is a transaction of short statements."""
+    assert [statement.name for statement in STATEMENTS.values() if len(statement.text.splitlines()) > 60] == []
+
+
 @pytest.mark.parametrize(("package", "owner"), [("bcrypt", "auth/passwords/hashing.py"), ("jwt", "auth/tokens/access_tokens.py")])
 def test_a_secret_has_one_door(package, owner):
     assert [source for source in SOURCES if package in imports(tree(source))] == [owner]

@@ -22,7 +22,8 @@ AS $$
   )
 $$;
 
--- Wakes the delivery processes at commit. Kind `none` too: a request for an unknown address takes as long as any other.
+-- Wakes the delivery processes at commit. Kind `none` too: a request for an unknown address takes as long as
+-- any other.
 CREATE OR REPLACE FUNCTION notify_of_message() RETURNS trigger
   LANGUAGE plpgsql
 AS $$
@@ -31,4 +32,5 @@ BEGIN
   RETURN NULL;
 END
 $$;
-CREATE OR REPLACE TRIGGER outbox_notify AFTER INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION notify_of_message();
+CREATE OR REPLACE TRIGGER outbox_notify AFTER INSERT ON outbox
+  FOR EACH ROW EXECUTE FUNCTION notify_of_message();

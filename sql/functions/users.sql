@@ -1,6 +1,6 @@
--- The user object of the API without its audience, which the deployment decides; the only place that knows its
--- fields. The identities are handed in, from identities_of or as just written: the planner does not inline a
--- function with a sub-select, which takes 30 µs longer.
+-- The user object of the API without its audience, which the deployment decides; the only place that knows
+-- its fields. The identities are handed in, from identities_of or as just written: the planner does not
+-- inline a function with a sub-select, which takes 30 µs longer.
 CREATE OR REPLACE FUNCTION user_object(u users, identities json, providers text[]) RETURNS json
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -110,8 +110,8 @@ BEGIN
 END
 $$;
 
--- Copies the user object of one user to user_objects. Call it with the user's row locked: VOLATILE, it sees what
--- the transactions before committed.
+-- Copies the user object of one user to user_objects. Call it with the user's row locked: VOLATILE, it sees
+-- what the transactions before committed.
 CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$

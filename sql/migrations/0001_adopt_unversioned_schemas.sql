@@ -1,5 +1,5 @@
--- Brings a database without a version, as made before 0.1.0, to the tables that versions begin with. Some thirty
--- schemas may have made it, so each change asks whether it is needed.
+-- Brings a database without a version, as made before 0.1.0, to the tables that versions begin with. Some
+-- thirty schemas may have made it, so each change asks whether it is needed.
 
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,

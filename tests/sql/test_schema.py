@@ -147,6 +147,7 @@ class TestADatabaseOfAnEarlierRelease:
         app = new_app({**environment, "DATABASE_URL": url})
         client = app.test_client()
         session = session_of(client, sign_in(client, "alice@example.com"))
+        assert session.get("/user").json["email"] == "alice@example.com"
         assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
         app.extensions[EXTENSION].db.close()
 
