@@ -1,8 +1,14 @@
-"""How gunicorn runs the service: processes, threads and signals; the embedded Postgres begins and ends with them.
+"""How gunicorn runs the service: processes and signals; the embedded Postgres begins and ends with them.
 
 gunicorn takes every name in this module that is also the name of one of its settings. What isn't meant for it begins with
 an underscore: it prints a value that it doesn't like, and these hold secrets.
 """
+
+# First of all: what is imported before it keeps blocking sockets and locks. Processes and signals stay as they are: the master
+# starts processes in signal handlers, where a greenlet cannot wait.
+from gevent import monkey as _monkey
+
+_monkey.patch_all(os=False, subprocess=False, signal=False)
 
 import atexit
 import errno
@@ -15,15 +21,13 @@ import time
 
 import psycopg2
 
-from auth import open_files, scheduling
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.delivery import messages as _messages
 from auth.operations.delivery_process import DeliveryProcess
-from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, signal_when_parent_dies
-from auth.shares import Shares
+from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
 from sql import schema
-from sql.pool import size_for as _size_for
+from sql.pool import SIZE as _POOL_SIZE
 
 try:
     _loaded = _settings.load()
@@ -33,19 +37,18 @@ except (_settings.SettingsError, OSError) as _error:
 
 bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded.bind}:{_loaded.port}"
 workers = _loaded.workers
-threads = _loaded.threads
-worker_class = "auth.gunicorn_worker.Worker"
-# In each process. A connection that is idle costs a few kilobytes; beyond these, new ones wait for others to close.
-worker_connections = open_files.allow(10_000)
+worker_class = "auth.operations.gunicorn_worker.Worker"
+# In each process; more connections wait in the backlog. Below 1,024, the usual limit of open files.
+worker_connections = 800
 # Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is they who
 # close one: a request that crosses with our closing would be lost.
 keepalive = 75
 # Requests and Postgres are over within the 10 s that Docker allows.
 graceful_timeout = 8
 # An access token carries both metadata objects, 8 KiB each; in base64, with the other claims and headers around it, that is
-# 24 KiB. The lower number of fields keeps what a connection may make us remember bounded.
+# 24 KiB. The number of fields bounds what a connection may hold.
 limit_request_field_size = 32_768
-limit_request_fields = 64
+limit_request_fields = 50
 # A URL of 2,048 characters, percent-encoded in a query beside a token, is longer than the 4,094 of the default.
 limit_request_line = 8190
 # No peer may set the scheme or the address of a request. AUTH_TRUSTED_PROXIES decides that, in the application.
@@ -54,8 +57,6 @@ forwarded_allow_ips = ""
 reuse_port = False
 # Its place is the same for all services of a user.
 control_socket_disable = True
-# Answers are sent by the socket's own means (auth/client_sockets.py).
-sendfile = False
 # To standard error, what needs attention: the application logs the requests, and below it says when it starts and ends.
 errorlog = "-"
 # Its debug lines quote requests, with the tokens in them.
@@ -69,7 +70,6 @@ def on_starting(server) -> None:
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     server.embedded_postgres = None
     server.delivery = DeliveryProcess()
-    server.shares = Shares(workers)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
     try:
@@ -92,7 +92,7 @@ def when_ready(server) -> None:
     signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
     signal.setitimer(signal.ITIMER_REAL, 1, 1)
     _say(f"State: {_loaded.state_dir} (secrets and signing keys{', database' if server.embedded_postgres else ''}). A backup needs all of it.")
-    for notice in channels.notices(_loaded):
+    for notice in [*_settings.retired(), *channels.notices(_loaded)]:
         _say(notice)
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
 
@@ -102,52 +102,19 @@ def on_reload(server) -> None:
     server.delivery.reload(is_wanted=_loaded.deliver)
 
 
-def pre_fork(server, worker) -> None:
-    """Give a process its share of the connections, and a core; not where there are fewer processes than cores, to be used by others too."""
-    others = list(server.WORKERS.values())
-    worker.share = server.shares.take([other.share for other in others])
-    if workers >= len(scheduling.CORES):
-        worker.core = scheduling.least_used(other.core for other in others)
-
-
 def post_fork(server, worker) -> None:
-    """Leave what is the master's alone, and tell the worker what it can't know."""
-    worker.faces_clients = not _loaded.trusted_proxies
+    """Leave what is the master's alone."""
     if server.embedded_postgres:
         server.embedded_postgres.close_in_child()
 
 
 def post_worker_init(worker) -> None:
-    """Tell the worker what the application knows, and let the master decide when it ends; when there is no master any more, soon."""
-    # Not above: the master would keep the application as it was, and hand it to workers that are to begin anew with another.
-    from auth.context import EXTENSION
-    from auth.flows.password_attempts import REQUESTS_IN_TURN
-
-    worker.is_to_hash = REQUESTS_IN_TURN.match
-    worker.places_to_hash = worker.wsgi.extensions[EXTENSION].passwords.places
+    """Let the master decide when the worker ends."""
     # What is loaded now stays: the garbage collector need not look at it again and again while requests are served.
     gc.freeze()
     # The terminal sends these to every process at once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-    def end(number, frame) -> None:
-        # A master kills the worker whose requests outlast the grace. One that was killed itself can't.
-        if os.getppid() != worker.ppid:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(2)
-        worker.handle_exit(number, frame)
-
-    signal.signal(signal.SIGTERM, end)
-    signal.siginterrupt(signal.SIGTERM, False)
-    signal_when_parent_dies(signal.SIGTERM)
-
-
-def post_request(worker, _request, environ, response) -> None:
-    """Let a client rest that is asked to come back later."""
-    # There is none where the client left before it was told to send its body.
-    if response is not None and response.status_code in (429, 503):
-        worker.refused(environ["gunicorn.socket"])
 
 
 def on_exit(server) -> None:
@@ -164,7 +131,7 @@ def on_exit(server) -> None:
 
 def _start_embedded_postgres(server) -> str:
     # The rest is for people and their tools.
-    connections = max(100, workers * _size_for(threads) + 20)
+    connections = max(100, workers * _POOL_SIZE + 20)
     server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
     # on_exit isn't called when the port is taken or the schema can't be applied. In workers, which inherit this, it does nothing.
     atexit.register(server.embedded_postgres.stop)

@@ -16,7 +16,6 @@ from auth.tokens.access_tokens import AccessTokens
 from auth.tokens.one_time import Codes
 from auth.tokens.refresh_tokens import RefreshTokens
 from sql import Database
-from sql.pool import size_for
 
 EXTENSION = "latchkey"
 
@@ -40,7 +39,6 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
     """Make the parts; `origin` tells the audit log who acts. Raises `NotRunningError`, see `state.running_postgres_url`."""
     db = Database(
         settings.database_url or state.running_postgres_url(settings.state_dir),
-        size=size_for(settings.threads),
         prepare=settings.db_prepare,
         constants=statement_constants(settings),
         origin=origin,

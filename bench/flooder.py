@@ -59,7 +59,6 @@ class _Client:
         self._address = loopback(address)
         self._number = number
         self._sent = 0
-        self.was_refused = False
         self.connect()
 
     def connect(self) -> None:
@@ -106,10 +105,8 @@ def _run(port: int, number: int, addresses: int) -> None:
             status, said = client.answer()
             statuses[status] += 1
             assert status != "503" or b"\r\nRetry-After: " in said, said
-            # Who asks again at once is not listened to for a second; what is told here is how long a client waits who has rested.
-            if status == "503" and not client.was_refused:
+            if status == "503":
                 refused.append(time.monotonic() - client.began)
-            client.was_refused = status == "503"
             try:
                 if status == "lost":
                     raise ConnectionError

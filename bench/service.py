@@ -65,11 +65,11 @@ class BenchService(Service):
 
 
 class Constant(Service):
-    """The constant answer, with as many processes and threads; in a worker of gunicorn's (`gthread`), or the service's `own`."""
+    """The constant answer, in the service's worker and with as many processes."""
 
-    def __init__(self, state_dir: Path, body_length: int, worker: str = "gthread") -> None:
+    def __init__(self, state_dir: Path, body_length: int) -> None:
         command = [sys.executable, "-m", "gunicorn", "--config", "bench/constant.conf.py", "bench.constant:app"]
-        super().__init__(state_dir, command=command, AUTH_WORKERS=str(WORKERS), CONSTANT_BODY_LENGTH=str(body_length), CONSTANT_WORKER=worker)
+        super().__init__(state_dir, command=command, AUTH_WORKERS=str(WORKERS), CONSTANT_BODY_LENGTH=str(body_length))
 
     def _is_healthy(self) -> bool:
         try:

@@ -38,7 +38,7 @@ def measure() -> Iterator[Figure]:
     rates: dict[str, list[float]] = defaultdict(list)
     loads: dict[str, list[Load]] = defaultdict(list)
     with ExitStack() as stack:
-        state_dir, *other_dirs = [stack.enter_context(new_state_dir()) for _ in range(3)]
+        state_dir, constant_dir = [stack.enter_context(new_state_dir()) for _ in range(2)]
         service = stack.enter_context(BenchService(state_dir, **RAISED))
         people = People(service, 1000)
         people.insert()
@@ -46,11 +46,10 @@ def measure() -> Iterator[Figure]:
             cursor.execute(_COUNTERS)
         tokens = people.access_tokens(people.refresh_tokens(256))
         answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
-        constant, own_constant = (stack.enter_context(Constant(each, len(answer), worker)) for each, worker in zip(other_dirs, ("gthread", "own"), strict=True))
+        constant = stack.enter_context(Constant(constant_dir, len(answer)))
         log_ins = people.log_ins()
         requests: dict[str, Callable[[], Load]] = {
             "constant": lambda: load.run(constant.port, "get", "/constant", seconds=SECONDS),
-            "own constant": lambda: load.run(own_constant.port, "get", "/constant", seconds=SECONDS),
             "user": lambda: load.run(service.port, "get_as", "/user", tokens, seconds=SECONDS),
             "refresh": lambda: load.run(service.port, "refresh", REFRESH, people.refresh_tokens(CONNECTIONS * 2), seconds=SECONDS),
             "health": lambda: load.run(service.port, "get", "/health", seconds=SECONDS),
@@ -62,7 +61,7 @@ def measure() -> Iterator[Figure]:
             "commits": lambda: commits_per_second(state_dir, CONNECTIONS),
             "commits of one": lambda: commits_per_second(state_dir, 1),
         }
-        for name in ("constant", "own constant", "user", "refresh", "health", "settings"):
+        for name in ("constant", "user", "refresh", "health", "settings"):
             requests[name]()  # to warm up
         # Each round begins with another one, so that none always has what the same one has left behind: a disk that is busy, a core that is hot.
         order = deque([*requests, *ceilings])
@@ -84,8 +83,6 @@ def measure() -> Iterator[Figure]:
     yield against("GET /health/s, against the constant answer", rates["health"], rates["constant"], "≥ 0.9")
     yield against("GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.9")
     titles = {"user": "GET /user", "refresh": "refresh", "health": "GET /health", "settings": "GET /settings"}
-    for name, title in titles.items():
-        yield against(f"{title}/s, against the constant answer in the service's own worker", rates[name], rates["own constant"])
     for name, title in titles.items():
         for percentile in ("p50", "p95", "p99"):
             values, limits = ([getattr(one, percentile) for one in loads[which]] for which in (name, "constant"))

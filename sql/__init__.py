@@ -23,7 +23,7 @@ import psycopg2
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import Json, NamedTupleCursor
 
-from sql.pool import Connection, Pool
+from sql.pool import SIZE, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n((?:--.*\n)+)", re.MULTILINE)
@@ -150,7 +150,7 @@ class Database(_Runner):
         self,
         url: str,
         *,
-        size: int,
+        size: int = SIZE,
         prepare: bool = True,
         constants: Mapping[str, Any] | None = None,
         origin: Callable[[], Mapping[str, Any]] = dict,

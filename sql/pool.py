@@ -27,18 +27,12 @@ SET jit = off; SET timezone = 'UTC'
 """
 # A connection that was at work so many seconds ago needs no look at whether it is still there.
 _FRESH = 0.01
+# Connections of a process: as many as it can keep busy, and one for deliveries. Each takes 4 MB in Postgres.
+SIZE = 9
 # With so many who have waited in vain, or still do, Postgres is taken for hung; a single one may have asked for something slow.
 _HUNG_AFTER = 2
 # Seconds after which one request is let through to it again.
 PAUSE = 1.0
-
-
-def size_for(threads: int) -> int:
-    """Return how many connections a process with so many threads may hold: what it can keep busy, and one for its deliveries.
-
-    A thread has one only while its statement runs. More than these would add nothing but memory: 4 MB each, in Postgres.
-    """
-    return min(threads, 8) + 1
 
 
 class Connection(PlainConnection):

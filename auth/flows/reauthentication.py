@@ -6,7 +6,6 @@ from flask import g
 
 from auth.context import latchkey
 from auth.flows.password_attempts import begin_attempt
-from auth.passwords.hashing import Slot
 from auth.web import guard
 from auth.web.errors import ApiError
 from sql import Transaction
@@ -17,17 +16,11 @@ def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
 
     Raises `ApiError` where it was not. A younger session needs neither, and what it is given is not looked at.
     """
-    with latchkey.passwords.slot() as slot:
-        return reauthenticate_in(slot, known, body)
-
-
-def reauthenticate_in(slot: Slot, known: Any, body: dict[str, Any]) -> bool:
-    """As `reauthenticate`, in the turn of a request that hashes something else as well."""
     age = latchkey.settings.reauthentication_age
     if age is None or known.session_age < age:
         return False
     if "current_password" in body:
-        _check_current_password(body["current_password"], known, slot)
+        _check_current_password(body["current_password"], known)
     elif "nonce" in body:
         _spend_nonce(body["nonce"], known)
     else:
@@ -46,9 +39,11 @@ def lock_caller(tx: Transaction, reauthenticated: bool, *needed: str) -> Any:
     return caller
 
 
-def _check_current_password(password: str, known: Any, slot: Slot) -> None:
-    attempt = begin_attempt(slot, known.email, None if known.email else known.phone)
-    if not attempt.check(password):
+def _check_current_password(password: str, known: Any) -> None:
+    with latchkey.passwords.queue():
+        attempt = begin_attempt(known.email, None if known.email else known.phone)
+        matches = attempt.check(password)
+    if not matches:
         raise ApiError("current_password_invalid", "current_password: must be the user's password")
     latchkey.db.one(
         "finish_password_attempt",

@@ -1,1 +1,1 @@
-"""What an operator runs: the embedded Postgres and the processes of the service."""
+"""What an operator runs: the worker that gunicorn starts, and the embedded Postgres."""

@@ -4,36 +4,31 @@ import base64
 import hashlib
 import os
 import re
-import time
+import sys
+import threading
 import unicodedata
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import bcrypt
 
-from auth.scheduling import give_way
 from auth.settings import Settings
-from auth.turns import Turns
 
 T = TypeVar("T")
 
 MAX_BYTES = 1024
 # What bcrypt reads of its input; the library refuses more.
 _BCRYPT_BYTES = 72
-# In each worker two threads hash: connections are never spread evenly, and one worker alone must be able to keep two cores busy.
+# Native threads of a worker. Their priority is low: a login may take a little longer, so that other requests do not.
 _THREADS = 2
-# So many requests for each of them are at work, so that there is always one to hash: what they ask the database before and after takes
-# time as well. All others wait in line, and take none.
-_AT_WORK = 3 * _THREADS
-# At most so many passwords are hashed or wait; fewer, where that would take more seconds than a client waits, on the one core that a
-# worker can count on. They stay below the request threads by two, so that a flood of log-ins leaves some for everything else.
-_PLACES = 61
-_PATIENCE = 5
-# Seconds, where the machine is slower than it was, or the database: who waits longer is told so. What the turn itself takes comes on top,
-# and the worker cuts off what takes longer than ten.
-LONGEST_WAIT = 5.0
+_NICENESS = 13
+# Requests admitted at a time: more than there are threads, because they also wait for the database.
+_ADMITTED = 3 * _THREADS
+# Requests that wait for admission, and the seconds that they wait.
+_QUEUE = 50
+PATIENCE = 5.0
 
 
 class TooManyWaiting(Exception):
@@ -50,72 +45,48 @@ class Passwords:
 
     def __init__(self, settings: Settings) -> None:
         self._cost = settings.bcrypt_cost
-        # At low priority: a log-in may wait a little longer, so that nothing else waits for a log-in.
-        self._threads = ThreadPoolExecutor(_THREADS, "hashing", give_way)
-        began = time.thread_time()
-        # What stands in where there is no password to check, so that it takes as long.
+        # Checked where there is no password, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
-        affordable = int(_PATIENCE / (time.thread_time() - began))
-        # How many requests may hash, or wait for it.
-        self.places = max(_THREADS, min(_PLACES, settings.threads - 2, affordable))
-        at_work = min(_AT_WORK, self.places)
-        self._turns = Turns(at_work, self.places - at_work)
+        run, semaphore = _under_gevent() if _is_patched() else (_at_once, threading.Semaphore)
+        self._run: Callable[[Callable[[], Any]], Any] = run
+        self._queue, self._admission = semaphore(_ADMITTED + _QUEUE), semaphore(_ADMITTED)
+        self._is_admitted = ContextVar("is_admitted", default=False)
 
     @contextmanager
-    def slot(self) -> Iterator["Slot"]:
-        """Lend what a request hashes with, all in one turn, which ends with this."""
-        slot = Slot(self._threads, self._turns, self._cost, self._dummy_hash)
+    def queue(self) -> Iterator[None]:
+        """Wait to be admitted to hashing, for as long as the context lasts. May be nested. Raises `TooManyWaiting`."""
+        if self._is_admitted.get():
+            yield
+            return
+        if not self._queue.acquire(blocking=False):
+            raise TooManyWaiting
         try:
-            yield slot
+            if not self._admission.acquire(timeout=PATIENCE):
+                raise TooManyWaiting
+            token = self._is_admitted.set(True)
+            try:
+                yield
+            finally:
+                self._is_admitted.reset(token)
+                self._admission.release()
         finally:
-            slot.end_turn()
+            self._queue.release()
 
     def hash(self, password: str) -> str:
         """Return a new hash. Raises `TooManyWaiting`."""
-        with self.slot() as slot:
-            return slot.hash(password)
-
-
-class Slot:
-    """What a request hashes with, in one turn, which it waits for when it first hashes, or before. All methods may raise `TooManyWaiting`."""
-
-    def __init__(self, threads: ThreadPoolExecutor, turns: Turns, cost: int, dummy_hash: str) -> None:
-        self._threads = threads
-        self._turns = turns
-        self._cost = cost
-        self._dummy_hash = dummy_hash
-        self._has_turn = False
-
-    def await_turn(self) -> None:
-        """Take a place in the queue of those who hash, and wait for its turn, unless it has come. Where there is no place, `TooManyWaiting` at once."""
-        if not self._has_turn and not self._turns.take(LONGEST_WAIT):
-            raise TooManyWaiting
-        self._has_turn = True
-
-    def end_turn(self) -> None:
-        """Let others hash."""
-        if self._has_turn:
-            self._has_turn = False
-            self._turns.give_back()
-
-    def hash(self, password: str) -> str:
-        """Return a new hash."""
-        return self._in_turn(lambda: bcrypt.hashpw(_prepare(password), bcrypt.gensalt(self._cost)).decode())
+        with self.queue():
+            return self._run(lambda: bcrypt.hashpw(_prepare(password), bcrypt.gensalt(self._cost)).decode())
 
     def check(self, password: str, password_hash: str | None) -> bool:
-        """Whether this is the password; False, after as long, where there is none."""
-        matches = self._in_turn(lambda: bcrypt.checkpw(_prepare(password), (password_hash or self._dummy_hash).encode()))
+        """Check a password. Takes equally long for a user without one. Raises `TooManyWaiting`."""
+        with self.queue():
+            matches = self._run(lambda: bcrypt.checkpw(_prepare(password), (password_hash or self._dummy_hash).encode()))
         return matches and password_hash is not None
 
     def renewed_hash(self, password: str, password_hash: str) -> str | None:
-        """Return a hash at today's cost for one that was made at another, else None."""
+        """Return a hash at today's cost for one that was made at another, else None. Raises `TooManyWaiting`."""
         cost = re.match(r"\$2[aby]\$(\d\d)\$", password_hash)
         return None if cost and int(cost[1]) == self._cost else self.hash(password)
-
-    def _in_turn(self, work: Callable[[], T]) -> T:
-        self.await_turn()
-        # Behind as many as are at work, and no more: it is not long.
-        return self._threads.submit(work).result()
 
 
 def _prepare(password: str) -> bytes:
@@ -124,3 +95,28 @@ def _prepare(password: str) -> bytes:
     if len(password_bytes) <= _BCRYPT_BYTES:
         return password_bytes
     return base64.b64encode(hashlib.sha256(password_bytes).digest())
+
+
+def _is_patched() -> bool:
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and monkey.is_module_patched("threading")
+
+
+def _under_gevent() -> tuple[Callable[[Callable[[], Any]], Any], Callable[[int], Any]]:
+    """Return what runs bcrypt in native threads, and a fair semaphore."""
+    from gevent.lock import Semaphore
+    from gevent.threadpool import ThreadPool
+
+    threads = ThreadPool(_THREADS)
+    return lambda work: threads.apply(_at_low_priority, (work,)), Semaphore
+
+
+def _at_low_priority(work: Callable[[], T]) -> T:
+    # Linux alone has a priority for each thread.
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
+    return work()
+
+
+def _at_once(work: Callable[[], T]) -> T:
+    return work()

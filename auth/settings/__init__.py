@@ -23,7 +23,6 @@ from marshmallow.validate import Length, OneOf, Range, Regexp
 
 from auth.net import redirects
 from auth.net.networks import is_loopback
-from auth.scheduling import CORES
 from auth.settings import messages as delivery_settings
 from auth.settings import setting_checks, state
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
@@ -33,6 +32,7 @@ _WITHOUT_PREFIX = {"database_url", "port"}
 # Kubernetes and Docker links put the address of every service that they know into each container's environment: for one
 # that is called "auth" these names, which nobody set as settings.
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
+_RETIRED = {"AUTH_THREADS": "workers do not serve requests in threads any more"}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -43,7 +43,6 @@ class Settings:
     port: int
     bind: str
     workers: int
-    threads: int
     state_dir: Path
     base_url: str
     site_url: str
@@ -131,6 +130,11 @@ def names() -> list[str]:
     return [name_of(field.name) for field in dataclasses.fields(Settings) if field.name != "providers"]
 
 
+def retired() -> list[str]:
+    """Return a line for each variable that is set and has no meaning any more. Call `load` first, which reads `.env`."""
+    return [f"{name} is gone, remove it: {reason}." for name, reason in _RETIRED.items() if name in os.environ]
+
+
 def load(dotenv: str | Path = ".env") -> Settings:
     """Read all settings; make and keep the secrets that are not set, under `AUTH_STATE_DIR`.
 
@@ -183,14 +187,18 @@ def _add_kept_secrets(values: dict, directory: Path) -> None:
         raise SettingsError("\n".join(lines))
 
 
+def _cores() -> int:
+    # A container may be given fewer than there are.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _read(env: Env) -> dict:
     """Parse every variable; what is wrong is collected in `env`, to be reported together by its `seal`."""
     return {
         "database_url": env.str("DATABASE_URL", "", validate=setting_checks.postgres_url),
         "port": env.int("PORT", 8000, validate=Range(1, 65535)),
         "bind": env.str("AUTH_BIND", "127.0.0.1", validate=Length(min=1)),
-        "workers": env.int("AUTH_WORKERS", len(CORES), validate=Range(1, 256)),
-        "threads": env.int("AUTH_THREADS", 64, validate=Range(4, 256)),
+        "workers": env.int("AUTH_WORKERS", _cores(), validate=Range(1, 256)),
         "state_dir": env.str("AUTH_STATE_DIR", "var", validate=Length(min=1)),
         "base_url": env.str("AUTH_BASE_URL", "", validate=setting_checks.http_url),
         "site_url": env.str("AUTH_SITE_URL", "", validate=_site_url),
@@ -304,7 +312,7 @@ def _each(check: Callable) -> Callable[[Collection[str]], None]:
 
 def _warn_of_unknown(environment: Mapping[str, str | None]) -> None:
     known = names()
-    for name in sorted(set(environment) - set(known)):
+    for name in sorted(set(environment) - set(known) - set(_RETIRED)):
         if name.startswith("AUTH_") and not name.startswith(PROVIDER_PREFIX) and not _INJECTED_BY_PLATFORMS.fullmatch(name):
             nearest = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""

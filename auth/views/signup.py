@@ -4,10 +4,9 @@ from flask import Blueprint, Response, json
 
 from auth.context import latchkey
 from auth.flows import outgoing
-from auth.flows.password_attempts import in_turn
+from auth.flows.password_attempts import queued
 from auth.flows.sign_up import sign_up_confirmed, sign_up_unconfirmed
 from auth.flows.token_response import tokens
-from auth.passwords.hashing import Slot
 from auth.passwords.policy import check_strength
 from auth.web import schemas
 from auth.web.application import JsonResponse
@@ -19,9 +18,9 @@ blueprint = Blueprint("signup", __name__)
 
 
 @blueprint.post("/signup")
-@in_turn
+@queued
 @limited("signup")
-def signup(slot: Slot) -> Response:
+def signup() -> Response:
     """Register a user. Where addresses must be confirmed, a taken one is answered like a free one."""
     body = read_body(schemas.Signup())
     settings = latchkey.settings
@@ -32,7 +31,7 @@ def signup(slot: Slot) -> Response:
     check_strength(settings, password, [email, phone])
 
     sign_up = sign_up_confirmed if settings.autoconfirm else sign_up_unconfirmed
-    row = sign_up(body, slot.hash(password))
+    row = sign_up(body, latchkey.passwords.hash(password))
     user = json.loads(row.user_object)
     signed_in = tokens(row, "password") | {"user": user} if settings.autoconfirm else {}
     # The specification shows a new user without app metadata.

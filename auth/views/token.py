@@ -13,9 +13,8 @@ from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.authorization_codes import exchange
 from auth.flows.oauth_sign_in import sign_in_with_id_token
-from auth.flows.password_attempts import begin_attempt, in_turn
+from auth.flows.password_attempts import begin_attempt, queued
 from auth.flows.token_response import token_response
-from auth.passwords.hashing import Slot
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, limits, schemas
 from auth.web.errors import ApiError
@@ -39,20 +38,20 @@ def token() -> ResponseReturnValue:
 
 
 @blueprint.post("/login-admin")
-@in_turn
+@queued
 @limited("login")
-def login_admin(slot: Slot) -> Response:
+def login_admin() -> Response:
     """Sign in an administrator; anybody else gets no session."""
-    row = _sign_in(slot, admin_only=True)
+    row = _sign_in(admin_only=True)
     user = json.loads(row.user_object)
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
     return token_response(row, "password", admin_details=details)
 
 
-@in_turn
+@queued
 @limited("login")
-def _by_password(slot: Slot) -> Response:
-    return token_response(_sign_in(slot), "password")
+def _by_password() -> Response:
+    return token_response(_sign_in(), "password")
 
 
 @limited("login")
@@ -60,14 +59,14 @@ def _by_id_token() -> Response:
     return token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())), "oauth")
 
 
-def _sign_in(slot: Slot, admin_only: bool = False) -> Any:
+def _sign_in(admin_only: bool = False) -> Any:
     """Start a session for an address and its password, and return its row."""
     body = read_body(_PASSWORD_GRANT)
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_enabled(email, phone)
     invalid = ApiError("invalid_credentials")
 
-    attempt = begin_attempt(slot, email, phone)
+    attempt = begin_attempt(email, phone)
     # An unknown address, a wrong password and a user without one take the same statement and the same hash.
     if not attempt.check(body["password"]) or attempt.password_hash is None:
         raise invalid
@@ -79,7 +78,7 @@ def _sign_in(slot: Slot, admin_only: bool = False) -> Any:
         "is_stranger": attempt.is_stranger,
         "admin_only": admin_only,
     }
-    row = latchkey.db.one("sign_in", new_password_hash=slot.renewed_hash(body["password"], attempt.password_hash), **checked, **client())
+    row = latchkey.db.one("sign_in", new_password_hash=latchkey.passwords.renewed_hash(body["password"], attempt.password_hash), **checked, **client())
     if row:
         return row
     refusal = latchkey.db.one("select_sign_in_refusal", network=g.network, **checked)

@@ -4,9 +4,8 @@ from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
 from auth.flows import outgoing
-from auth.flows.reauthentication import lock_caller, reauthenticate, reauthenticate_in
+from auth.flows.reauthentication import lock_caller, reauthenticate
 from auth.flows.user_changes import Change, change_user
-from auth.passwords.hashing import Slot
 from auth.passwords.policy import check_strength
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
@@ -46,15 +45,13 @@ def update_user() -> Response:
         email, phone = None if email == known.email else email, None if phone == known.phone else phone
         if password is not None:
             check_strength(latchkey.settings, password, [known.email, known.phone])
-        if password is not None or email or phone:
-            with latchkey.passwords.slot() as slot:
-                if password is not None:
-                    # Who is turned away has not spent the code that was sent.
-                    slot.await_turn()
-                # Before the new password is compared with the old one, which would let an old session try passwords.
-                reauthenticated = reauthenticate_in(slot, known, body)
-                if password is not None:
-                    checked_hash, password_hash = known.password_hash, _new_hash(slot, password, known.password_hash)
+            # A request that is refused admission has not spent the code that was sent. The proof comes before the comparison
+            # with the old password, which would let an old session try passwords.
+            with latchkey.passwords.queue():
+                reauthenticated = reauthenticate(known, body)
+                checked_hash, password_hash = known.password_hash, _new_hash(password, known.password_hash)
+        elif email or phone:
+            reauthenticated = reauthenticate(known, body)
     change = Change(body.get("data"), email, phone, password_hash, checked_hash, reauthenticated)
     row = change_user(change, body)
     return JsonResponse(row.user_object)
@@ -73,7 +70,7 @@ def delete_user() -> Response:
     return jsonify(message="User deleted", timestamp=row.moment)
 
 
-def _new_hash(slot: Slot, password: str, password_hash: str | None) -> str:
-    if password_hash is not None and slot.check(password, password_hash):
+def _new_hash(password: str, password_hash: str | None) -> str:
+    if password_hash is not None and latchkey.passwords.check(password, password_hash):
         raise ApiError("same_password", "password: must differ from the current one")
-    return slot.hash(password)
+    return latchkey.passwords.hash(password)

@@ -154,12 +154,6 @@ def whole_body() -> bytes:
     return body
 
 
-def has_gone() -> bool:
-    """Whether nobody waits for the response any more: the client, or the proxy for it, has closed the connection."""
-    client = request.environ.get("gunicorn.socket")
-    return client is not None and client.has_ended()
-
-
 def _too_large() -> ApiError:
     return ApiError("request_entity_too_large")
 

@@ -45,7 +45,6 @@ def served(serve, conversation, providers) -> Iterator[Any]:
     changes = {
         "DATABASE_URL": conversation.url,
         "AUTH_WORKERS": "1",
-        "AUTH_THREADS": "4",
         "AUTH_DEV_INBOX": "true",
         "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true",
     }

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.faults.world import serves_again
-from tests.support.processes import Service, children_of, processes_of, threads_of, wait_until
+from tests.support.processes import Service, children_of, processes_of, serves, wait_until
 
 pytestmark = pytest.mark.selection
 CHANCE = random.Random(7)
@@ -21,10 +21,10 @@ def some_moment() -> None:
 
 
 def serving(service: Service) -> list[int]:
-    """Return the workers, as soon as both of them serve: their threads begin when the application is loaded."""
+    """Return the workers, as soon as both of them serve."""
 
     def both() -> list[int]:
-        pids = [pid for pid in children_of(service.process.pid) if threads_of(pid) > 8]
+        pids = [pid for pid in children_of(service.process.pid) if serves(pid)]
         return pids if len(pids) == 2 else []
 
     return wait_until(both, 30)

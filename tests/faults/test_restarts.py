@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.faults.world import serves_again
-from tests.support.processes import Service, children_of, threads_of, wait_until
+from tests.support.processes import Service, children_of, serves, wait_until
 
 
 def reload(service: Service) -> None:
@@ -15,7 +15,7 @@ def reload(service: Service) -> None:
     service.process.send_signal(signal.SIGHUP)
 
     def are_new() -> bool:
-        workers = {pid for pid in children_of(service.process.pid) if threads_of(pid) > 8}
+        workers = {pid for pid in children_of(service.process.pid) if serves(pid)}
         return len(workers) == 2 and before.isdisjoint(children_of(service.process.pid))
 
     wait_until(are_new, 30)

@@ -69,13 +69,12 @@ class World:
 
     @contextmanager
     def service(self, **changes: str) -> Iterator[Service]:
-        """Serve with two workers of eight threads, which send mail; all services of a world share their secrets."""
+        """Serve with two workers, which send mail; all services of a world share their secrets."""
         settings: dict[str, Any] = {
             **ENVIRONMENT,
             "DATABASE_URL": self.postgres.url,
             "AUTH_DELIVER": "true",
             "AUTH_SMTP_URL": self.post.url,
-            "AUTH_THREADS": "8",
         }
         service = Service(self.state_dir, **{**settings, **changes})
         with service:

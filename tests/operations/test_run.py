@@ -119,11 +119,11 @@ def test_it_refuses_a_port_in_use(running, state_dir):
 
 
 def test_it_refuses_bad_settings_with_a_line_for_each(state_dir):
-    status, text = Service(state_dir, AUTH_THREADS="many", DATABASE_URL="mysql://localhost/auth").refuses_to_start()
+    status, text = Service(state_dir, AUTH_WORKERS="many", DATABASE_URL="mysql://localhost/auth").refuses_to_start()
 
     assert status == 1
     assert text.splitlines() == [
-        "AUTH_THREADS: Not a valid integer.",
+        "AUTH_WORKERS: Not a valid integer.",
         "DATABASE_URL: Must be a URL such as postgresql://user:password@host/database.",
     ]
 
@@ -200,6 +200,13 @@ def accepts_requests(service: Service) -> bool:
     return True
 
 
+def test_it_says_which_setting_is_gone(state_dir):
+    with Service(state_dir, AUTH_THREADS="64") as service:
+        assert service.text().count("AUTH_THREADS is gone, remove it: workers do not serve requests in threads any more.\n") == 1
+        assert "Warning" not in service.text()
+
+
+@pytest.mark.skipif(Path(".venv").is_symlink(), reason="make would empty the environment that .venv leads to")
 def test_make_run_passes_on_the_signal_that_stops_it(state_dir):
     with Service(state_dir, command=["make", "run", f"PYTHON={sys.executable}"]) as service:
         service.process.terminate()

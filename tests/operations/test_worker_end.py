@@ -1,19 +1,10 @@
 """How a process of the service ends: soon, whatever its clients do, and nothing of it is left."""
 
-import os
-import select
-import selectors
 import signal
-import socket
 import time
 
 import pytest
-import structlog
-from gunicorn.config import Config
-from gunicorn.workers.gthread import PollableMethodQueue
 
-from auth.gunicorn_worker import Worker
-from auth.shares import Shares
 from tests.support.processes import UnfinishedRequest, children_of, wait_until
 from tests.support.wire import HOST, connect
 
@@ -50,42 +41,3 @@ def test_a_request_that_does_not_end_holds_a_process_no_longer_than_others(serve
             wait_until(lambda: old not in children_of(service.process.pid), 25)
             assert time.monotonic() - began < GRACE + 5
         service.wait_until_healthy()
-
-
-@pytest.fixture
-def worker():
-    """A worker that has not begun to serve."""
-    with socket.create_server(("127.0.0.1", 0)) as listener, selectors.DefaultSelector() as poller:
-        worker = Worker(1, os.getpid(), [listener], None, 30, Config(), structlog.get_logger())
-        worker.poller = poller
-        worker.method_queue.init()
-        worker.set_accept_enabled(True)
-        try:
-            yield worker
-        finally:
-            PollableMethodQueue.close(worker.method_queue)
-            for conn in worker.pending_conns:
-                conn.close()
-            worker.tmp.close()
-
-
-def test_it_takes_who_has_connected_already_and_is_compared_with_others_no_more(worker):
-    shares = Shares(2)
-    worker.share = shares.take([])
-    other = shares.take([worker.share])
-    other.tell(50)
-    with socket.create_connection(worker.sockets[0].getsockname()):
-        select.select(worker.sockets, [], [])
-        worker.alive = False
-        worker.set_accept_enabled(False)
-
-        assert (worker.nr_conns, worker.sockets) == (1, [])
-        assert not other.is_large()
-
-
-def test_a_thread_that_ends_later_writes_to_no_other_file(worker):
-    worker.method_queue.close()
-    worker.method_queue.defer(lambda: None)
-
-    # Its pipe is still its own.
-    assert os.read(worker.method_queue.fileno(), 10) == b"\0"

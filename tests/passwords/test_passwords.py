@@ -1,12 +1,19 @@
 """Which passwords are allowed, and how they are hashed under load."""
 
+import os
+import sys
+import threading
+from pathlib import Path
+
 import bcrypt
 import pytest
 
+from auth.context import EXTENSION
 from auth.passwords import hashing
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cast import PASSWORD, sign_in
-from tests.support.server import at_once
+from tests.support.processes import children_of
+from tests.support.server import ServerClient, at_once
 
 
 @pytest.fixture
@@ -101,27 +108,23 @@ class TestHashing:
     def test_two_users_with_one_password_have_different_hashes(self, client, alice, bob, database):
         assert len({row.password_hash for row in database.all("SELECT password_hash FROM users")}) == 2
 
-    def test_when_too_many_wait_it_is_503_and_the_rest_goes_on(self, make_app, alice):
-        app = make_app(AUTH_BCRYPT_COST="10", AUTH_THREADS="16")
-        session = alice.sign_in(client=app.test_client())
+    def test_a_request_is_refused_when_it_has_waited_too_long(self, make_app, monkeypatch):
+        app = make_app()
+        passwords = app.extensions[EXTENSION].passwords
+        monkeypatch.setattr(hashing, "PATIENCE", 0.01)
+        with monkeypatch.context() as busy:
+            busy.setattr(passwords, "_admission", threading.Semaphore(0))
+            # More requests than the queue has places: each leaves it again.
+            for _ in range(100):
+                response = sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1")
+                assert_error(response, 503, "service_unavailable", "Too many sign-ins at once; try again shortly")
+        assert sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1").status_code == 401
 
-        def act(number):
-            if number % 4 == 0:
-                return session.on(app.test_client()).get("/user")
-            return sign_in(app.test_client(), alice.email, "Wrong-Horse-1")
-
-        answers = at_once(64, act)
-        assert {answer.status_code for answer in answers[::4]} == {200}
-        tried = [answer for number, answer in enumerate(answers) if number % 4]
-        assert {answer.status_code for answer in tried} == {401, 503}
-        for answer in tried:
-            if answer.status_code == 503:
-                assert_error(answer, 503, "service_unavailable", "Too many sign-ins at once; try again shortly")
-        # At most one is being hashed, and twelve wait.
-        assert sign_in(app.test_client(), alice.email).status_code == 200
-
-    def test_who_would_wait_too_long_is_told_so(self, make_app, database, monkeypatch):
-        monkeypatch.setattr(hashing, "LONGEST_WAIT", 0.1)
-        app = make_app(AUTH_BCRYPT_COST="12")
-        answers = at_once(8, lambda _: sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1"))
-        assert {answer.status_code for answer in answers} == {401, 503}
+    @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority for each thread")
+    def test_threads_that_hash_give_way_to_everything_else(self, slow_service):
+        server = ServerClient(slow_service.port)
+        assert {answer.status_code for answer in at_once(8, lambda _: sign_in(server, "nobody@example.com", "Wrong-Horse-1"))} == {401}
+        (worker,) = children_of(slow_service.process.pid)
+        priorities = [os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{worker}/task").iterdir()]
+        assert os.getpriority(os.PRIO_PROCESS, worker) == os.getpriority(os.PRIO_PROCESS, 0)
+        assert [priority for priority in priorities if priority > 0] == [13, 13]

@@ -1,4 +1,4 @@
-"""Others who want their passwords hashed at the same time."""
+"""A full hashing queue."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +9,12 @@ from auth.passwords.hashing import Passwords, TooManyWaiting
 
 @contextmanager
 def crowd(passwords: Passwords) -> Iterator[None]:
-    """Fill the queue of those who hash: some of them are at work for as long as the context lasts, and the others wait for their turn."""
+    """Fill the hashing queue: some threads are admitted for as long as the context lasts, and the others wait."""
     is_full, over = Event(), Event()
 
     def wait_in_line() -> None:
         try:
-            with passwords.slot() as slot:
-                slot.await_turn()
+            with passwords.queue():
                 over.wait()
         except TooManyWaiting:
             is_full.set()

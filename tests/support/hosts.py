@@ -80,12 +80,12 @@ def new_state_dir() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def serve(environment, state_dir: Path) -> Any:
-    """Start a service with the secrets and the database of `app`: `with serve(AUTH_THREADS="4") as (service, client)`."""
+    """Start a service with the secrets and the database of `app`: `with serve(AUTH_WORKERS="1") as (service, client)`."""
 
     class Serving:
-        def __init__(self, **changes: str) -> None:
+        def __init__(self, command: list[str] | None = None, **changes: str) -> None:
             shared = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
-            self.service = Service(state_dir, **{**shared, "AUTH_THREADS": "8", **changes})
+            self.service = Service(state_dir, command=command, **{**shared, **changes})
 
         def __enter__(self) -> tuple[Service, ServerClient]:
             self.service.__enter__()
@@ -114,13 +114,13 @@ def limited_server(limited_service: ServerClient, database, app) -> ServerClient
 
 @pytest.fixture(scope="session")
 def slow_service(serve) -> Iterator[Service]:
-    """gunicorn with one worker of eight threads, in which a hash takes a quarter of a second or more."""
-    with serve(AUTH_WORKERS="1", AUTH_THREADS="8", AUTH_BCRYPT_COST="12") as (service, _):
+    """gunicorn with one worker, in which a hash takes a tenth of a second or more."""
+    with serve(AUTH_WORKERS="1", AUTH_BCRYPT_COST="11") as (service, _):
         yield service
 
 
 @pytest.fixture(scope="session")
 def small_service(serve) -> Iterator[Service]:
-    """gunicorn with one worker of four threads, which logs all that it ever logs."""
-    with serve(AUTH_WORKERS="1", AUTH_THREADS="4", AUTH_LOG_LEVEL="debug") as (service, _):
+    """gunicorn with one worker, which logs all that it ever logs."""
+    with serve(AUTH_WORKERS="1", AUTH_LOG_LEVEL="debug") as (service, _):
         yield service

@@ -3,6 +3,7 @@
 import http.client
 import os
 import pwd
+import re
 import signal
 import socket
 import subprocess
@@ -70,12 +71,13 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def threads_of(pid: int) -> int:
-    """Return how many threads a process has; 0 when it is gone. Linux only."""
+def serves(pid: int) -> bool:
+    """Whether a worker has loaded the application: from then on it ignores SIGINT. Linux only."""
     try:
-        return len(os.listdir(f"/proc/{pid}/task"))
+        ignored = re.search(r"^SigIgn:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
-        return 0
+        return False  # gone
+    return bool(ignored and int(ignored[1], 16) & 1 << signal.SIGINT - 1)
 
 
 def sockets_of(pid: int) -> set[str]:
@@ -196,7 +198,7 @@ class UnfinishedRequest:
         self._socket = socket.create_connection(("127.0.0.1", service.port), timeout=15)
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(self.BODY)}\r\nExpect: 100-continue\r\n\r\n"
         self._socket.sendall(head.encode() + self.BODY[:5])
-        # gunicorn says so when a thread has taken the request on.
+        # gunicorn says so when the application has the request.
         answer = self._socket.recv(100)
         assert answer.startswith(b"HTTP/1.1 100 "), answer
 

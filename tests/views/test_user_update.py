@@ -1,10 +1,10 @@
 """PUT /user: users change their own account."""
 
 import json
+import threading
 
 import pytest
 
-from auth.turns import Turns
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.server import at_once, until_served
@@ -299,19 +299,13 @@ class TestReauthentication:
         older(database, 86_400)
         assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
 
-    def test_current_and_new_password_are_hashed_in_one_turn(self, alice, database, monkeypatch):
+    def test_current_and_new_password_are_hashed_with_one_admission(self, alice, database, parts, monkeypatch):
         session = alice.sign_in()
         older(database, 86_400)
-        turns, take = 0, Turns.take
-
-        def counting(*arguments):
-            nonlocal turns
-            turns += 1
-            return take(*arguments)
-
-        monkeypatch.setattr(Turns, "take", counting)
+        admission = threading.Semaphore(1)
+        monkeypatch.setattr(parts.passwords, "_admission", admission)
+        monkeypatch.setattr(admission, "release", lambda: None)
         assert session.put("/user", json={"password": NEW, "current_password": PASSWORD}).status_code == 200
-        assert turns == 1
 
     @each_change
     def test_wrong_current_password_is_refused(self, alice, database, change):

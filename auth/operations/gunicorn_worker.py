@@ -1,0 +1,99 @@
+"""gunicorn's gevent worker, with a deadline for requests, an end for idle connections, and errors in our envelope."""
+
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import gevent
+import structlog
+from gevent import select, socket
+from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
+from gunicorn.util import close_graceful
+from gunicorn.workers.ggevent import GeventWorker
+
+from auth.web.response_headers import error_response
+
+REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
+LINGER = 2  # seconds that a worker told to stop waits for clients that have sent nothing, or half a request
+DRAINED = 65_536  # bytes read of a body that the application left unread; gunicorn would read all of it
+_REFUSALS = {
+    LimitRequestLine: (414, "request_entity_too_large", "The path and query are too long"),
+    LimitRequestHeaders: (431, "request_entity_too_large", "The headers are too large"),
+    ParseException: (400, "validation_failed", "The request is not valid HTTP"),
+    BaseException: (500, "unexpected_failure", "Something went wrong on our side"),
+}
+log = structlog.get_logger()
+
+
+class Connection(socket.socket):
+    """A client's connection. The deadline of a request starts with its first byte."""
+
+    deadline: gevent.Timeout | None = None
+    is_reading = False
+
+    def recv(self, *args: Any) -> bytes:
+        self.is_reading = True
+        data = super().recv(*args)
+        self.is_reading = False
+        self.deadline = self.deadline or gevent.Timeout.start_new(REQUEST_DEADLINE)
+        return data
+
+    def end_request(self) -> None:
+        if self.deadline:
+            self.deadline.close()
+        self.deadline = None
+
+
+class Worker(GeventWorker):
+    """Serves each connection in a greenlet."""
+
+    connections: ClassVar[dict[gevent.Greenlet, Connection]] = {}
+
+    def patch(self) -> None:  # gunicorn.conf.py has patched the modules before they were used
+        self.sockets = [socket.socket(s.FAMILY, fileno=s.sock.detach()) for s in self.sockets]
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        gevent.spawn(self._stop)  # a signal handler must not wait
+
+    def _stop(self) -> None:
+        with gevent.Timeout(LINGER, False):  # closing the listening socket would reset its backlog
+            while select.select(self.sockets, [], [], 0)[0]:
+                gevent.sleep(0.001)
+        self.alive = False
+        gevent.sleep(LINGER)
+        waiting = [greenlet for greenlet, client in self.connections.items() if client.is_reading]
+        gevent.killall(waiting, gevent.Timeout, block=False)
+
+    def handle(self, listener: Any, client: Any, addr: Any) -> None:
+        with Connection(client.family, client.type, client.proto, client.detach()) as connection:
+            self.connections[gevent.getcurrent()] = connection
+            try:
+                super().handle(listener, connection, addr)
+            finally:
+                connection.end_request()
+                del self.connections[gevent.getcurrent()]
+
+    def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> bool:
+        if not sock.deadline:
+            gevent.sleep(0)  # the request was pipelined: without a pause, no other connection would be served
+            sock.deadline = gevent.Timeout.start_new(REQUEST_DEADLINE)
+        try:
+            super().handle_request(listener_name, req, sock, addr)
+            with suppress(ParseException):  # a response to a bad chunk would be taken for the next request's
+                if len(req.body.read(DRAINED)) < DRAINED:
+                    sock.end_request()
+                    return True
+            raise StopIteration
+        except StopIteration:
+            close_graceful(sock)
+            raise
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        if isinstance(exc, gevent.Timeout):
+            return
+        status, error_code, msg = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exc, kind))
+        response, request_id = error_response(status, error_code, msg)
+        # What was sent may be a secret, so it is not logged.
+        log.warning("invalid_request", status=status, error=type(exc).__name__, ip=addr[0], request_id=request_id)
+        with suppress(OSError):
+            client.sendall(response)
+        close_graceful(client)
