@@ -22,8 +22,9 @@ from auth.views import (
     verify,
     webhooks,
 )
-from auth.web import audit, errors, limits, wire
+from auth.web import audit, edge, errors, limits
 from auth.web.application import Application
+from auth.web.input import MAX_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect),
@@ -34,14 +35,14 @@ BLUEPRINTS = (
 def create_app(config: Settings | None = None) -> Flask:
     """Return the WSGI application. Raises `SettingsError`."""
     config = config or settings.load()
-    logs.configure(config, wire.request_context)
+    logs.configure(config, edge.log_context)
     app = Application("auth")
     app.url_map.merge_slashes = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    app.config["MAX_CONTENT_LENGTH"] = wire.MAX_BODY + 1
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY + 1
     app.extensions[EXTENSION] = make_parts(config, audit.origin)
     errors.register(app)
-    wire.register(app, config)
+    edge.register(app, config)
     limits.register(app, config)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)

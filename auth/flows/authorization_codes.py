@@ -6,8 +6,8 @@ from typing import Any
 from auth.context import latchkey
 from auth.tokens import one_time
 from auth.web import audit
+from auth.web.edge import client
 from auth.web.errors import ApiError
-from auth.web.wire import client
 from sql import Transaction
 
 

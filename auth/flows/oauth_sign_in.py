@@ -15,8 +15,8 @@ from auth.net import bounded_http
 from auth.providers.client import ExternalIdentity, ProviderError, ProviderUnavailable
 from auth.tokens import one_time
 from auth.web import audit
+from auth.web.edge import client
 from auth.web.errors import ApiError, unavailable
-from auth.web.wire import client
 from sql import Transaction
 
 log = structlog.get_logger()

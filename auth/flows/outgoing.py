@@ -86,7 +86,7 @@ class Message:
 def _variables(**others: str | None) -> dict[str, str | None]:
     """Return the variables of a message's template: what it says about the request, and `others`."""
     languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
-    return {"languages": languages, "user_agent": g.get("user_agent")} | others
+    return {"languages": languages, "user_agent": g.client["user_agent"]} | others
 
 
 def quota(address: str) -> dict[str, list[Any]]:
@@ -94,7 +94,7 @@ def quota(address: str) -> dict[str, list[Any]]:
     settings = latchkey.settings
     windows: list[tuple[str, RateLimitItem]] = []
     if settings.rate_limits_enabled:
-        windows += [(f"message {address} {g.network}", limit) for limit in settings.rate_limit_messages]
+        windows += [(f"message {address} {g.client['network']}", limit) for limit in settings.rate_limit_messages]
         windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
         if address.startswith("+"):
             windows.append(("sms", settings.rate_limit_sms_total))

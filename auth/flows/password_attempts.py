@@ -9,7 +9,7 @@ from flask import g
 from auth.context import latchkey
 from auth.web import audit, limits
 from auth.web.guard import View
-from auth.web.wire import whole_body
+from auth.web.input import whole_body
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def begin_attempt(email: str | None, phone: str | None) -> Attempt:
         "begin_password_attempt",
         email=email,
         phone=phone,
-        network=g.network,
+        network=g.client["network"],
         limited=settings.rate_limits_enabled,
         failures=failures.amount,
         failures_seconds=failures.get_expiry(),

@@ -49,7 +49,7 @@ def _check_current_password(password: str, known: Any) -> None:
         "finish_password_attempt",
         email=known.email,
         phone=None if known.email else known.phone,
-        network=g.network,
+        network=g.client["network"],
         is_stranger=attempt.is_stranger,
     )
 

@@ -6,8 +6,9 @@ from flask import g
 
 from auth.context import latchkey
 from auth.flows import outgoing
+from auth.web.edge import client
 from auth.web.errors import ApiError
-from auth.web.wire import checked_redirect, client
+from auth.web.input import checked_redirect
 
 
 def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
@@ -93,7 +94,7 @@ def _draft(body: dict[str, Any], password_hash: str) -> dict[str, Any]:
         "phone": body.get("phone"),
         "password_hash": password_hash,
         "user_metadata": body["data"],
-        "user_agent": g.user_agent,
+        "user_agent": g.client["user_agent"],
     }
 
 

@@ -10,7 +10,7 @@ from auth.flows import outgoing
 from auth.flows.reauthentication import lock_caller
 from auth.web import guard
 from auth.web.errors import ApiError
-from auth.web.wire import checked_redirect
+from auth.web.input import checked_redirect
 from sql import Transaction
 
 

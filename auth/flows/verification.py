@@ -9,8 +9,8 @@ from auth.context import latchkey
 from auth.flows.outgoing import Message
 from auth.tokens import one_time
 from auth.web import audit
+from auth.web.edge import client
 from auth.web.errors import ApiError
-from auth.web.wire import client
 from sql import Transaction
 
 

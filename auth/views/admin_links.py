@@ -11,7 +11,7 @@ from auth.tokens import one_time
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
-from auth.web.wire import checked_redirect, read_body
+from auth.web.input import checked_redirect, read_body
 from sql import Transaction
 
 blueprint = Blueprint("admin_links", __name__)

@@ -13,8 +13,8 @@ from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
+from auth.web.input import read_body, read_query
 from auth.web.paging import bounds, paginated
-from auth.web.wire import read_body, read_query
 
 blueprint = Blueprint("admin_users", __name__)
 

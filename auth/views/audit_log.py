@@ -7,8 +7,8 @@ from auth.flows import timeline
 from auth.web import counts, guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
+from auth.web.input import read_query
 from auth.web.paging import bounds, paginated
-from auth.web.wire import read_query
 
 blueprint = Blueprint("audit", __name__)
 

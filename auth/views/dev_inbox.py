@@ -8,7 +8,7 @@ from auth.delivery import dev_inbox
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
-from auth.web.wire import read_query
+from auth.web.input import read_query
 
 blueprint = Blueprint("dev_inbox", __name__)
 

@@ -25,9 +25,9 @@ from auth.tokens import one_time
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
+from auth.web.input import accepts_forms, checked_redirect, read_body, read_query
 from auth.web.limits import limited
 from auth.web.pages import page
-from auth.web.wire import accepts_forms, checked_redirect, read_body, read_query
 
 blueprint = Blueprint("identities", __name__)
 

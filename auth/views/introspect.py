@@ -5,7 +5,7 @@ from flask import Blueprint, Response, jsonify
 from auth.context import latchkey
 from auth.tokens.access_tokens import InvalidAccessToken
 from auth.web import guard, schemas
-from auth.web.wire import accepts_forms, read_body
+from auth.web.input import accepts_forms, read_body
 
 blueprint = Blueprint("introspect", __name__)
 

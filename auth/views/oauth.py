@@ -26,8 +26,8 @@ from auth.tokens import one_time
 from auth.tokens.sealed import seal_json
 from auth.web import audit, schemas
 from auth.web.errors import ApiError
+from auth.web.input import accepts_forms, checked_redirect, read_body, read_query
 from auth.web.limits import limited
-from auth.web.wire import accepts_forms, checked_redirect, read_body, read_query
 
 blueprint = Blueprint("oauth", __name__)
 

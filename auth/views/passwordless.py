@@ -12,8 +12,8 @@ from auth.flows import outgoing
 from auth.flows.reauthentication import lock_caller
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
+from auth.web.input import checked_redirect, read_body
 from auth.web.limits import limited
-from auth.web.wire import checked_redirect, read_body
 from sql import Transaction
 
 blueprint = Blueprint("passwordless", __name__)

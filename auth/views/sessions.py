@@ -6,9 +6,9 @@ from auth.context import latchkey
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
+from auth.web.input import read_query
 from auth.web.limits import limited
 from auth.web.paging import bounds, paginated
-from auth.web.wire import read_query
 
 blueprint = Blueprint("sessions", __name__)
 

@@ -11,8 +11,8 @@ from auth.passwords.policy import check_strength
 from auth.web import schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
+from auth.web.input import read_body
 from auth.web.limits import limited
-from auth.web.wire import read_body
 
 blueprint = Blueprint("signup", __name__)
 

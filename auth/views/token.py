@@ -17,9 +17,10 @@ from auth.flows.password_attempts import begin_attempt, queued
 from auth.flows.token_response import token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, limits, schemas
+from auth.web.edge import client
 from auth.web.errors import ApiError
+from auth.web.input import read_body, read_query
 from auth.web.limits import limited
-from auth.web.wire import client, read_body, read_query
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
@@ -81,7 +82,7 @@ def _sign_in(admin_only: bool = False) -> Any:
     row = latchkey.db.one("sign_in", new_password_hash=latchkey.passwords.renewed_hash(body["password"], attempt.password_hash), **checked, **client())
     if row:
         return row
-    refusal = latchkey.db.one("select_sign_in_refusal", network=g.network, **checked)
+    refusal = latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)
     if refusal is None or refusal.error_code is None:
         raise invalid
     raise ApiError("sign_in.not_admin" if refusal.error_code == "not_admin" else refusal.error_code)

@@ -10,8 +10,8 @@ from auth.passwords.policy import check_strength
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
+from auth.web.input import json_body, read_body
 from auth.web.limits import limited
-from auth.web.wire import json_body, read_body
 
 blueprint = Blueprint("user", __name__)
 

@@ -15,9 +15,9 @@ from auth.net.redirects import origin, with_fragment
 from auth.tokens import one_time
 from auth.web import schemas
 from auth.web.errors import ApiError
+from auth.web.input import FORM, accepts_forms, read_body, read_query
 from auth.web.limits import limited
 from auth.web.pages import page
-from auth.web.wire import FORM, accepts_forms, read_body, read_query
 
 blueprint = Blueprint("verify", __name__)
 

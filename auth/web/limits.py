@@ -103,7 +103,7 @@ class PostgresStorage(Storage):
 
 
 def _network() -> str:
-    return g.network
+    return g.client["network"]
 
 
 class _ToOurLog(logging.Handler):

@@ -1,4 +1,4 @@
-"""Headers that every response has, whether the application makes it or gunicorn's worker."""
+"""Headers of every response, whether Flask or gunicorn makes it."""
 
 import json
 import uuid
@@ -8,7 +8,7 @@ SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-refer
 CORS_EXPOSED = [
     "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-Request-Id", "X-Total-Count", "Link",
 ]  # fmt: skip
-# What any page may read, whatever its origin; said without asking Flask-CORS, for whom it is work.
+# For pages of any origin (AUTH_CORS_ORIGINS=*).
 CORS_FOR_ALL = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", ", ".join(CORS_EXPOSED)))
 
 

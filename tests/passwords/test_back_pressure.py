@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from auth.context import EXTENSION
 from auth.views.token import GRANTS
-from auth.web.wire import PREFIX
+from auth.web.edge import PREFIX
 from tests.support import wire
 from tests.support.answers import assert_error
 from tests.support.cast import PASSWORD

@@ -139,10 +139,10 @@ class TestTheWarning:
 
     @pytest.fixture
     def warnings(self, make_app, capfd):
-        from auth.web import wire
+        from auth.web import edge
 
         def ask(proxies, peer, **headers):
-            wire._warn_of_proxy.cache_clear()
+            edge._warn_about_proxy.cache_clear()
             client = make_app(AUTH_TRUSTED_PROXIES=proxies).test_client()
             capfd.readouterr()
             for _ in range(3):
@@ -150,7 +150,7 @@ class TestTheWarning:
             return [event for event in map(json.loads, capfd.readouterr().err.splitlines()) if event["event"] == "proxy_not_trusted"]
 
         yield ask
-        wire._warn_of_proxy.cache_clear()
+        edge._warn_about_proxy.cache_clear()
 
     @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", PROXY, "192.168.1.1", "172.16.0.1", "fd00::1", "::ffff:10.0.0.1"])
     def test_it_is_given_once_for_a_proxy_of_this_network(self, warnings, peer):

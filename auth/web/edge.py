@@ -1,0 +1,126 @@
+"""The edge: what every request and response passes. Request ids, the client's address, CORS, headers and the log line."""
+
+import functools
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+import structlog
+from flask import Flask, Response, g, request
+from flask_cors import cross_origin
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from auth.context import latchkey
+from auth.net import networks
+from auth.settings import Settings
+from auth.web import input, limits, response_headers
+
+log = structlog.get_logger()
+
+PREFIX = "/auth/v1"
+_FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
+_MAX_USER_AGENT = 512
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
+_CORS_ALLOWED = ["authorization", "apikey", "content-type", "x-client-info", "x-supabase-api-version", "x-request-id"]
+
+
+class Edge:
+    """The outermost WSGI layer. Serves every path under `/auth/v1` too, adds headers, and logs the request."""
+
+    def __init__(self, application: WSGIApplication, settings: Settings) -> None:
+        self._application = application
+        self._allows_any_origin = _allows_any_origin(settings)
+        self._log = log.bind()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        if path == PREFIX or path.startswith(PREFIX + "/"):
+            environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
+
+        # Flask calls this within its request context.
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
+            method, code = environ["REQUEST_METHOD"], int(status[:3])
+            names = {name for name, _ in headers}
+            headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
+            if "Cache-Control" not in names:
+                headers.append(("Cache-Control", "no-store"))
+            # Flask-CORS, asked for each response, takes 5 % of GET /user.
+            if self._allows_any_origin and method != "OPTIONS" and "Cross-Origin-Resource-Policy" not in names:
+                headers += response_headers.CORS_FOR_ALL
+            self._log_request(method, code)
+            return start_response(status, headers, exc_info)
+
+        return self._application(environ, start)
+
+    def _log_request(self, method: str, status: int) -> None:
+        rule, caller = request.url_rule, g.get("caller")
+        self._log.info(
+            "request",
+            method=method,
+            # The rule, not the path or the query, which may contain links and state.
+            route=rule.rule if rule else None,
+            status=status,
+            milliseconds=round((time.perf_counter() - g.began_at) * 1000, 1),
+            ip=g.client["ip"],
+            user_id=caller.user_id if caller else None,
+        )
+
+
+def register(app: Flask, settings: Settings) -> None:
+    """Install the edge around an application."""
+    app.before_request(_begin)
+    app.after_request(_cors(settings))
+    if settings.trusted_proxies:
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies)  # type: ignore[method-assign]
+    app.wsgi_app = Edge(app.wsgi_app, settings)  # type: ignore[method-assign]
+
+
+def log_context() -> dict[str, str]:
+    """Return the members of every log event of a request: its id, once it has one."""
+    try:
+        return {"request_id": g.request_id}
+    except (RuntimeError, AttributeError):
+        return {}
+
+
+def client() -> dict[str, str | None]:
+    """Return the client's address, network and user agent as parameters of a statement."""
+    return g.client
+
+
+def _begin() -> None:
+    environ = request.environ
+    g.began_at = time.perf_counter()
+    sent = environ.get("HTTP_X_REQUEST_ID", "")
+    g.request_id = sent if _REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+    ip, network, is_public = networks.locate(environ.get("REMOTE_ADDR", ""))
+    g.client = {"ip": ip, "network": network, "user_agent": environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None}
+    if not is_public and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
+        _warn_about_proxy()
+    input.refuse_body()
+
+
+@functools.cache
+def _warn_about_proxy() -> None:
+    log.warning("proxy_not_trusted", reason="a peer of this network sends X-Forwarded-For: if it is your proxy, set AUTH_TRUSTED_PROXIES to 1")
+
+
+def _allows_any_origin(settings: Settings) -> bool:
+    return settings.cors_origins == ("*",)
+
+
+def _cors(settings: Settings) -> Callable[[Response], Response]:
+    with_cors = cross_origin(
+        origins=list(settings.cors_origins),
+        allow_headers=_CORS_ALLOWED,
+        expose_headers=response_headers.CORS_EXPOSED,
+        send_wildcard=True,
+        max_age=3600,
+        automatic_options=False,
+    )(lambda response: response)
+    if not _allows_any_origin(settings):
+        return with_cors
+    return lambda response: with_cors(response) if request.method == "OPTIONS" else response

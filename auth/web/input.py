@@ -1,0 +1,109 @@
+"""What requests contain: JSON and form bodies and queries, checked by the schemas of marshmallow."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from flask import current_app, g, request
+from marshmallow import Schema, ValidationError
+from marshmallow.exceptions import SCHEMA
+from werkzeug.datastructures import MultiDict
+
+from auth.context import latchkey
+from auth.web import json_bodies
+from auth.web.errors import ApiError
+from auth.web.schemas import RedirectQuery
+
+FORM = "application/x-www-form-urlencoded"
+MAX_BODY = 1024 * 1024
+# marshmallow's messages, reworded to follow a field's name.
+_MESSAGES = {"Missing data for required field.": "is required", "Invalid input type.": "must be an object"}
+
+View = TypeVar("View", bound=Callable)
+
+
+def accepts_forms(view: View) -> View:
+    """Let a view take `application/x-www-form-urlencoded` too."""
+    view.accepts_forms = True  # type: ignore[attr-defined]
+    return view
+
+
+def refuse_body() -> None:
+    """Check the size and type of a body before it is read. Raises `ApiError` 413 or 415."""
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        return
+    length = request.content_length or 0
+    if length > MAX_BODY:
+        raise ApiError("request_entity_too_large")
+    if (length or "HTTP_TRANSFER_ENCODING" in request.environ) and request.mimetype != "application/json":
+        view = current_app.view_functions.get(request.endpoint or "")
+        if request.mimetype != FORM or not getattr(view, "accepts_forms", False):
+            raise ApiError("unsupported_media_type", "Content-Type: must be application/json")
+
+
+def whole_body() -> bytes:
+    """Read the body. Raises `ApiError` 413, or 400 if it is shorter than its Content-Length."""
+    # A body without Content-Length is cut off at MAX_CONTENT_LENGTH, which is one byte more than is allowed.
+    body = request.get_data()
+    if len(body) > MAX_BODY:
+        raise ApiError("request_entity_too_large")
+    if len(body) < (request.content_length or 0):
+        raise ApiError("bad_json", "the body is shorter than its Content-Length")
+    return body
+
+
+def json_body() -> dict[str, Any]:
+    """Return the JSON body, unchecked. Raises `ApiError` 400."""
+    if "json_body" not in g:
+        try:
+            g.json_body = json_bodies.decode(whole_body())
+        except json_bodies.InvalidJson as error:
+            raise ApiError("bad_json", str(error)) from None
+    return g.json_body
+
+
+def read_body(schema: Schema) -> dict[str, Any]:
+    """Return the body, checked by a schema. Raises `ApiError` 400."""
+    if request.mimetype == FORM:
+        whole_body()
+        return _checked(schema, _single_values(schema, request.form))
+    return _checked(schema, json_body())
+
+
+def read_query(schema: Schema) -> dict[str, Any]:
+    """Return the query parameters, checked by a schema. Raises `ApiError` 400."""
+    return _checked(schema, _single_values(schema, request.args))
+
+
+def checked_redirect(body: Mapping[str, Any]) -> str | None:
+    """Return `redirect_to` of the body or else the query; the site if it is not allowed, None if it is missing."""
+    sent = body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
+    return latchkey.redirects.checked(sent) if sent else None
+
+
+def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str]:
+    for name in schema.fields:
+        if len(values.getlist(name)) > 1:
+            raise ApiError("validation_failed", f"{name}: must be given once")
+        # Postgres cannot store it.
+        if "\0" in values.get(name, ""):
+            raise ApiError("validation_failed", f"{name}: must not hold NUL characters")
+    return values.to_dict()
+
+
+def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return schema.load(values)
+    except ValidationError as error:
+        details = "; ".join(f"{name}: {message}" for name, message in _messages(error.normalized_messages()))
+        raise ApiError("validation_failed", details) from None
+
+
+def _messages(errors: Mapping[Any, Any], *path: str) -> Iterator[tuple[str, str]]:
+    """Yield each invalid field, as a dotted path, with its first message."""
+    for name, error in sorted(errors.items()):
+        # SCHEMA stands for the object itself; the items of a list have numbers.
+        inner = path if name == SCHEMA else (*path, str(name))
+        if isinstance(error, Mapping):
+            yield from _messages(error, *inner)
+        else:
+            yield ".".join(inner), _MESSAGES.get(error[0], error[0])
