@@ -16,27 +16,27 @@ VALUES (:id, :state_hash, :provider, :secrets, :redirect_to, :user_id, :session_
 
 -- name: select_linking_flow(state_hash bytea)
 -- The user that a flow links to, for the page that asks.
-SELECT flow.provider, flow.redirect_to, u.email, u.phone, known.provider AS known_by, known.name AS known_as
-  FROM oauth_flows AS flow
-  JOIN users AS u ON u.id = flow.user_id
+SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, known.name AS known_as
+  FROM oauth_flows AS f
+  JOIN users AS u ON u.id = f.user_id
   LEFT JOIN LATERAL (
-         SELECT identity.provider, identity.identity_data ->> 'name' AS name
-           FROM identities AS identity
-          WHERE identity.user_id = u.id AND identity.provider NOT IN ('email', 'phone')
-          ORDER BY identity.created_at, identity.provider
+         SELECT i.provider, i.identity_data ->> 'name' AS name
+           FROM identities AS i
+          WHERE i.user_id = u.id AND i.provider NOT IN ('email', 'phone')
+          ORDER BY i.created_at, i.provider
           LIMIT 1
        ) AS known ON true
- WHERE flow.state_hash = :state_hash AND flow.browser_hash IS NULL AND flow.expires_at > now();
+ WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now();
 
 -- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea)
 -- Binds a linking flow to the browser in which the user agreed, under a new state that only this browser has.
-UPDATE oauth_flows AS flow
+UPDATE oauth_flows AS f
    SET browser_hash = :browser_hash, state_hash = :new_state_hash
-  FROM users AS u, sessions AS session
- WHERE flow.state_hash = :state_hash AND flow.browser_hash IS NULL AND flow.expires_at > now()
-   AND u.id = flow.user_id AND session.id = flow.session_id AND session.ended_at IS NULL
+  FROM users AS u, sessions AS s
+ WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now()
+   AND u.id = f.user_id AND s.id = f.session_id AND s.ended_at IS NULL
    AND (u.banned_until > now()) IS NOT TRUE
-RETURNING flow.id, flow.provider, flow.secrets;
+RETURNING f.id, f.provider, f.secrets;
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hash bytea)
 -- Ends a flow, once, for the browser that began it.
@@ -54,8 +54,8 @@ ON CONFLICT DO NOTHING;
 -- Locks the user of an identity. The identity itself may be gone once the lock is held.
 SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
   FROM users AS u
-  JOIN identities AS identity ON identity.user_id = u.id
- WHERE identity.provider = :provider AND identity.subject = :subject
+  JOIN identities AS i ON i.user_id = u.id
+ WHERE i.provider = :provider AND i.subject = :subject
    FOR UPDATE OF u;
 
 -- name: use_identity(user_id uuid, provider text, subject text, identity_data jsonb)
@@ -102,14 +102,14 @@ UPDATE users
 -- name: select_own_identity(id uuid, user_id uuid, usable text[])
 -- One of a user's identities, and whether it must stay: the email's, the phone's, or the last of a usable
 -- provider.
-SELECT identity.provider,
-       identity.provider IN ('email', 'phone')
+SELECT i.provider,
+       i.provider IN ('email', 'phone')
          OR NOT EXISTS (
               SELECT FROM identities AS other
                WHERE other.user_id = :user_id AND other.id <> :id AND other.provider = ANY (:usable)
             ) AS is_needed
-  FROM identities AS identity
- WHERE identity.id = :id AND identity.user_id = :user_id;
+  FROM identities AS i
+ WHERE i.id = :id AND i.user_id = :user_id;
 
 -- name: delete_identity(id uuid)
 -- Unlinks an identity.

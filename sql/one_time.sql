@@ -32,19 +32,19 @@ SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', 
 
 -- name: select_link(token_hash bytea, purposes text[])
 -- What a link would do, without spending it. No row when it is void.
-SELECT token.purpose, token.target, token.redirect_to, u.email, u.phone, u.signup_user_agent,
+SELECT t.purpose, t.target, t.redirect_to, u.email, u.phone, u.signup_user_agent,
        is_unused_sign_up(u) AS can_be_declined, iso_8601(u.created_at) AS signed_up_at
-  FROM one_time_tokens AS token
-  JOIN users AS u ON u.id = token.user_id
- WHERE token.token_hash = :token_hash AND token.purpose = ANY (:purposes) AND is_good_link(token);
+  FROM one_time_tokens AS t
+  JOIN users AS u ON u.id = t.user_id
+ WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND is_good_link(t);
 
 -- name: decline_signup(token_hash bytea, origin jsonb)
 -- "This was not me": deletes the sign-up that a link would confirm, unless it was confirmed or used.
 DELETE FROM users AS u
- USING one_time_tokens AS token
- WHERE token.token_hash = :token_hash AND token.purpose = 'signup'
-   AND token.spent_at IS NULL AND token.expires_at > now()
-   AND u.id = token.user_id AND is_unused_sign_up(u)
+ USING one_time_tokens AS t
+ WHERE t.token_hash = :token_hash AND t.purpose = 'signup'
+   AND t.spent_at IS NULL AND t.expires_at > now()
+   AND u.id = t.user_id AND is_unused_sign_up(u)
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_mac bytea, purposes text[])
@@ -131,8 +131,8 @@ ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_
 -- ids.
 SELECT u.id
   FROM users AS u
-  JOIN one_time_tokens AS token ON u.id = token.user_id OR u.email = token.target
- WHERE token.token_hash = :token_hash AND token.purpose = 'email_restore'
+  JOIN one_time_tokens AS t ON u.id = t.user_id OR u.email = t.target
+ WHERE t.token_hash = :token_hash AND t.purpose = 'email_restore'
  ORDER BY u.id
    FOR UPDATE OF u;
 

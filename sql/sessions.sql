@@ -12,25 +12,25 @@ WITH signed_in AS (
      AND sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only) IS NULL
   RETURNING u.*
 ), used AS (
-  UPDATE identities AS identity
+  UPDATE identities AS i
      SET last_sign_in_at = now()
     FROM signed_in
-   WHERE identity.user_id = signed_in.id AND identity.provider = :provider
-  RETURNING identity
+   WHERE i.user_id = signed_in.id AND i.provider = :provider
+  RETURNING i
 )
 SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object,
-       session.id AS session_id,
-       session.counter,
+       s.id AS session_id,
+       s.counter,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        iso_8601(signed_in.admin_since) AS admin_since,
        take_back_attempt(:address, :network, :is_stranger) AS taken_back,
        record_acts(:origin, signed_in.id, signed_in.email, '{signed_in}', '{auth.login}',
-                   jsonb_build_object('method', 'password', 'session_id', session.id)) AS recorded
+                   jsonb_build_object('method', 'password', 'session_id', s.id)) AS recorded
   FROM signed_in
   LEFT JOIN used ON true
- CROSS JOIN identities_with(used.identity, signed_in.id) AS linked
+ CROSS JOIN identities_with(used.i, signed_in.id) AS linked
  CROSS JOIN open_session(signed_in.id, 'password', :ip, :network, :user_agent,
-                         :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS session;
+                         :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
 -- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text,
 --                              is_stranger boolean, admin_only boolean, email_confirm_required boolean,

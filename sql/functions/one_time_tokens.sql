@@ -15,28 +15,28 @@ $$;
 
 -- Whether a link can still be spent. Only the three newest links of a purpose are good; those that undo a
 -- change of email all are, or an attacker could void them by three more changes.
-CREATE OR REPLACE FUNCTION is_good_link(token one_time_tokens) RETURNS boolean
+CREATE OR REPLACE FUNCTION is_good_link(t one_time_tokens) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT token.spent_at IS NULL AND token.expires_at > now()
-     AND (token.purpose = 'email_restore'
+  SELECT t.spent_at IS NULL AND t.expires_at > now()
+     AND (t.purpose = 'email_restore'
           OR 3 > (SELECT count(*)
                     FROM one_time_tokens AS newer
-                   WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose
-                     AND newer.created_at > token.created_at))
+                   WHERE newer.user_id = t.user_id AND newer.purpose = t.purpose
+                     AND newer.created_at > t.created_at))
 $$;
 
 -- Locks the user of a link, and spends the link if it is good and of one of the purposes.
 CREATE OR REPLACE FUNCTION spend_link(hash bytea, purposes text[]) RETURNS SETOF one_time_tokens
   LANGUAGE sql VOLATILE
 AS $$
-  SELECT FROM users AS u JOIN one_time_tokens AS token ON token.user_id = u.id
-   WHERE token.token_hash = hash
+  SELECT FROM users AS u JOIN one_time_tokens AS t ON t.user_id = u.id
+   WHERE t.token_hash = hash
      FOR UPDATE OF u;
-  UPDATE one_time_tokens AS token
+  UPDATE one_time_tokens AS t
      SET spent_at = now()
-   WHERE token.token_hash = hash AND token.purpose = ANY (purposes) AND is_good_link(token)
-  RETURNING token.*
+   WHERE t.token_hash = hash AND t.purpose = ANY (purposes) AND is_good_link(t)
+  RETURNING t.*
 $$;
 
 -- Tries a code that was sent to an address for one of the purposes, and spends it if it is right. Each try
@@ -50,21 +50,21 @@ BEGIN
     RETURN;
   END IF;
   PERFORM FROM users AS u
-    WHERE u.id = ANY (ARRAY(SELECT token.user_id FROM one_time_tokens AS token
-                             WHERE token.target = address AND token.code_mac IS NOT NULL))
+    WHERE u.id = ANY (ARRAY(SELECT t.user_id FROM one_time_tokens AS t
+                             WHERE t.target = address AND t.code_mac IS NOT NULL))
     ORDER BY u.id
       FOR UPDATE;
   RETURN QUERY
     WITH tried AS (
-      UPDATE one_time_tokens AS token
-         SET tries = token.tries + 1,
-             spent_at = CASE WHEN token.code_mac = mac THEN now() END
-       WHERE token.target = address AND token.purpose = ANY (purposes) AND token.code_mac IS NOT NULL
-         AND token.tries < 5 AND token.spent_at IS NULL AND token.code_expires_at > now()
+      UPDATE one_time_tokens AS t
+         SET tries = t.tries + 1,
+             spent_at = CASE WHEN t.code_mac = mac THEN now() END
+       WHERE t.target = address AND t.purpose = ANY (purposes) AND t.code_mac IS NOT NULL
+         AND t.tries < 5 AND t.spent_at IS NULL AND t.code_expires_at > now()
          AND NOT EXISTS (SELECT FROM one_time_tokens AS newer
-                          WHERE newer.user_id = token.user_id AND newer.purpose = token.purpose
-                            AND newer.code_mac IS NOT NULL AND newer.created_at > token.created_at)
-      RETURNING token.*
+                          WHERE newer.user_id = t.user_id AND newer.purpose = t.purpose
+                            AND newer.code_mac IS NOT NULL AND newer.created_at > t.created_at)
+      RETURNING t.*
     )
     SELECT * FROM tried WHERE tried.spent_at IS NOT NULL;
   IF FOUND THEN
