@@ -37,7 +37,7 @@ except (_settings.SettingsError, OSError) as _error:
 
 bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded.bind}:{_loaded.port}"
 workers = _loaded.workers
-worker_class = "auth.operations.gunicorn_worker.Worker"
+worker_class = "auth.web.gunicorn_worker.Worker"
 # In each process; more connections wait in the backlog. Below 1,024, the usual limit of open files.
 worker_connections = 800
 # Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is they who

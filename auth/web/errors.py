@@ -38,6 +38,9 @@ ERRORS = {
     "message.not_found": (404, "There is no such message"),
     "method_not_allowed": (405, "This path does not answer this method"),
     "request_entity_too_large": (413, "The body is larger than 1 MiB"),
+    "url.request_entity_too_large": (414, "The path and query are too long"),
+    "headers.request_entity_too_large": (431, "The headers are too large"),
+    "http.validation_failed": (400, "The request is not valid HTTP"),
     "unsupported_media_type": (415, "The body must be JSON"),
     # The caller
     "no_authorization": (401, "This request needs a bearer token"),

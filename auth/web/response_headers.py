@@ -12,9 +12,14 @@ CORS_EXPOSED = [
 CORS_FOR_ALL = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", ", ".join(CORS_EXPOSED)))
 
 
-def error_response(status: int, error_code: str, msg: str) -> tuple[bytes, str]:
-    """Return the bytes of a response with the error envelope, after which the connection ends, and its request id."""
-    body, request_id = json.dumps({"code": status, "msg": msg, "error_code": error_code}), str(uuid.uuid4())
+def error_response(key: str) -> tuple[bytes, int, str]:
+    """Return the bytes of a response with an error of `ERRORS`, after which the connection ends; its status and request id."""
+    # Imported here: the master imports this module, and must not keep the application's code over a reload.
+    from auth.web.errors import ApiError
+
+    request_id = str(uuid.uuid4())
+    error = ApiError(key, request_id=request_id)
+    body = json.dumps({"code": error.status, "msg": error.msg, "error_code": error.error_code})
     headers = dict(SECURITY + CORS_FOR_ALL) | {
         "Connection": "close",
         "Content-Type": "application/json",
@@ -22,5 +27,6 @@ def error_response(status: int, error_code: str, msg: str) -> tuple[bytes, str]:
         "Cache-Control": "no-store",
         "X-Request-Id": request_id,
     }
-    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", *(f"{name}: {value}" for name, value in headers.items()), "", body]
-    return "\r\n".join(lines).encode(), request_id
+    status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
+    lines = [status_line, *(f"{name}: {value}" for name, value in headers.items()), "", body]
+    return "\r\n".join(lines).encode(), error.status, request_id

@@ -16,10 +16,10 @@ REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last b
 LINGER = 2  # seconds that a worker told to stop waits for clients that have sent nothing, or half a request
 DRAINED = 65_536  # bytes read of a body that the application left unread; gunicorn would read all of it
 _REFUSALS = {
-    LimitRequestLine: (414, "request_entity_too_large", "The path and query are too long"),
-    LimitRequestHeaders: (431, "request_entity_too_large", "The headers are too large"),
-    ParseException: (400, "validation_failed", "The request is not valid HTTP"),
-    BaseException: (500, "unexpected_failure", "Something went wrong on our side"),
+    LimitRequestLine: "url.request_entity_too_large",
+    LimitRequestHeaders: "headers.request_entity_too_large",
+    ParseException: "http.validation_failed",
+    BaseException: "unexpected_failure",
 }
 log = structlog.get_logger()
 
@@ -90,8 +90,7 @@ class Worker(GeventWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         if isinstance(exc, gevent.Timeout):
             return
-        status, error_code, msg = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exc, kind))
-        response, request_id = error_response(status, error_code, msg)
+        response, status, request_id = error_response(next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exc, kind)))
         # What was sent may be a secret, so it is not logged.
         log.warning("invalid_request", status=status, error=type(exc).__name__, ip=addr[0], request_id=request_id)
         with suppress(OSError):
