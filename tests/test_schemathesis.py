@@ -36,7 +36,7 @@ def run(server: ServerClient, directory: Path, name: str, *options: str) -> tupl
     place = directory / name
     place.mkdir()
     configuration = place / "schemathesis.toml"
-    configuration.write_text(CONFIGURATION.format(hooks=OPENAPI.parent / "tests" / "schemathesis_hooks.py"))
+    configuration.write_text(CONFIGURATION.format(hooks=Path(__file__).with_name("support") / "schemathesis_hooks.py"))
     seconds = os.environ.get("SCHEMATHESIS_SECONDS")
     how_long = ["--max-time", seconds, "--generation-database", "none"] if seconds else ["--generation-deterministic", "--max-examples", "2"]
     program = Path(sys.executable).with_name("st")

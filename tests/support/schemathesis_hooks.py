@@ -1,4 +1,4 @@
-"""What Schemathesis is not to send: targets so long that gunicorn refuses them, of which no operation knows."""
+"""Keeps Schemathesis from sending targets longer than gunicorn accepts: no operation describes its 414."""
 
 from urllib.parse import urlencode
 
