@@ -1,4 +1,4 @@
-"""Trying a password: counted as failed before it is checked, so that many tries at once are no better than one after another."""
+"""Password attempts. Each counts as failed until its password is checked, so concurrent attempts gain nothing."""
 
 import functools
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from auth.web.input import whole_body
 
 @dataclass(frozen=True)
 class Attempt:
-    """A counted attempt. `password_hash` is None where there is nothing to match."""
+    """A counted attempt. `password_hash` is None for an unknown address and a user without a password."""
 
     user_id: str | None
     password_hash: str | None
@@ -30,14 +30,11 @@ class Attempt:
 
 
 def queued(view: View) -> View:
-    """Admit a view's requests to hashing, or refuse them, before they are counted and ask the database: a flood must be cheap.
-
-    Decorate outside the limits.
-    """
+    """Admit a view's requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
 
     @functools.wraps(view)
     def admitted(*args: Any, **kwargs: Any) -> Any:
-        # A client that sends slowly must not hold up others.
+        # Before admission: a client that sends its body slowly must not hold a place.
         whole_body()
         with latchkey.passwords.queue():
             return view(*args, **kwargs)
@@ -46,7 +43,10 @@ def queued(view: View) -> View:
 
 
 def begin_attempt(email: str | None, phone: str | None) -> Attempt:
-    """Count an attempt for an address and return it. Call it when admitted to hashing. Raises `ApiError` 429 after too many failures."""
+    """Count an attempt for an address and return it. Call it when admitted to hashing.
+
+    Raises `ApiError` after too many failures.
+    """
     settings = latchkey.settings
     failures, account_failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
     row = latchkey.db.one(

@@ -1,4 +1,4 @@
-"""What a session of some age needs before something sensitive: the current password, or a code that was sent (ASVS 3.7.1)."""
+"""Reauthentication: older sessions need the current password or a code for sensitive changes (ASVS 3.7.1)."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from sql import Transaction
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
-    """Whether a session that is too old for what is sensitive was given what it needs: the current password, or a code.
+    """Check the current password or the code in a body, and return True; or False for a session that needs neither.
 
-    Raises `ApiError` where it was not. A younger session needs neither, and what it is given is not looked at.
+    Raises `ApiError`. A session that needs neither does not have them looked at.
     """
     age = latchkey.settings.reauthentication_age
     if age is None or known.session_age < age:
@@ -31,7 +31,7 @@ def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
 def lock_caller(tx: Transaction, reauthenticated: bool, *needed: str) -> Any:
     """Lock the caller's row until the end of the transaction, and return it.
 
-    Raises `ApiError` when the caller may not go on: its session has ended meanwhile, or needs reauthentication.
+    Raises `ApiError` if the session has ended in the meantime, or needs reauthentication.
     """
     caller = guard.admit(tx.one("lock_caller", reauthenticated=reauthenticated, **guard.caller()))
     if caller.state == "reauthentication_needed":
@@ -55,7 +55,7 @@ def _check_current_password(password: str, known: Any) -> None:
 
 
 def _spend_nonce(nonce: str, known: Any) -> None:
-    # To the address that GET /reauthenticate has sent it to.
+    # The address that GET /reauthenticate sends the code to.
     address = known.email if known.email_confirmed else known.phone
     spent = address and latchkey.db.one("spend_reauthentication_code", user_id=guard.caller_id(), address=address, code_mac=latchkey.codes.mac(address, nonce))
     if not spent:
@@ -63,5 +63,5 @@ def _spend_nonce(nonce: str, known: Any) -> None:
 
 
 def reauthentication_needed(what: str = "current_password, or nonce with the code that GET /reauthenticate sends") -> ApiError:
-    """Return the refusal of a session that is too old."""
+    """Return the error for a session that is too old."""
     return ApiError("reauthentication_needed", f"give {what}: this session is too old for this change")

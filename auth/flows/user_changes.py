@@ -7,10 +7,10 @@ from flask import g
 
 from auth.context import latchkey
 from auth.flows import outgoing
-from auth.flows.reauthentication import lock_caller
+from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.passwords.policy import check_strength
 from auth.web import guard
 from auth.web.errors import ApiError
-from auth.web.input import checked_redirect
 from sql import Transaction
 
 
@@ -19,24 +19,56 @@ class Change:
     """What the caller changes, checked as far as it can be before the row is locked. None changes nothing."""
 
     user_metadata: dict[str, Any] | None
-    email: str | None
-    phone: str | None
-    password_hash: str | None
+    email: str | None = None
+    phone: str | None = None
+    password_hash: str | None = None
     # The hash that the new password was compared with.
-    checked_password_hash: str | None
-    reauthenticated: bool
+    checked_password_hash: str | None = None
+    reauthenticated: bool = False
 
     @property
     def is_sensitive(self) -> bool:
         return bool(self.email or self.phone or self.password_hash)
 
 
-def change_user(change: Change, body: dict[str, Any]) -> Any:
+def check_change(body: dict[str, Any]) -> Change:
+    """Check a change against the caller, reauthenticate if it is sensitive, and hash a new password.
+
+    Raises `ApiError`.
+    """
+    email, phone, password = body.get("email"), body.get("phone"), body.get("password")
+    if not email and not phone and password is None:
+        return Change(body.get("data"))
+    known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
+    # An address that stays the same is no change.
+    addresses = {
+        "email": None if email == known.email else email,
+        "phone": None if phone == known.phone else phone,
+    }
+    if password is None:
+        reauthenticated = any(addresses.values()) and reauthenticate(known, body)
+        return Change(body.get("data"), **addresses, reauthenticated=reauthenticated)
+    check_strength(latchkey.settings, password, [known.email, known.phone])
+    # A request that is refused here must not have spent its code.
+    with latchkey.passwords.queue():
+        # Reauthentication comes first, or an old session could guess the current password by changing it.
+        reauthenticated = reauthenticate(known, body)
+        password_hash = _new_hash(password, known.password_hash)
+    return Change(
+        body.get("data"),
+        **addresses,
+        password_hash=password_hash,
+        checked_password_hash=known.password_hash,
+        reauthenticated=reauthenticated,
+    )
+
+
+def change_user(change: Change, link: dict[str, str | None]) -> Any:
     """Change the caller's metadata and password, make a new email or phone pending, and return the row.
 
-    Raises `ApiError`, and then changes nothing.
+    `link` has the `redirect_to` and `code_challenge` of the link that confirms the email. Raises `ApiError`, and
+    then changes nothing.
     """
-    link = {"redirect_to": checked_redirect(body), "code_challenge": body.get("code_challenge")}
     to_email = outgoing.Message(change.email) if change.email else None
     to_phone = outgoing.Message(change.phone) if change.phone else None
     with latchkey.db.transaction() as tx:
@@ -44,6 +76,8 @@ def change_user(change: Change, body: dict[str, Any]) -> Any:
             _refuse_taken(tx, change)
             _take_quota(tx, change)
         caller = lock_caller(tx, change.reauthenticated or not change.is_sensitive)
+        if change.password_hash:
+            _end_other_access(tx, caller, change.checked_password_hash)
         user = tx.one(
             "change_user",
             user_id=caller.id,
@@ -52,8 +86,6 @@ def change_user(change: Change, body: dict[str, Any]) -> Any:
             new_email=change.email,
             new_phone=change.phone,
         )
-        if change.password_hash:
-            _end_other_access(tx, caller, change.checked_password_hash)
         if to_email:
             _write(tx, to_email, "email_change", **link)
         if to_phone:
@@ -65,6 +97,12 @@ def change_user(change: Change, body: dict[str, Any]) -> Any:
     return user
 
 
+def _new_hash(password: str, password_hash: str | None) -> str:
+    if password_hash is not None and latchkey.passwords.check(password, password_hash):
+        raise ApiError("same_password", "password: must differ from the current one")
+    return latchkey.passwords.hash(password)
+
+
 def _refuse_taken(tx: Transaction, change: Change) -> None:
     """Refuse an address that another user has. One that is taken later is refused when it is confirmed."""
     taken = tx.one("select_taken_address", email=change.email, phone=change.phone, user_id=guard.caller_id())
@@ -73,7 +111,10 @@ def _refuse_taken(tx: Transaction, change: Change) -> None:
 
 
 def _take_quota(tx: Transaction, change: Change) -> None:
-    for address, error_code in ((change.email, "over_email_send_rate_limit"), (change.phone, "over_sms_send_rate_limit")):
+    for address, error_code in (
+        (change.email, "over_email_send_rate_limit"),
+        (change.phone, "over_sms_send_rate_limit"),
+    ):
         if address:
             outgoing.take_quota(tx, outgoing.quota(address), error_code)
 

@@ -1,4 +1,4 @@
-"""POST /token: signing in with a password, and trading a refresh token."""
+"""POST /token and POST /login-admin: signing in, and trading a refresh token."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from auth.web.limits import limited
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
 
-# Made once: making a schema costs more than what it checks here.
+# Made once: making a schema takes longer than the check.
 _QUERY, _PASSWORD_GRANT, _REFRESH_GRANT = schemas.TokenQuery(), schemas.PasswordGrant(), schemas.RefreshGrant()
 
 
@@ -42,7 +42,7 @@ def token() -> ResponseReturnValue:
 @queued
 @limited("login")
 def login_admin() -> Response:
-    """Sign in an administrator; anybody else gets no session."""
+    """Sign in an administrator; refuse other users."""
     row = _sign_in(admin_only=True)
     user = json.loads(row.user_object)
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
@@ -63,14 +63,12 @@ def _by_id_token() -> Response:
 def _sign_in(admin_only: bool = False) -> Any:
     """Start a session for an address and its password, and return its row."""
     body = read_body(_PASSWORD_GRANT)
-    email, phone = body.get("email"), body.get("phone")
+    email, phone, password = body.get("email"), body.get("phone"), body["password"]
     outgoing.check_enabled(email, phone)
-    invalid = ApiError("invalid_credentials")
-
     attempt = begin_attempt(email, phone)
     # An unknown address, a wrong password and a user without one take the same statement and the same hash.
-    if not attempt.check(body["password"]) or attempt.password_hash is None:
-        raise invalid
+    if not attempt.check(password) or attempt.password_hash is None:
+        raise ApiError("invalid_credentials")
     checked = {
         "user_id": attempt.user_id,
         "checked_password_hash": attempt.password_hash,
@@ -79,16 +77,16 @@ def _sign_in(admin_only: bool = False) -> Any:
         "is_stranger": attempt.is_stranger,
         "admin_only": admin_only,
     }
-    row = latchkey.db.one("sign_in", new_password_hash=latchkey.passwords.renewed_hash(body["password"], attempt.password_hash), **checked, **client())
-    if row:
-        return row
-    refusal = latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)
-    if refusal is None or refusal.error_code is None:
-        raise invalid
-    raise ApiError("sign_in.not_admin" if refusal.error_code == "not_admin" else refusal.error_code)
+    renewed_hash = latchkey.passwords.renewed_hash(password, attempt.password_hash)
+    row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **client())
+    if row is None:
+        refusal = latchkey.db.one("select_sign_in_refusal", network=g.network, **checked)
+        error_code = (refusal and refusal.error_code) or "invalid_credentials"
+        raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
+    return row
 
 
-# Its limit is counted in the session itself, by the statement that refreshes it.
+# Not decorated with `limited`: the statement counts refreshes in the session's own row.
 def _refresh() -> Response:
     body = read_body(_REFRESH_GRANT)
     try:
@@ -97,20 +95,24 @@ def _refresh() -> Response:
         raise ApiError("forged.refresh_token_not_found") from None
     row = latchkey.db.one("refresh_session", session_id=sent.session_id, counter=sent.counter)
     if row is None:
-        row = latchkey.db.one("select_refresh_refusal", session_id=sent.session_id)
-        audit.about(user_id=row.user_id if row else None)
-    state = row.state if row else "refresh_token_not_found"
-    limit = latchkey.settings.rate_limit_refresh
-    if state == "over_request_rate_limit":
-        limits.note(limits.Window(limit.amount, 0, row.seconds_left))
-        raise limits.refusal("over_request_rate_limit", row.seconds_left)
-    if state == "refresh_token_already_used":
+        raise _refresh_refusal(sent.session_id)
+    if row.state == "refresh_token_already_used":
         log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **client())
-    if state != "live":
-        raise ApiError(f"refresh.{state}")
+        raise ApiError("refresh.refresh_token_already_used")
     if latchkey.settings.rate_limits_enabled:
-        limits.note(limits.Window(limit.amount, limit.amount - row.refreshes, row.seconds_left))
+        amount = latchkey.settings.rate_limit_refresh.amount
+        limits.note(limits.Window(amount, amount - row.refreshes, row.seconds_left))
     return token_response(row, row.method, row.signed_in_at)
+
+
+def _refresh_refusal(session_id: str) -> ApiError:
+    row = latchkey.db.one("select_refresh_refusal", session_id=session_id)
+    audit.about(user_id=row.user_id if row else None)
+    error_code = row.state if row else "refresh_token_not_found"
+    if error_code == "over_request_rate_limit":
+        limits.note(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
+        return limits.refusal(error_code, row.seconds_left)
+    return ApiError(f"refresh.{error_code}")
 
 
 @limited("verify")
