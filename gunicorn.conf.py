@@ -1,11 +1,11 @@
 """How gunicorn runs the service: processes and signals; the embedded Postgres begins and ends with them.
 
-gunicorn takes every name in this module that is also the name of one of its settings. What isn't meant for it begins with
-an underscore: it prints a value that it doesn't like, and these hold secrets.
+gunicorn takes every name in this module that is also the name of one of its settings. What isn't meant for it
+begins with an underscore: it prints a value that it doesn't like, and these hold secrets.
 """
 
-# First of all: what is imported before it keeps blocking sockets and locks. Processes and signals stay as they are: the master
-# starts processes in signal handlers, where a greenlet cannot wait.
+# First of all: what is imported before it keeps blocking sockets and locks. Processes and signals stay as
+# they are: the master starts processes in signal handlers, where a greenlet cannot wait.
 from gevent import monkey as _monkey
 
 _monkey.patch_all(os=False, subprocess=False, signal=False)
@@ -40,24 +40,27 @@ workers = _loaded.workers
 worker_class = "auth.web.gunicorn_worker.Worker"
 # In each process; more connections wait in the backlog. Below 1,024, the usual limit of open files.
 worker_connections = 800
-# Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is they who
-# close one: a request that crosses with our closing would be lost.
+# Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s), so that it is
+# they who close one: a request that crosses with our closing would be lost.
 keepalive = 75
 # Requests and Postgres are over within the 10 s that Docker allows.
 graceful_timeout = 8
-# An access token carries both metadata objects, 8 KiB each; in base64, with the other claims and headers around it, that is
-# 24 KiB. The number of fields bounds what a connection may hold.
+# An access token carries both metadata objects, 8 KiB each; in base64, with the other claims and headers
+# around it, that is 24 KiB. The number of fields bounds what a connection may hold.
 limit_request_field_size = 32_768
 limit_request_fields = 50
-# A URL of 2,048 characters, percent-encoded in a query beside a token, is longer than the 4,094 of the default.
+# A URL of 2,048 characters, percent-encoded in a query beside a token, is longer than the 4,094 of the
+# default.
 limit_request_line = 8190
-# No peer may set the scheme or the address of a request. AUTH_TRUSTED_PROXIES decides that, in the application.
+# No peer may set the scheme or the address of a request. AUTH_TRUSTED_PROXIES decides that, in the
+# application.
 forwarded_allow_ips = ""
 # A second service would share the port unnoticed.
 reuse_port = False
 # Its place is the same for all services of a user.
 control_socket_disable = True
-# To standard error, what needs attention: the application logs the requests, and below it says when it starts and ends.
+# To standard error, what needs attention: the application logs the requests, and below it says when it starts
+# and ends.
 errorlog = "-"
 # Its debug lines quote requests, with the tokens in them.
 loglevel = "warning"
@@ -65,7 +68,8 @@ loglevel = "warning"
 
 def on_starting(server) -> None:
     """Bring up what the workers need, or end with one line that says what is missing."""
-    # gunicorn's own handlers come later. Exit by exception, so that a Postgres which has just been started is stopped.
+    # gunicorn's own handlers come later. Exit by exception, so that a Postgres which has just been started is
+    # stopped.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     server.embedded_postgres = None
@@ -91,7 +95,9 @@ def when_ready(server) -> None:
         server.delivery.start()
     signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
     signal.setitimer(signal.ITIMER_REAL, 1, 1)
-    _say(f"State: {_loaded.state_dir} (secrets and signing keys{', database' if server.embedded_postgres else ''}). A backup needs all of it.")
+    _say(
+        f"State: {_loaded.state_dir} (secrets and signing keys{', database' if server.embedded_postgres else ''}). A backup needs all of it."
+    )
     for notice in [*_settings.retired(), *channels.notices(_loaded)]:
         _say(notice)
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
@@ -110,7 +116,8 @@ def post_fork(server, worker) -> None:
 
 def post_worker_init(worker) -> None:
     """Let the master decide when the worker ends."""
-    # What is loaded now stays: the garbage collector need not look at it again and again while requests are served.
+    # What is loaded now stays: the garbage collector need not look at it again and again while requests are
+    # served.
     gc.freeze()
     # The terminal sends these to every process at once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -118,8 +125,12 @@ def post_worker_init(worker) -> None:
 
 
 def on_exit(server) -> None:
-    """Stop the embedded Postgres after the last worker; fail if it was gone before, so that a supervisor starts anew."""
-    signal.setitimer(signal.ITIMER_REAL, 0)  # the end that comes now is wanted; and Python forgets handlers before it ends
+    """Stop the embedded Postgres after the last worker; fail if it was gone before, so that a supervisor
+    starts anew.
+    """
+    signal.setitimer(
+        signal.ITIMER_REAL, 0
+    )  # the end that comes now is wanted; and Python forgets handlers before it ends
     server.delivery.stop()
     if server.embedded_postgres:
         died = server.embedded_postgres.has_died()
@@ -133,7 +144,8 @@ def _start_embedded_postgres(server) -> str:
     # The rest is for people and their tools.
     connections = max(100, workers * _POOL_SIZE + 20)
     server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
-    # on_exit isn't called when the port is taken or the schema can't be applied. In workers, which inherit this, it does nothing.
+    # on_exit isn't called when the port is taken or the schema can't be applied. In workers, which inherit
+    # this, it does nothing.
     atexit.register(server.embedded_postgres.stop)
     try:
         database_url = server.embedded_postgres.start()
@@ -143,7 +155,9 @@ def _start_embedded_postgres(server) -> str:
     except (EmbeddedPostgresError, OSError) as error:
         sys.exit(str(error))
     for directory in server.embedded_postgres.opened:
-        _say(f"Opened {directory} for passing through (o+x): Postgres doesn't run as root, and must reach its files.")
+        _say(
+            f"Opened {directory} for passing through (o+x): Postgres doesn't run as root, and must reach its files."
+        )
     os.environ["DATABASE_URL"] = database_url  # for the workers
     return database_url
 
@@ -156,11 +170,16 @@ def _refuse_taken_address() -> None:
     deadline = time.monotonic() + 3
     while True:
         try:
-            socket.create_server((_loaded.bind, _loaded.port), family=socket.AF_INET6 if ":" in _loaded.bind else socket.AF_INET).close()
+            socket.create_server(
+                (_loaded.bind, _loaded.port),
+                family=socket.AF_INET6 if ":" in _loaded.bind else socket.AF_INET,
+            ).close()
             return
         except OSError as error:
             if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+                reason = (
+                    error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+                )
                 sys.exit(f"Can't listen on {bind}: {reason}. PORT and AUTH_BIND choose another address.")
             time.sleep(0.1)
 
@@ -177,9 +196,12 @@ def _watch(server) -> None:
     if not server.embedded_postgres:
         return
     if server.embedded_postgres.has_died():
-        # A supervisor that starts the whole service anew does it from a known state; here we could only guess at the cause.
+        # A supervisor that starts the whole service anew does it from a known state; here we could only guess
+        # at the cause.
         signal.setitimer(signal.ITIMER_REAL, 0)
-        _say(f"The embedded Postgres has ended by itself, see {_loaded.state_dir / 'postgres.log'}. Stopping.")
+        _say(
+            f"The embedded Postgres has ended by itself, see {_loaded.state_dir / 'postgres.log'}. Stopping."
+        )
         server.signal(signal.SIGTERM, None)
     else:
         server.embedded_postgres.bound_log()

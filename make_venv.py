@@ -13,15 +13,27 @@ import sys
 
 def main(extras):
     if sys.version_info < (3, 11):  # noqa: UP036
-        sys.exit("Latchkey needs Python 3.11 or newer; {} is {}.{}. Name another one: make PYTHON=python3.12 …".format(sys.executable, *sys.version_info))
+        sys.exit(
+            "Latchkey needs Python 3.11 or newer; {} is {}.{}. Name another one: make PYTHON=python3.12 …".format(
+                sys.executable, *sys.version_info
+            )
+        )
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    os.umask(0o022)  # The embedded Postgres of root runs as another user, who must be able to read its program.
+    os.umask(
+        0o022
+    )  # The embedded Postgres of root runs as another user, who must be able to read its program.
     with open("setup.cfg") as manifest, open("constraints.txt") as constraints:
-        # `make run` and `make test` may start at once in a fresh clone: one makes the environment, the other waits.
+        # `make run` and `make test` may start at once in a fresh clone: one makes the environment, the other
+        # waits.
         fcntl.flock(manifest, fcntl.LOCK_EX)
         text = manifest.read()
-        # A virtual environment holds absolute paths, and links to the Python that made it (here perhaps by way of one).
-        state = hashlib.sha256("\n".join([text, constraints.read(), os.getcwd(), os.path.realpath(sys.executable), sys.version]).encode()).hexdigest()
+        # A virtual environment holds absolute paths, and links to the Python that made it (here perhaps by
+        # way of one).
+        state = hashlib.sha256(
+            "\n".join(
+                [text, constraints.read(), os.getcwd(), os.path.realpath(sys.executable), sys.version]
+            ).encode()
+        ).hexdigest()
         # The stamp is written last: without it, what is there is not whole.
         stamp = os.path.join(".venv", "stamp")
         try:
@@ -38,8 +50,21 @@ def main(extras):
         extras = sorted({*extras, *installed})
         config = configparser.ConfigParser()
         config.read_string(text)
-        wanted = config["options"]["install_requires"] + "".join(config["options.extras_require"][extra] for extra in extras)
-        pip = [".venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "-c", "constraints.txt"]
+        wanted = config["options"]["install_requires"] + "".join(
+            config["options.extras_require"][extra] for extra in extras
+        )
+        pip = [
+            ".venv/bin/python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--only-binary",
+            ":all:",
+            "-c",
+            "constraints.txt",
+        ]
         subprocess.run([*pip, *filter(None, wanted.splitlines())], check=True)  # noqa: S603
         # The checkout itself, in place: it brings .venv/bin/latchkey.
         subprocess.run([*pip, "--no-deps", "--editable", "."], check=True)  # noqa: S603

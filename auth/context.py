@@ -36,7 +36,9 @@ class Latchkey:
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
-    """Make the parts; `origin` tells the audit log who acts. Raises `NotRunningError`, see `state.running_postgres_url`."""
+    """Make the parts; `origin` tells the audit log who acts. Raises `NotRunningError`, see
+    `state.running_postgres_url`.
+    """
     db = Database(
         settings.database_url or state.running_postgres_url(settings.state_dir),
         prepare=settings.db_prepare,
@@ -58,7 +60,9 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         sealer=keys.Sealer(keys.derive(settings.secret_key, "outbox")),
         codes=Codes(settings.secret_key),
         redirects=AllowList(settings.site_url, settings.redirect_allow_list),
-        providers={name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()},
+        providers={
+            name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
+        },
     )
 
 

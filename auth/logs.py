@@ -1,4 +1,6 @@
-"""The log: one event a line on standard error, as JSON or, on a terminal, as text. What is logged is chosen, never dumped."""
+"""The log: one event a line on standard error, as JSON or, on a terminal, as text. What is logged is chosen,
+never dumped.
+"""
 
 import contextlib
 import json
@@ -16,7 +18,9 @@ _JSON = json.JSONEncoder(default=str)
 
 
 class _Logger:
-    """Standard error, as long as it takes what is written: a request must not fail because its log line can't be kept."""
+    """Standard error, as long as it takes what is written: a request must not fail because its log line can't
+    be kept.
+    """
 
     def msg(self, line: str) -> None:
         """Write a line, in one piece, or don't."""
@@ -36,7 +40,9 @@ def _level(settings: Settings) -> int:
 
 
 def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dict) -> None:
-    """Send structlog's events to standard error, from the level that is set, with the members that `context` returns."""
+    """Send structlog's events to standard error, from the level that is set, with the members that `context`
+    returns.
+    """
     processors: list[structlog.types.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -46,7 +52,11 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dic
         processors.extend([structlog.processors.format_exc_info, _as_json])
     else:
         processors.append(_printable)
-        processors.append(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback))
+        processors.append(
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        )
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(_level(settings)),
@@ -60,5 +70,11 @@ def _as_json(_logger: object, _method: str, event: structlog.types.EventDict) ->
 
 
 def _printable(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    # What a client has sent must not tell a terminal what to do: gunicorn lets the control characters from U+0080 on through.
-    return {name: value.encode("unicode_escape").decode() if isinstance(value, str) and not value.isprintable() else value for name, value in event.items()}
+    # What a client has sent must not tell a terminal what to do: gunicorn lets the control characters from
+    # U+0080 on through.
+    return {
+        name: value.encode("unicode_escape").decode()
+        if isinstance(value, str) and not value.isprintable()
+        else value
+        for name, value in event.items()
+    }

@@ -1,4 +1,6 @@
-"""`make bench`: measure, print the table, and write it down; `make bench-large`: the same for a large database."""
+"""`make bench`: measure, print the table, and write it down; `make bench-large`: the same for a large
+database.
+"""
 
 import signal
 import sys
@@ -31,7 +33,11 @@ def _measure(name: str) -> Iterator[Figure]:
     for module in REPORTS[name]:
         print(f"{module.__doc__}", flush=True)
         for figure in module.measure():
-            print(f"  {figure.name}: {figure.value:.4g}" + (f", ratio {figure.ratio:.3f}" if figure.ratio is not None else ""), flush=True)
+            print(
+                f"  {figure.name}: {figure.value:.4g}"
+                + (f", ratio {figure.ratio:.3f}" if figure.ratio is not None else ""),
+                flush=True,
+            )
             yield figure
 
 

@@ -1,4 +1,6 @@
-"""What others notice of crowds: slow clients, idle connections, more log-ins than can be hashed; before gunicorn alone, and before nginx."""
+"""What others notice of crowds: slow clients, idle connections, more log-ins than can be hashed; before
+gunicorn alone, and before nginx.
+"""
 
 import resource
 import shutil
@@ -90,7 +92,9 @@ def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:
         refused.append(result.refused_p99)
         calm.append(seconds_until_calm(service))
         after.append(reader(2).p99)
-    yield against(f"p99 of GET /user while {TOO_MANY} clients log in at once, in ms, against before", during, before)
+    yield against(
+        f"p99 of GET /user while {TOO_MANY} clients log in at once, in ms, against before", during, before
+    )
     yield alone(f"failed GET /user while {TOO_MANY} clients log in at once, turned away too", failures)
     yield alone("p99 of the first answers of 503, in ms", median(refused), "≤ 100")
     yield alone(f"memory of the whole service while {TOO_MANY} clients log in at once, in MiB", peak, "≤ 250")
@@ -101,7 +105,9 @@ def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:
 
 @contextmanager
 def slow_clients(port: int, number: int) -> Iterator[None]:
-    """Send a byte of a head every few seconds, over so many connections, and connect again where one is closed."""
+    """Send a byte of a head every few seconds, over so many connections, and connect again where one is
+    closed.
+    """
     connections = [_connect(port, _HEAD) for _ in range(number)]
     is_over = threading.Event()
 
@@ -150,16 +156,23 @@ def nginx(port: int) -> Iterator[int]:
     """Put nginx before the service, as deploy/nginx.conf does but for TLS; yield its port."""
     own_port = free_port()
     text = (CHECKOUT / "deploy" / "nginx.conf").read_text()
-    upstream = text[text.index("upstream") : text.index("server {\n    listen 80")].replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+    upstream = text[text.index("upstream") : text.index("server {\n    listen 80")].replace(
+        "127.0.0.1:8000", f"127.0.0.1:{port}"
+    )
     server = text[text.index("    server_tokens") :]
     with TemporaryDirectory(prefix="latchkey-bench-") as directory:
-        places = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        events = (
-            f"pid {directory}/pid; error_log {directory}/error.log; worker_processes auto; worker_rlimit_nofile 20000; events {{ worker_connections 8000; }}"
+        places = "".join(
+            f"{kind}_temp_path {directory}/{kind};"
+            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
+        events = f"pid {directory}/pid; error_log {directory}/error.log; worker_processes auto; worker_rlimit_nofile 20000; events {{ worker_connections 8000; }}"
         path = Path(directory, "nginx.conf")
-        path.write_text(f"{events} http {{ {places} {upstream} server {{ listen 127.0.0.1:{own_port};\n{server} }}")
-        process = subprocess.Popen(["nginx", "-c", str(path), "-e", f"{directory}/error.log", "-g", "daemon off;"])
+        path.write_text(
+            f"{events} http {{ {places} {upstream} server {{ listen 127.0.0.1:{own_port};\n{server} }}"
+        )
+        process = subprocess.Popen(
+            ["nginx", "-c", str(path), "-e", f"{directory}/error.log", "-g", "daemon off;"]
+        )
         try:
             wait_until(lambda: _is_taken(own_port))
             yield own_port

@@ -1,4 +1,6 @@
-"""What others notice while 64 clients flood POST /token with wrong passwords: limits as they are shipped, and raised."""
+"""What others notice while 64 clients flood POST /token with wrong passwords: limits as they are shipped, and
+raised.
+"""
 
 import http.client
 import itertools
@@ -17,12 +19,14 @@ from bench.throughput import hashes_per_second
 from tests.support.processes import wait_until
 
 SECONDS = 5
-# Some 80 requests a second in all: enough to see who waits, and few enough to leave the cores to those who hash.
+# Some 80 requests a second in all: enough to see who waits, and few enough to leave the cores to those who
+# hash.
 _READERS = {"seconds": SECONDS, "connections": 4, "pause": 100}
 # Clients that may log in, in each round.
 _RIGHTFUL = 4
 _TRIES = 3
-# Seconds that a log-in takes where nobody else wants one, with much to spare; and for how long that is waited for.
+# Seconds that a log-in takes where nobody else wants one, with much to spare; and for how long that is waited
+# for.
 _CALM, _LONGEST_WAIT = 0.3, 60
 # So few that a flood has used up the limits of all of them, as they are shipped, within seconds.
 _ADDRESSES = 8
@@ -41,7 +45,9 @@ def seconds_until_calm(service: BenchService) -> float:
 
     def asked_in_calm() -> float | None:
         asked = time.monotonic()
-        status, _ = service.post(LOG_IN, {"email": "user500@bench.example", "password": PASSWORD}, source=next(addresses))
+        status, _ = service.post(
+            LOG_IN, {"email": "user500@bench.example", "password": PASSWORD}, source=next(addresses)
+        )
         return asked if status == 200 and time.monotonic() - asked < _CALM else None
 
     asked = wait_until(asked_in_calm, _LONGEST_WAIT)
@@ -58,7 +64,8 @@ def _measure(title: str, limits: dict[str, str], addresses: int | None = None) -
         tokens = people.access_tokens(people.refresh_tokens(64))
         if addresses:
             with flood(service.port, addresses=addresses) as result:
-                # Each has thirty tries, and each try takes a hash: by then all have been used up, and are for the rounds that follow.
+                # Each has thirty tries, and each try takes a hash: by then all have been used up, and are for
+                # the rounds that follow.
                 time.sleep(_ADDRESSES * 2)
             seconds_until_calm(service)
         for number in range(ROUNDS):
@@ -66,7 +73,10 @@ def _measure(title: str, limits: dict[str, str], addresses: int | None = None) -
                 quiet[name].append(taken.p99)
             hashing.append(hashes_per_second(2))
             with flood(service.port, addresses=addresses) as result, ThreadPoolExecutor(_RIGHTFUL) as threads:
-                log_ins = threads.map(lambda rightful: _logs_in(service, rightful), range(1000 - _RIGHTFUL * number, 1000 - _RIGHTFUL * (number + 1), -1))
+                log_ins = threads.map(
+                    lambda rightful: _logs_in(service, rightful),
+                    range(1000 - _RIGHTFUL * number, 1000 - _RIGHTFUL * (number + 1), -1),
+                )
                 for name, taken in _read(service, people, tokens).items():
                     flooded[name].append(taken.p99)
                     failures += taken.failures
@@ -77,11 +87,22 @@ def _measure(title: str, limits: dict[str, str], addresses: int | None = None) -
             assert bool(result.statuses.get("429")) == bool(addresses), result
             seconds_until_calm(service)
     for name in quiet:
-        yield against(f"p99 of {name} during a flood ({title}), in ms, against without", flooded[name], quiet[name], "≤ 5")
+        yield against(
+            f"p99 of {name} during a flood ({title}), in ms, against without",
+            flooded[name],
+            quiet[name],
+            "≤ 5",
+        )
     yield alone(f"failed requests during a flood ({title})", failures, "≤ 0")
-    yield alone(f"share of rightful log-ins that succeed within three tries during a flood ({title})", logged_in / ROUNDS / _RIGHTFUL, "≥ 1")
+    yield alone(
+        f"share of rightful log-ins that succeed within three tries during a flood ({title})",
+        logged_in / ROUNDS / _RIGHTFUL,
+        "≥ 1",
+    )
     if limits:
-        yield against(f"log-ins/s during a flood ({title}), against what the cores can hash", checked, hashing, "≥ 0.85")
+        yield against(
+            f"log-ins/s during a flood ({title}), against what the cores can hash", checked, hashing, "≥ 0.85"
+        )
 
 
 def _read(service: BenchService, people: People, tokens: list[str]) -> dict[str, Load]:

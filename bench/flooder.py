@@ -1,7 +1,8 @@
 """Many clients who ask as fast as they are answered, from other loopback addresses, which wrk can't choose.
 
-A loop over sockets, which sends what is ready made and looks at no more of an answer than its status: it could ask thousands of
-times a second, many more than are answered. Run as a program of its own, so that it shares nothing with who measures.
+A loop over sockets, which sends what is ready made and looks at no more of an answer than its status: it
+could ask thousands of times a second, many more than are answered. Run as a program of its own, so that it
+shares nothing with who measures.
 """
 
 import json
@@ -21,7 +22,9 @@ _WRONG = "Wrong-Horse-1"
 
 @dataclass
 class Flood:
-    """What became of a flood: how many answers of each status, in how many seconds; `refused_p99` in milliseconds is of those with 503, if any."""
+    """What became of a flood: how many answers of each status, in how many seconds; `refused_p99` in
+    milliseconds is of those with 503, if any.
+    """
 
     statuses: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -36,7 +39,12 @@ def flood(port: int, clients: int = CLIENTS, addresses: int | None = None) -> It
     """
     result = Flood()
     numbers = map(str, (port, clients, addresses or clients))
-    process = subprocess.Popen([sys.executable, "-m", "bench.flooder", *numbers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.flooder", *numbers],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdin
     assert process.stdout
     process.stdout.readline()  # all clients are at work
@@ -62,7 +70,9 @@ class _Client:
         self.connect()
 
     def connect(self) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", self._port), timeout=30, source_address=(self._address, 0))
+        self.socket = socket.create_connection(
+            ("127.0.0.1", self._port), timeout=30, source_address=(self._address, 0)
+        )
 
     def ask(self) -> None:
         self._sent += 1
@@ -100,7 +110,11 @@ def _run(port: int, number: int, addresses: int) -> None:
             if client is None:
                 seconds = time.monotonic() - began
                 refused.sort()
-                print(json.dumps([statuses, seconds, refused[int(len(refused) * 0.99)] * 1000 if refused else None]))
+                print(
+                    json.dumps(
+                        [statuses, seconds, refused[int(len(refused) * 0.99)] * 1000 if refused else None]
+                    )
+                )
                 return
             status, said = client.answer()
             statuses[status] += 1

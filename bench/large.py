@@ -1,6 +1,8 @@
-"""What a large database costs: a million users, three million sessions, ten million audit rows, against a thousand users.
+"""What a large database costs: a million users, three million sessions, ten million audit rows, against a
+thousand users.
 
-Seeded once, by Postgres, into a directory that stays; both services run at the same time, and are asked in turn.
+Seeded once, by Postgres, into a directory that stays; both services run at the same time, and are asked in
+turn.
 """
 
 from collections import defaultdict
@@ -34,7 +36,10 @@ def measure() -> Iterator[Figure]:
     """Yield the figures."""
     taken: dict[str, dict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     with ExitStack() as stack:
-        both = {"large": stack.enter_context(_service("large")), "small": stack.enter_context(_service("small"))}
+        both = {
+            "large": stack.enter_context(_service("large")),
+            "small": stack.enter_context(_service("small")),
+        }
         people = {
             "large": _people(both["large"], USERS, SESSIONS, AUDIT_ROWS),
             "small": _people(both["small"], FEW, FEW * SESSIONS // USERS, FEW * AUDIT_ROWS // USERS),
@@ -70,7 +75,8 @@ _REACHES = {
 def _requests(service: BenchService, people: People) -> dict[str, Callable[[], Load]]:
     last = min(1000, people.users // 20)
 
-    # Few at a time: where many wait for the cores, a statement that takes longer is not seen in what they wait.
+    # Few at a time: where many wait for the cores, a statement that takes longer is not seen in what they
+    # wait.
     def ask(kind: str, path: str, lines: list[str], connections: int = 4) -> Load:
         return load.run(service.port, kind, path, lines, seconds=_SECONDS, connections=connections)
 
@@ -79,7 +85,9 @@ def _requests(service: BenchService, people: People) -> dict[str, Callable[[], L
 
     # Each round asks for others, by chance, whose rows nobody has read a moment ago.
     return {
-        "GET /user": lambda: ask("get_as", "/user", people.access_tokens(people.refresh_tokens_by_chance(500))),
+        "GET /user": lambda: ask(
+            "get_as", "/user", people.access_tokens(people.refresh_tokens_by_chance(500))
+        ),
         "refresh": lambda: ask("refresh", REFRESH, people.refresh_tokens_by_chance(2000)),
         "log-in": lambda: ask("post", LOG_IN, people.log_ins(500), 2),
         "list page 1": listing("per_page=20"),
@@ -123,7 +131,10 @@ def _people(service: BenchService, users: int, sessions: int, audit_rows: int) -
 def _without_indexes(cursor: Cursor, table: str) -> Iterator[None]:
     """Make a table's indexes when it is full: to look after five of them, row by row, takes hours."""
     cursor.execute("SET maintenance_work_mem = '1GB'")
-    cursor.execute("SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'", (table,))
+    cursor.execute(
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'",
+        (table,),
+    )
     constraints = cursor.fetchall()
     for name, _ in constraints:
         cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")

@@ -1,4 +1,6 @@
-"""Load, by wrk: closed loops of so many connections, each of which sends its next request when it has the answer."""
+"""Load, by wrk: closed loops of so many connections, each of which sends its next request when it has the
+answer.
+"""
 
 import json
 import shutil
@@ -15,7 +17,9 @@ CONNECTIONS = 32
 
 @dataclass(frozen=True)
 class Load:
-    """What came of it: latencies in milliseconds, of all answers; `failures` are answers from 400 on, and missing ones."""
+    """What came of it: latencies in milliseconds, of all answers; `failures` are answers from 400 on, and
+    missing ones.
+    """
 
     requests: int
     seconds: float
@@ -37,17 +41,42 @@ def require_wrk() -> None:
     print("Installing wrk …", flush=True)
     try:
         subprocess.run(["apt-get", "update"], check=True, capture_output=True)
-        subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", "wrk"], check=True, capture_output=True)
+        subprocess.run(
+            ["apt-get", "install", "-y", "--no-install-recommends", "wrk"], check=True, capture_output=True
+        )
     except (OSError, subprocess.CalledProcessError):
-        sys.exit("There is no wrk, which makes the load: apt-get install wrk, brew install wrk, or see github.com/wg/wrk")
+        sys.exit(
+            "There is no wrk, which makes the load: apt-get install wrk, brew install wrk, or see github.com/wg/wrk"
+        )
 
 
-def run(port: int, kind: str, path: str, lines: Sequence[str] = (), *, seconds: float, connections: int = CONNECTIONS, pause: int = 0) -> Load:
-    """Send requests of a kind (see requests.lua), made of `lines`, for so many seconds; `pause` is in milliseconds."""
+def run(
+    port: int,
+    kind: str,
+    path: str,
+    lines: Sequence[str] = (),
+    *,
+    seconds: float,
+    connections: int = CONNECTIONS,
+    pause: int = 0,
+) -> Load:
+    """Send requests of a kind (see requests.lua), made of `lines`, for so many seconds; `pause` is in
+    milliseconds.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".lines") as file:
         file.write("\n".join(lines))
         file.flush()
-        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(_SCRIPT), f"http://127.0.0.1:{port}"]
+        command = [
+            "wrk",
+            "-t1",
+            f"-c{connections}",
+            f"-d{seconds}s",
+            "--timeout",
+            "30s",
+            "-s",
+            str(_SCRIPT),
+            f"http://127.0.0.1:{port}",
+        ]
         arguments = [kind, path, file.name if lines else "-", str(pause)]
         done = subprocess.run([*command, "--", *arguments], check=True, capture_output=True, text=True)
     return Load(**json.loads(done.stdout.splitlines()[-1]))

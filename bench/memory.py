@@ -36,7 +36,11 @@ def proportional_mebibytes(pid: int) -> float:
 
 def _kibibytes(pid: int) -> int:
     try:
-        return next(int(line.split()[1]) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+        return next(
+            int(line.split()[1])
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            if line.startswith("Pss:")
+        )
     # It has just ended, or is a zombie.
     except (OSError, StopIteration):
         return 0

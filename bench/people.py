@@ -16,7 +16,8 @@ from bench.service import BenchService
 PASSWORD = "Correct-Horse-1"
 LOG_IN, REFRESH = "/token?grant_type=password", "/token?grant_type=refresh_token"
 COST = 10
-# Ids that need no looking up: the md5 of a word and a number. Sessions that follow each other are those of users far apart.
+# Ids that need no looking up: the md5 of a word and a number. Sessions that follow each other are those of
+# users far apart.
 _USERS = """
 SET session_replication_role = replica; -- no look at each foreign key, which is right, and no triggers
 INSERT INTO users (id, email, email_confirmed_at, email_proved, password_hash, user_metadata, made_by, created_at)
@@ -59,12 +60,18 @@ class People:
     def insert_sessions(self, number: int) -> None:
         """Make sessions, spread over the users, that nobody holds a token of."""
         with self.service.database() as connection, connection.cursor() as cursor:
-            cursor.execute(f"SET session_replication_role = replica; {_SESSIONS}", (self.users, self.sessions + 1, self.sessions + number))
+            cursor.execute(
+                f"SET session_replication_role = replica; {_SESSIONS}",
+                (self.users, self.sessions + 1, self.sessions + number),
+            )
         self.sessions += number
 
     def refresh_tokens(self, number: int) -> list[str]:
         """Return the refresh tokens of so many new sessions, spread over the users."""
-        tokens = self._refresh_tokens(f"{_SESSIONS} RETURNING id::text, counter", (self.users, self.sessions + 1, self.sessions + number))
+        tokens = self._refresh_tokens(
+            f"{_SESSIONS} RETURNING id::text, counter",
+            (self.users, self.sessions + 1, self.sessions + number),
+        )
         self.sessions += number
         return tokens
 
@@ -86,7 +93,12 @@ class People:
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=30)
         tokens = []
         for refresh_token in refresh_tokens:
-            connection.request("POST", REFRESH, json.dumps({"refresh_token": refresh_token}), {"Content-Type": "application/json"})
+            connection.request(
+                "POST",
+                REFRESH,
+                json.dumps({"refresh_token": refresh_token}),
+                {"Content-Type": "application/json"},
+            )
             tokens.append(json.loads(connection.getresponse().read())["access_token"])
         connection.close()
         return tokens

@@ -1,4 +1,6 @@
-"""What is measured: the service as `make run` starts it, and the constant answer beside it, in the same gunicorn."""
+"""What is measured: the service as `make run` starts it, and the constant answer beside it, in the same
+gunicorn.
+"""
 
 import http.client
 import json
@@ -17,7 +19,17 @@ from auth.settings.state import running_postgres_url
 from tests.support.processes import CHECKOUT, Service
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-_LIMITS = ("SIGNUP", "LOGIN", "LOGIN_FAILURES", "ACCOUNT_FAILURES", "RECOVER", "VERIFY", "REFRESH", "LOGOUT", "USER_CHANGES")
+_LIMITS = (
+    "SIGNUP",
+    "LOGIN",
+    "LOGIN_FAILURES",
+    "ACCOUNT_FAILURES",
+    "RECOVER",
+    "VERIFY",
+    "REFRESH",
+    "LOGOUT",
+    "USER_CHANGES",
+)
 # Counting is paid for, and nothing is refused.
 RAISED = {f"AUTH_RATE_LIMIT_{name}": "1000000000 per 5 minutes" for name in _LIMITS}
 
@@ -53,11 +65,17 @@ class BenchService(Service):
         connection.close()
         return row and row[0]
 
-    def post(self, path: str, body: dict[str, Any], *, source: str = "127.0.0.1", **headers: str) -> tuple[int, dict[str, Any]]:
+    def post(
+        self, path: str, body: dict[str, Any], *, source: str = "127.0.0.1", **headers: str
+    ) -> tuple[int, dict[str, Any]]:
         """Send one request from an address of this machine, and return the status and what was answered."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(source, 0))
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.port, timeout=30, source_address=(source, 0)
+        )
         try:
-            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **headers})
+            connection.request(
+                "POST", path, json.dumps(body), {"Content-Type": "application/json", **headers}
+            )
             response = connection.getresponse()
             return response.status, json.loads(response.read())
         finally:
@@ -68,8 +86,17 @@ class Constant(Service):
     """The constant answer, in the service's worker and with as many processes."""
 
     def __init__(self, state_dir: Path, body_length: int) -> None:
-        command = [sys.executable, "-m", "gunicorn", "--config", "bench/constant.conf.py", "bench.constant:app"]
-        super().__init__(state_dir, command=command, AUTH_WORKERS=str(WORKERS), CONSTANT_BODY_LENGTH=str(body_length))
+        command = [
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "--config",
+            "bench/constant.conf.py",
+            "bench.constant:app",
+        ]
+        super().__init__(
+            state_dir, command=command, AUTH_WORKERS=str(WORKERS), CONSTANT_BODY_LENGTH=str(body_length)
+        )
 
     def _is_healthy(self) -> bool:
         try:

@@ -1,4 +1,6 @@
-"""How many statements and commits a request costs, counted by Postgres: its log of statements, and its transaction ids."""
+"""How many statements and commits a request costs, counted by Postgres: its log of statements, and its
+transaction ids.
+"""
 
 import http.client
 import itertools
@@ -12,21 +14,30 @@ from bench.people import LOG_IN, PASSWORD, REFRESH, People
 from bench.service import RAISED, BenchService, new_state_dir
 
 REQUESTS = 10
-# A limit counts in a statement of its own; a log-in looks the password up, and makes the session once it is checked.
+# A limit counts in a statement of its own; a log-in looks the password up, and makes the session once it is
+# checked.
 REACHES = {"GET /user": 1, "refresh": 1 + 1, "log-in": 2 + 1, "sign-up": 1 + 1, "log-out": 1 + 1}
 
 
 def measure() -> Iterator[Figure]:
     """Yield the figures."""
     # Without the delivery threads, which look for messages now and then; and nobody asks for its health.
-    with new_state_dir() as state_dir, BenchService(state_dir, AUTH_WORKERS="1", AUTH_DELIVER="false", **RAISED) as service:
+    with (
+        new_state_dir() as state_dir,
+        BenchService(state_dir, AUTH_WORKERS="1", AUTH_DELIVER="false", **RAISED) as service,
+    ):
         people = People(service, 100)
         people.insert()
-        access_tokens, refresh_tokens = people.access_tokens(people.refresh_tokens(50)), people.refresh_tokens(50)
+        access_tokens, refresh_tokens = (
+            people.access_tokens(people.refresh_tokens(50)),
+            people.refresh_tokens(50),
+        )
         connection = http.client.HTTPConnection("127.0.0.1", service.port)
 
         def send(method: str, path: str, body: dict | None = None, token: str | None = None) -> None:
-            headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+            headers = {"Content-Type": "application/json"} | (
+                {"Authorization": f"Bearer {token}"} if token else {}
+            )
             connection.request(method, path, json.dumps(body) if body else None, headers)
             response = connection.getresponse()
             response.read()
@@ -36,7 +47,9 @@ def measure() -> Iterator[Figure]:
         requests: dict[str, Callable[[int], None]] = {
             "GET /user": lambda n: send("GET", "/user", token=access_tokens[n]),
             "refresh": lambda n: send("POST", REFRESH, {"refresh_token": refresh_tokens[n]}),
-            "log-in": lambda n: send("POST", LOG_IN, {"email": f"user{n + 1}@bench.example", "password": PASSWORD}),
+            "log-in": lambda n: send(
+                "POST", LOG_IN, {"email": f"user{n + 1}@bench.example", "password": PASSWORD}
+            ),
             "sign-up": lambda n: send("POST", "/signup", {"email": f"new{n}@bench.example", **new}),
             "log-out": lambda n: send("POST", "/logout", token=access_tokens[n]),
         }
@@ -58,7 +71,8 @@ def _count(service: BenchService, request: Callable[[int], None]) -> tuple[int, 
         cursor.execute("ALTER SYSTEM SET log_statement = 'all'")
         cursor.execute("SELECT pg_reload_conf()")
         began = log.stat().st_size
-        # The service's session learns of the settings when it is next idle, and prepares what it has not run yet.
+        # The service's session learns of the settings when it is next idle, and prepares what it has not run
+        # yet.
         for number in itertools.count(REQUESTS):
             request(number)
             if "\nlatchkey LOG:  statement" in _since(log, began):

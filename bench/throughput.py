@@ -1,4 +1,6 @@
-"""How many requests a second, each beside its limit in the same round: log-ins, GET /user, refreshes, /health, /settings."""
+"""How many requests a second, each beside its limit in the same round: log-ins, GET /user, refreshes,
+/health, /settings.
+"""
 
 import re
 import statistics
@@ -51,10 +53,14 @@ def measure() -> Iterator[Figure]:
         requests: dict[str, Callable[[], Load]] = {
             "constant": lambda: load.run(constant.port, "get", "/constant", seconds=SECONDS),
             "user": lambda: load.run(service.port, "get_as", "/user", tokens, seconds=SECONDS),
-            "refresh": lambda: load.run(service.port, "refresh", REFRESH, people.refresh_tokens(CONNECTIONS * 2), seconds=SECONDS),
+            "refresh": lambda: load.run(
+                service.port, "refresh", REFRESH, people.refresh_tokens(CONNECTIONS * 2), seconds=SECONDS
+            ),
             "health": lambda: load.run(service.port, "get", "/health", seconds=SECONDS),
             "settings": lambda: load.run(service.port, "get", "/settings", seconds=SECONDS),
-            "log-in": lambda: load.run(service.port, "post", LOG_IN, log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS),
+            "log-in": lambda: load.run(
+                service.port, "post", LOG_IN, log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS
+            ),
         }
         ceilings: dict[str, Callable[[], float]] = {
             "hashing": lambda: hashes_per_second(HASHING_SECONDS - 2),
@@ -63,7 +69,8 @@ def measure() -> Iterator[Figure]:
         }
         for name in ("constant", "user", "refresh", "health", "settings"):
             requests[name]()  # to warm up
-        # Each round begins with another one, so that none always has what the same one has left behind: a disk that is busy, a core that is hot.
+        # Each round begins with another one, so that none always has what the same one has left behind: a
+        # disk that is busy, a core that is hot.
         order = deque([*requests, *ceilings])
         for _ in range(ROUNDS):
             for name in order:
@@ -78,17 +85,32 @@ def measure() -> Iterator[Figure]:
     yield against("log-ins/s, against what the cores can hash", rates["log-in"], rates["hashing"], "≥ 0.93")
     yield against("GET /user/s, against the constant answer", rates["user"], rates["constant"], "≥ 0.65")
     yield against("refreshes/s, against the constant answer", rates["refresh"], rates["constant"], "≥ 0.35")
-    yield against("refreshes/s, against one prepared UPDATE per commit", rates["refresh"], rates["commits"], "≥ 0.5")
-    yield against("refreshes/s, against one prepared UPDATE per commit of a single client", rates["refresh"], rates["commits of one"])
+    yield against(
+        "refreshes/s, against one prepared UPDATE per commit", rates["refresh"], rates["commits"], "≥ 0.5"
+    )
+    yield against(
+        "refreshes/s, against one prepared UPDATE per commit of a single client",
+        rates["refresh"],
+        rates["commits of one"],
+    )
     yield against("GET /health/s, against the constant answer", rates["health"], rates["constant"], "≥ 0.9")
-    yield against("GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.9")
+    yield against(
+        "GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.9"
+    )
     titles = {"user": "GET /user", "refresh": "refresh", "health": "GET /health", "settings": "GET /settings"}
     for name, title in titles.items():
         for percentile in ("p50", "p95", "p99"):
-            values, limits = ([getattr(one, percentile) for one in loads[which]] for which in (name, "constant"))
-            yield against(f"{title} {percentile} in ms at that load, against the constant answer", values, limits)
+            values, limits = (
+                [getattr(one, percentile) for one in loads[which]] for which in (name, "constant")
+            )
+            yield against(
+                f"{title} {percentile} in ms at that load, against the constant answer", values, limits
+            )
     for percentile in ("p50", "p95", "p99"):
-        yield alone(f"log-in {percentile} in ms at that load", statistics.median(getattr(one, percentile) for one in loads["log-in"]))
+        yield alone(
+            f"log-in {percentile} in ms at that load",
+            statistics.median(getattr(one, percentile) for one in loads["log-in"]),
+        )
 
 
 def hashes_per_second(seconds: float) -> float:
@@ -110,13 +132,24 @@ def hashes_per_second(seconds: float) -> float:
 
 
 def commits_per_second(state_dir: Path, clients: int) -> float:
-    """Return how many prepared UPDATEs of one row, each a commit, pgbench gets out of the service's own Postgres."""
+    """Return how many prepared UPDATEs of one row, each a commit, pgbench gets out of the service's own
+    Postgres.
+    """
     program = embedded_postgres._programs() / "pgbench"
     with NamedTemporaryFile("w", suffix=".sql") as script:
         script.write(_UPDATE)
         script.flush()
-        how = [f"--client={clients}", f"--jobs={min(WORKERS, clients)}", f"--time={SECONDS}", f"--file={script.name}", "--no-vacuum", "--protocol=prepared"]
-        done = subprocess.run([str(program), *how, running_postgres_url(state_dir)], check=True, capture_output=True, text=True)
+        how = [
+            f"--client={clients}",
+            f"--jobs={min(WORKERS, clients)}",
+            f"--time={SECONDS}",
+            f"--file={script.name}",
+            "--no-vacuum",
+            "--protocol=prepared",
+        ]
+        done = subprocess.run(
+            [str(program), *how, running_postgres_url(state_dir)], check=True, capture_output=True, text=True
+        )
     tps = re.search(r"tps = ([0-9.]+)", done.stdout)
     assert tps, done.stdout
     return float(tps[1])

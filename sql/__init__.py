@@ -95,7 +95,9 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
         raise InvalidStatement(f"{where}: a header is malformed, or no comment follows it")
     for header, following in zip(headers, [*headers[1:], None], strict=True):
         name, declared = header[1], " ".join(header[2].replace("--", " ").split())
-        parameters = dict(parameter.strip().split(" ", 1) for parameter in declared.split(",") if parameter.strip())
+        parameters = dict(
+            parameter.strip().split(" ", 1) for parameter in declared.split(",") if parameter.strip()
+        )
         body = text[header.end() : following.start() if following else None].strip().rstrip(";")
         used = {match[1] for match in _TOKENS.finditer(body) if match[1]}
         if used != set(parameters):
@@ -141,9 +143,9 @@ class Database(_Runner):
     """Runs named statements on pooled connections, each in a transaction of its own.
 
     `constants` are values of this deployment, such as lifetimes: parameters with their names always have
-    these values. The parameter `origin` gets what `origin()` returns when the statement runs: the actor and the
-    client. Every method raises `psycopg2.Error`; `OperationalError` and `InterfaceError` mean that the database
-    is away.
+    these values. The parameter `origin` gets what `origin()` returns when the statement runs: the actor and
+    the client. Every method raises `psycopg2.Error`; `OperationalError` and `InterfaceError` mean that the
+    database is away.
     """
 
     def __init__(
@@ -159,9 +161,13 @@ class Database(_Runner):
         self._origin = origin
         self._statements = load_statements()
         self._constants = {
-            name: {key: value for key, value in (constants or {}).items() if key in statement.parameters} for name, statement in self._statements.items()
+            name: {key: value for key, value in (constants or {}).items() if key in statement.parameters}
+            for name, statement in self._statements.items()
         }
-        self._texts = {name: statement.execute(self._constants[name]) if prepare else statement.direct for name, statement in self._statements.items()}
+        self._texts = {
+            name: statement.execute(self._constants[name]) if prepare else statement.direct
+            for name, statement in self._statements.items()
+        }
         self._pool = Pool(url, size)
         # For benchmarks and tests.
         self.statements_run = 0

@@ -55,4 +55,7 @@ def _hosts(url: str) -> list[str]:
     lists = {name: value.split(",") for name, value in parse_dsn(url).items() if name in _LISTS}
     count = max(map(len, lists.values()), default=1)
     # A single port is that of all hosts.
-    return [make_dsn(url, **{name: values[i % len(values)] for name, values in lists.items()}) for i in range(count)]
+    return [
+        make_dsn(url, **{name: values[i % len(values)] for name, values in lists.items()})
+        for i in range(count)
+    ]

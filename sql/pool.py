@@ -1,7 +1,7 @@
 """Connections to Postgres, each bounded in what it may wait for, and the pool that lends them.
 
-psycopg2's own pool closes what is returned above its minimum, connects all of the minimum at once, and raises at once when
-it is exhausted; this one is a stack that connects late and waits a little.
+psycopg2's own pool closes what is returned above its minimum, connects all of the minimum at once, and raises
+at once when it is exhausted; this one is a stack that connects late and waits a little.
 """
 
 import queue
@@ -17,8 +17,8 @@ from psycopg2.extensions import connection as PlainConnection
 
 from sql.hosts import UnansweredError, connect_to_any
 
-# Seconds. Postgres ends a statement itself after its own time-outs below; ours holds where Postgres is frozen or the network
-# is silent, and is a little longer than lock_timeout, so that it may still say why.
+# Seconds. Postgres ends a statement itself after its own time-outs below; ours holds where Postgres is frozen
+# or the network is silent, and is a little longer than lock_timeout, so that it may still say why.
 DEADLINE = 2.4
 CHECKOUT_DEADLINE = 2.0
 _SESSION = """
@@ -29,7 +29,8 @@ SET jit = off; SET timezone = 'UTC'
 _FRESH = 0.01
 # Connections of a process: as many as it can keep busy, and one for deliveries. Each takes 4 MB in Postgres.
 SIZE = 9
-# With so many who have waited in vain, or still do, Postgres is taken for hung; a single one may have asked for something slow.
+# With so many who have waited in vain, or still do, Postgres is taken for hung; a single one may have asked
+# for something slow.
 _HUNG_AFTER = 2
 # Seconds after which one request is let through to it again.
 PAUSE = 1.0
@@ -57,7 +58,10 @@ def _wait(connection: PlainConnection) -> None:
     deadline = None if seconds is None else time.monotonic() + seconds
     while (state := connection.poll()) != POLL_OK:
         poller = select.poll()
-        poller.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT if state == POLL_WRITE else 0)
+        poller.register(
+            connection.fileno(),
+            select.POLLIN if state == POLL_READ else select.POLLOUT if state == POLL_WRITE else 0,
+        )
         left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
         if not poller.poll(left):
             raise UnansweredError(f"Postgres has not answered within {seconds} s")
@@ -83,15 +87,16 @@ def connect_patiently(url: str) -> PlainConnection:
 class Pool:
     """A stack of at most `size` connections, made when needed after a fork.
 
-    It breaks the circuit to a Postgres that hangs: were each to find that out for itself, those who wait for a thread or a connection behind
-    others would wait for it two and three times over.
+    It breaks the circuit to a Postgres that hangs: were each to find that out for itself, those who wait for
+    a thread or a connection behind others would wait for it two and three times over.
     """
 
     def __init__(self, url: str, size: int) -> None:
         self._url = url
         # The last one returned is the first one lent: its backend's caches are warm.
         self._idle: list[Connection] = []
-        # One for each connection that may be lent. Python's stack that waits, LifoQueue, is not written in C as this is.
+        # One for each connection that may be lent. Python's stack that waits, LifoQueue, is not written in C
+        # as this is.
         self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(size):
             self._permits.put(None)
@@ -103,7 +108,9 @@ class Pool:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is away."""
+        """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is
+        away.
+        """
         try:
             self._permits.get(timeout=CHECKOUT_DEADLINE)
         except queue.Empty:
@@ -122,12 +129,19 @@ class Pool:
                 self._note_unanswered()
             elif getattr(error, "pgcode", None):
                 self._note_answer()
-            # Also one that Postgres has turned read-only or that has been left in the middle of an answer is closed.
-            if not isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | psycopg2.InternalError):
+            # Also one that Postgres has turned read-only or that has been left in the middle of an answer is
+            # closed.
+            if not isinstance(
+                error, psycopg2.OperationalError | psycopg2.InterfaceError | psycopg2.InternalError
+            ):
                 usable = connection
             raise
         finally:
-            if usable is not None and not usable.closed and usable.get_transaction_status() == TRANSACTION_STATUS_IDLE:
+            if (
+                usable is not None
+                and not usable.closed
+                and usable.get_transaction_status() == TRANSACTION_STATUS_IDLE
+            ):
                 usable.used_at = time.monotonic()
                 self._idle.append(usable)
             elif connection is not None:
@@ -154,7 +168,8 @@ class Pool:
         # It has answered others just now: then it is the statement that is slow.
         if time.monotonic() - self._answered_at < DEADLINE / 2:
             return
-        # This one, and those that wait beside it: the next request comes before they have done so for as long.
+        # This one, and those that wait beside it: the next request comes before they have done so for as
+        # long.
         self._unanswered += self._size - self._permits.qsize()
         self._ask_at = time.monotonic() + PAUSE
         if self._unanswered >= _HUNG_AFTER:
@@ -170,7 +185,9 @@ class Pool:
 
 
 def _is_dead(connection: Connection) -> bool:
-    """Whether a connection at rest is closed: one that has something to read has been told so, or is at its end."""
+    """Whether a connection at rest is closed: one that has something to read has been told so, or is at its
+    end.
+    """
     if connection.closed:
         return True
     if time.monotonic() - connection.used_at < _FRESH:

@@ -50,7 +50,9 @@ def _take_step(cursor: Cursor) -> str | None:
         cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (NEWEST,))
         return "schema.sql"
     if not OLDEST <= version <= NEWEST:
-        raise psycopg2.ProgrammingError(f"the schema has version {version}, but this release works with {OLDEST} to {NEWEST}")
+        raise psycopg2.ProgrammingError(
+            f"the schema has version {version}, but this release works with {OLDEST} to {NEWEST}"
+        )
     if version < NEWEST:
         path = MIGRATIONS[version + 1]
         try:
@@ -62,14 +64,18 @@ def _take_step(cursor: Cursor) -> str | None:
     if functions_digest != digest:
         # Unchecked, because they call each other in any order. A test checks them.
         cursor.execute("SET LOCAL check_function_bodies = off;" + functions)
-        cursor.execute("UPDATE schema_version SET functions_digest = %s WHERE version = %s", (digest, version))
+        cursor.execute(
+            "UPDATE schema_version SET functions_digest = %s WHERE version = %s", (digest, version)
+        )
         return "functions"
     return None
 
 
 def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
     """Return the version (None: an empty database, 0: made before versions) and the functions' digest."""
-    cursor.execute("SELECT to_regclass('schema_version'), to_regclass('latchkey_schema'), to_regclass('users')")
+    cursor.execute(
+        "SELECT to_regclass('schema_version'), to_regclass('latchkey_schema'), to_regclass('users')"
+    )
     versions, unversioned, users = cursor.fetchone() or ()
     if versions:
         cursor.execute("SELECT version, functions_digest FROM schema_version ORDER BY version DESC LIMIT 1")
@@ -77,5 +83,7 @@ def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
     if unversioned:
         return 0, None
     if users:
-        raise psycopg2.ProgrammingError("this database has a table users of another application; give the service one of its own")
+        raise psycopg2.ProgrammingError(
+            "this database has a table users of another application; give the service one of its own"
+        )
     return None, None

@@ -1,7 +1,7 @@
 """What all tests share: a real Postgres, the application, a real server, a mailbox, and the cast.
 
-Alice and Bob are users, Carol is an administrator, Mallory is a user too and means harm. Each of them has a confirmed email
-address and the password `PASSWORD`; none is signed in before a test says so.
+Alice and Bob are users, Carol is an administrator, Mallory is a user too and means harm. Each of them has a
+confirmed email address and the password `PASSWORD`; none is signed in before a test says so.
 """
 
 import contextlib
@@ -37,18 +37,17 @@ from tests.support import log_watch
 from tests.support.cast import Person, register
 from tests.support.contract import CheckedClient
 from tests.support.hooks import Hooks
-from tests.support.hosts import limited_server, limited_service, new_state_dir, redis_server, serve, slow_service, small_service  # noqa: F401 (fixtures)
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
 from tests.support.links import Outbox
-from tests.support.log_watch import pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary, pytest_testnodedown  # noqa: F401 (hooks)
 from tests.support.processes import Service
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
 
 BASE_URL = "http://localhost:8000"
 SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
-# What differs from the defaults in every test: the cheapest hashes, no limits, and no thread that takes messages before the mailbox does.
+# What differs from the defaults in every test: the cheapest hashes, no limits, and no thread that takes
+# messages before the mailbox does.
 ENVIRONMENT = {
     "AUTH_BASE_URL": BASE_URL,
     "AUTH_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
@@ -77,7 +76,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     guard.autocommit = True
     name = guard.info.dbname
     if "test" not in name:
-        pytest.exit(f"the tests delete everything in the database of TEST_DATABASE_URL, so its name must contain test: {name} does not", 2)
+        pytest.exit(
+            f"the tests delete everything in the database of TEST_DATABASE_URL, so its name must contain test: {name} does not",
+            2,
+        )
     with guard.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(hashtext('latchkey tests'))")
         if cursor.fetchone() != (True,):
@@ -86,7 +88,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def database_url(state_dir: Path) -> Iterator[str]:
-    """A database with our schema for this xdist worker: beside the one of `TEST_DATABASE_URL`, or in an embedded Postgres."""
+    """A database with our schema for this xdist worker: beside the one of `TEST_DATABASE_URL`, or in an
+    embedded Postgres.
+    """
     if url := os.environ.get("TEST_DATABASE_URL"):
         url = _emptied(url, os.environ.get("PYTEST_XDIST_WORKER"))
         schema.apply(url)

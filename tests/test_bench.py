@@ -17,7 +17,10 @@ def test_a_ratio_is_the_median_of_those_of_the_rounds():
     assert figure == Figure("x", 3, 3, 1.0, "≥ 0.9", True)
 
 
-@pytest.mark.parametrize(("value", "reach", "holds"), [(250, "≤ 250", True), (251, "≤ 250", False), (0.9, "≥ 0.93", False), (1, None, None)])
+@pytest.mark.parametrize(
+    ("value", "reach", "holds"),
+    [(250, "≤ 250", True), (251, "≤ 250", False), (0.9, "≥ 0.93", False), (1, None, None)],
+)
 def test_a_figure_says_whether_it_reaches_what_it_must(value, reach, holds):
     assert alone("x", value, reach).holds is holds
 
@@ -48,4 +51,9 @@ def test_a_report_is_written_where_it_is_shown(tmp_path, monkeypatch):
 
 def test_the_page_has_a_place_for_each_report():
     page = (ROOT / "docs" / "performance.md").read_text()
-    assert re.findall(r"<!-- (?:end of )?([a-z-]+) -->", page) == ["report", "report", "report-large", "report-large"]
+    assert re.findall(r"<!-- (?:end of )?([a-z-]+) -->", page) == [
+        "report",
+        "report",
+        "report-large",
+        "report-large",
+    ]

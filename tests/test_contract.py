@@ -1,4 +1,6 @@
-"""openapi.yaml is the contract: valid in itself, and true of the routes, their guards, their limits and their errors."""
+"""openapi.yaml is the contract: valid in itself, and true of the routes, their guards, their limits and their
+errors.
+"""
 
 import json
 import re
@@ -16,7 +18,12 @@ from tests.support.contract import OPENAPI, check, description, resolved, routes
 
 CONTRACT = description()
 # What is answered before a route is found, or where there is none.
-OUTSIDE_OF_ROUTES = {(404, "not_found"), (405, "method_not_allowed"), (414, "request_entity_too_large"), (431, "request_entity_too_large")}
+OUTSIDE_OF_ROUTES = {
+    (404, "not_found"),
+    (405, "method_not_allowed"),
+    (414, "request_entity_too_large"),
+    (431, "request_entity_too_large"),
+}
 # Which schemes of openapi.yaml satisfy which decorator of auth/web/guard.py; NOBODY is none at all.
 NOBODY = "nobody"
 SCHEMES = {
@@ -101,13 +108,22 @@ def examples() -> Iterator[Any]:
     for operation in OPERATIONS.values():
         holders = list(bodies(operation))
         shared = CONTRACT["paths"][operation.path].get("parameters", [])
-        holders += [(parameter["name"], parameter) for parameter in resolved([*shared, *operation.description.get("parameters", [])])]
-        holders += [(f"{status} {name}", header) for status, response in operation.responses().items() for name, header in response["headers"].items()]
+        holders += [
+            (parameter["name"], parameter)
+            for parameter in resolved([*shared, *operation.description.get("parameters", [])])
+        ]
+        holders += [
+            (f"{status} {name}", header)
+            for status, response in operation.responses().items()
+            for name, header in response["headers"].items()
+        ]
         for where, holder in holders:
             values = [example["value"] for example in holder.get("examples", {}).values()]
             values += [holder["example"]] if "example" in holder else []
             for number, value in enumerate(values):
-                yield pytest.param(value, holder["schema"], id=f"{operation.description['operationId']} {where} {number}")
+                yield pytest.param(
+                    value, holder["schema"], id=f"{operation.description['operationId']} {where} {number}"
+                )
 
 
 def open_objects(schema: dict[str, Any], where: str = "it") -> Iterator[str]:
@@ -129,7 +145,9 @@ def open_objects(schema: dict[str, Any], where: str = "it") -> Iterator[str]:
 
 
 def errors_of(operation: Operation) -> set[tuple[int, str]]:
-    """Return status and error_code of each error that an operation can answer, or say in the fragment of a redirect."""
+    """Return status and error_code of each error that an operation can answer, or say in the fragment of a
+    redirect.
+    """
     found = set()
     for status, response in operation.responses().items():
         found |= {(status, error_code) for error_code in response.get("x-error-codes", ())}
@@ -152,7 +170,9 @@ def test_its_version_is_that_of_the_service():
 
 def test_it_describes_each_route_and_no_other_by_the_name_of_its_view(app):
     described = {(operation.method, operation.path, name) for name, operation in OPERATIONS.items()}
-    expected = {(method, path, SECOND_NAMES.get((method, path), view.__name__)) for method, path, view in routes(app)}
+    expected = {
+        (method, path, SECOND_NAMES.get((method, path), view.__name__)) for method, path, view in routes(app)
+    }
 
     assert described == expected | {("get", f"{app.static_url_path}/{{filename}}", STATIC)}
 
@@ -166,7 +186,9 @@ def test_it_asks_for_the_credentials_that_the_guards_let_in(app):
 def test_it_says_429_of_what_is_limited_and_of_nothing_else(app):
     limited = {name for name, view in views(app).items() if is_limited(view)}
 
-    assert {name for name, operation in OPERATIONS.items() if 429 in operation.responses()} == limited | COUNTED_INSIDE
+    assert {
+        name for name, operation in OPERATIONS.items() if 429 in operation.responses()
+    } == limited | COUNTED_INSIDE
 
 
 @each_operation
@@ -195,7 +217,9 @@ def test_it_names_the_headers_of_each_response(operation, app):
 
 @each_operation
 def test_it_has_an_example_of_each_body(operation):
-    assert [where for where, body in bodies(operation) if "example" not in body and not body.get("examples")] == []
+    assert [
+        where for where, body in bodies(operation) if "example" not in body and not body.get("examples")
+    ] == []
 
 
 @pytest.mark.parametrize(("value", "schema"), list(examples()))
@@ -213,13 +237,20 @@ def test_it_leaves_no_answer_open(operation):
 def test_objects_that_are_joined_have_no_more_members_than_their_parts():
     for name, schema in resolved(CONTRACT["components"]["schemas"]).items():
         if "maxProperties" in schema:
-            assert schema["maxProperties"] == len({member for part in schema["allOf"] for member in part["properties"]}), name
+            assert schema["maxProperties"] == len(
+                {member for part in schema["allOf"] for member in part["properties"]}
+            ), name
             assert all(set(part["required"]) == set(part["properties"]) for part in schema["allOf"]), name
 
 
 def test_each_component_is_used():
     text = OPENAPI.read_text()
-    components = {f"#/components/{kind}/{name}" for kind, named in CONTRACT["components"].items() if kind != "securitySchemes" for name in named}
+    components = {
+        f"#/components/{kind}/{name}"
+        for kind, named in CONTRACT["components"].items()
+        if kind != "securitySchemes"
+        for name in named
+    }
 
     assert {component for component in components if f'"{component}"' not in text} == set()
 
@@ -233,7 +264,9 @@ def test_docs_errors_lists_each_error_that_an_operation_can_answer_and_no_other(
 @pytest.fixture
 def documented_errors() -> set[tuple[int, str]]:
     """Status and error_code of each row of the table of docs/errors.md."""
-    rows = re.findall(r"^\| `(\w+)` \| ([0-9, ]+) \|", (OPENAPI.parent / "docs" / "errors.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \| ([0-9, ]+) \|", (OPENAPI.parent / "docs" / "errors.md").read_text(), re.MULTILINE
+    )
     return {(int(status), error_code) for error_code, statuses in rows for status in statuses.split(",")}
 
 
@@ -243,8 +276,16 @@ HEALTHY = CONTRACT["paths"]["/health"]["get"]["responses"]["200"]["content"]["ap
 class TestTheCheckOfResponses:
     """What `check` refuses, for GET /health."""
 
-    def check(self, status: int = 200, path: str = "/health", body: dict[str, Any] | None = None, **headers: str | None) -> None:
-        named = {"X-Request-Id": "0123456789", "Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    def check(
+        self,
+        status: int = 200,
+        path: str = "/health",
+        body: dict[str, Any] | None = None,
+        **headers: str | None,
+    ) -> None:
+        named = {"X-Request-Id": "0123456789", "Content-Type": "application/json"} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
         text = json.dumps(HEALTHY if body is None else body)
         response = Response(text, status, {name: value for name, value in named.items() if value is not None})
         check(EnvironBuilder(path).get_request(), response)

@@ -127,10 +127,18 @@ def test_what_is_no_phone_number_is_refused(sent):
 
 
 class TestOneUserForEachAddress:
-    @pytest.mark.parametrize("spelling", ["Dave@Bücher.example", "DAVE@xn--bcher-kva.example", "dave@BÜCHER.EXAMPLE"])
+    @pytest.mark.parametrize(
+        "spelling", ["Dave@Bücher.example", "DAVE@xn--bcher-kva.example", "dave@BÜCHER.EXAMPLE"]
+    )
     def test_whatever_the_spelling(self, client, service_role, spelling):
-        client.post("/admin/users", json={"email": "dave@bücher.example", "password": PASSWORD, "email_confirm": True}, headers=service_role)
-        assert_error(client.post("/admin/users", json={"email": spelling}, headers=service_role), 409, "email_exists")
+        client.post(
+            "/admin/users",
+            json={"email": "dave@bücher.example", "password": PASSWORD, "email_confirm": True},
+            headers=service_role,
+        )
+        assert_error(
+            client.post("/admin/users", json={"email": spelling}, headers=service_role), 409, "email_exists"
+        )
         assert sign_in(client, spelling).json["user"]["email"] == "dave@xn--bcher-kva.example"
 
     def test_mail_goes_to_the_stored_address_and_not_to_the_one_that_was_sent(self, client, mailbox):
@@ -144,4 +152,9 @@ class TestOneUserForEachAddress:
             raise AssertionError("a name was looked up")
 
         monkeypatch.setattr(socket, "getaddrinfo", refuse)
-        assert client.post("/admin/users", json={"email": "dave@no-such-domain.example"}, headers=service_role).status_code == 200
+        assert (
+            client.post(
+                "/admin/users", json={"email": "dave@no-such-domain.example"}, headers=service_role
+            ).status_code
+            == 200
+        )

@@ -36,7 +36,9 @@ MAY_IMPORT = {
 
 
 def module_of(path: Path) -> str:
-    """Return the dotted name of a module: `auth/web/guard.py` is `auth.web.guard`, `sql/__init__.py` is `sql`."""
+    """Return the dotted name of a module: `auth/web/guard.py` is `auth.web.guard`, `sql/__init__.py` is
+    `sql`.
+    """
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -90,7 +92,9 @@ def test_room_imports_only_the_rooms_below_it(module):
     assert {name for name in own_imports(module) if room_of(name) not in allowed} == set()
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) in BELOW_CONTEXT | SHARED | {"operations"}])
+@pytest.mark.parametrize(
+    "module", [name for name in MODULES if room_of(name) in BELOW_CONTEXT | SHARED | {"operations"}]
+)
 def test_nothing_below_the_context_imports_flask(module):
     packages = {name.partition(".")[0] for name in imports_of(MODULES[module])}
     assert packages.isdisjoint({"flask", "werkzeug", "flask_limiter", "flask_cors"})

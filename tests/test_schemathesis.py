@@ -1,6 +1,7 @@
 """Schemathesis makes requests out of openapi.yaml, right and wrong ones, and holds each response to it.
 
-The same requests each time, so that a run says the same twice; `SCHEMATHESIS_SECONDS=60` makes random ones for so long.
+The same requests each time, so that a run says the same twice; `SCHEMATHESIS_SECONDS=60` makes random ones
+for so long.
 """
 
 import os
@@ -36,19 +37,51 @@ def run(server: ServerClient, directory: Path, name: str, *options: str) -> tupl
     place = directory / name
     place.mkdir()
     configuration = place / "schemathesis.toml"
-    configuration.write_text(CONFIGURATION.format(hooks=Path(__file__).with_name("support") / "schemathesis_hooks.py"))
+    configuration.write_text(
+        CONFIGURATION.format(hooks=Path(__file__).with_name("support") / "schemathesis_hooks.py")
+    )
     seconds = os.environ.get("SCHEMATHESIS_SECONDS")
-    how_long = ["--max-time", seconds, "--generation-database", "none"] if seconds else ["--generation-deterministic", "--max-examples", "2"]
+    how_long = (
+        ["--max-time", seconds, "--generation-database", "none"]
+        if seconds
+        else ["--generation-deterministic", "--max-examples", "2"]
+    )
     program = Path(sys.executable).with_name("st")
-    command = [str(program), "--config-file", str(configuration), "run", str(OPENAPI), "--url", f"http://127.0.0.1:{server.port}"]
-    command += ["--checks", ",".join(CHECKS), "--continue-on-failure", "--no-shrink", "--no-color", *how_long, *options]
-    done = subprocess.run(command, cwd=place, env={"PATH": os.environ["PATH"], "HOME": str(place)}, capture_output=True, text=True, check=False)
+    command = [
+        str(program),
+        "--config-file",
+        str(configuration),
+        "run",
+        str(OPENAPI),
+        "--url",
+        f"http://127.0.0.1:{server.port}",
+    ]
+    command += [
+        "--checks",
+        ",".join(CHECKS),
+        "--continue-on-failure",
+        "--no-shrink",
+        "--no-color",
+        *how_long,
+        *options,
+    ]
+    done = subprocess.run(
+        command,
+        cwd=place,
+        env={"PATH": os.environ["PATH"], "HOME": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout.partition("= FAILURES =")[2] or done.stdout + done.stderr
 
 
 def test_it_finds_nothing(server, tmp_path):
     # Without credentials, most of what coverage would try is 401 before it is looked at.
-    runs = [("with the service role key", *WITH_THE_KEY), ("without credentials", "--phases", "examples,fuzzing")]
+    runs = [
+        ("with the service role key", *WITH_THE_KEY),
+        ("without credentials", "--phases", "examples,fuzzing"),
+    ]
     results = at_once(2, lambda number: run(server, tmp_path, *runs[number]))
     for (name, *_), (status, found) in zip(runs, results, strict=True):
         assert status == 0, f"{name}:\n{found}"

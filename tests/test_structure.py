@@ -22,7 +22,15 @@ from tests.support.contract import OPENAPI
 from tests.test_contract import CONTRACT, COUNTED_INSIDE, guard_of, is_limited, views
 
 ROOT = OPENAPI.parent
-SOURCES = {str(path.relative_to(ROOT)): path for path in [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py", *sorted((ROOT / "auth").rglob("*.py"))]}
+SOURCES = {
+    str(path.relative_to(ROOT)): path
+    for path in [
+        ROOT / "app.py",
+        ROOT / "wsgi.py",
+        ROOT / "gunicorn.conf.py",
+        *sorted((ROOT / "auth").rglob("*.py")),
+    ]
+}
 STATEMENTS = sql.load_statements()
 SQL = "".join(path.read_text() for path in sql.DIRECTORY.rglob("*.sql"))
 LONGEST_FILE = 320
@@ -31,12 +39,28 @@ LONGEST_FILE = 320
 PUBLIC = {
     *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),
-    *("authorize", "callback", "callback_by_form", "own_callback", "own_callback_by_form", "linking_page", "begin_linking"),
+    *(
+        "authorize",
+        "callback",
+        "callback_by_form",
+        "own_callback",
+        "own_callback_by_form",
+        "linking_page",
+        "begin_linking",
+    ),
 }
 # Views without a limit: those that only look, of which GET alone doesn't tell; and those of administrators.
 ONLY_LOOK = {
     *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
-    *("get_user", "list_sessions", "list_users", "get_any_user", "introspect", "list_dev_inbox", "get_dev_inbox_message"),
+    *(
+        "get_user",
+        "list_sessions",
+        "list_users",
+        "get_any_user",
+        "introspect",
+        "list_dev_inbox",
+        "get_dev_inbox_message",
+    ),
     *("list_audit", "get_timeline"),
     *("list_webhooks", "get_webhook", "list_deliveries"),
 }
@@ -102,7 +126,11 @@ def raised_error_keys() -> set[str]:
     found = set()
     for source in SOURCES:
         for node in ast.walk(tree(source)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("ApiError", "unavailable", "refusal"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in (
+                "ApiError",
+                "unavailable",
+                "refusal",
+            ):
                 found.add(string_of(node.args[0]) if node.args else None)
     return {text for text in found if text}
 
@@ -140,9 +168,16 @@ def test_each_grant_is_limited_or_counted_by_its_statement():
 
 
 def test_what_is_limited_or_locked_is_looked_up_once():
-    """`IN (SELECT … LIMIT)` may be evaluated for each row that is compared; ARRAY(…) and WITH are evaluated once."""
+    """`IN (SELECT … LIMIT)` may be evaluated for each row that is compared; ARRAY(…) and WITH are evaluated
+    once.
+    """
     texts = {str(path): path.read_text() for path in [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]}
-    found = [f"{name}: {within}" for name, text in texts.items() for within in sub_selects(text) if re.search("LIMIT|OFFSET|FOR UPDATE", within)]
+    found = [
+        f"{name}: {within}"
+        for name, text in texts.items()
+        for within in sub_selects(text)
+        if re.search("LIMIT|OFFSET|FOR UPDATE", within)
+    ]
     assert found == []
 
 
@@ -155,13 +190,18 @@ def test_each_statement_that_is_run_is_there():
         string_of(node.args[0])
         for source in SOURCES
         for node in ast.walk(tree(source))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("one", "all", "run") and node.args
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("one", "all", "run")
+        and node.args
     }
     assert run - {None} - set(STATEMENTS) == set()
 
 
 @pytest.mark.parametrize(
-    "statement", [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters], ids=lambda statement: statement.name
+    "statement",
+    [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters],
+    ids=lambda statement: statement.name,
 )
 def test_each_statement_with_a_caller_says_whether_it_may(statement, database_url):
     connection = psycopg2.connect(database_url)
@@ -173,7 +213,11 @@ def test_each_statement_with_a_caller_says_whether_it_may(statement, database_ur
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_sql_is_nowhere_but_in_sql(source):
-    assert [text for text in strings(tree(source)) if re.search(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|TRUNCATE)\b", text)] == []
+    assert [
+        text
+        for text in strings(tree(source))
+        if re.search(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|TRUNCATE)\b", text)
+    ] == []
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -183,22 +227,34 @@ def test_files_have_one_subject(source):
 
 def test_sql_lines_have_at_most_110_columns():
     paths = [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]
-    assert [(path.name, line) for path in paths for line in path.read_text().splitlines() if len(line) > 110] == []
+    assert [
+        (path.name, line) for path in paths for line in path.read_text().splitlines() if len(line) > 110
+    ] == []
 
 
 def test_statements_have_at_most_60_lines():
     """A longer one is a transaction of short statements."""
-    assert [statement.name for statement in STATEMENTS.values() if len(statement.text.splitlines()) > 60] == []
+    assert [
+        statement.name for statement in STATEMENTS.values() if len(statement.text.splitlines()) > 60
+    ] == []
 
 
-@pytest.mark.parametrize(("package", "owner"), [("bcrypt", "auth/passwords/hashing.py"), ("jwt", "auth/tokens/access_tokens.py")])
+@pytest.mark.parametrize(
+    ("package", "owner"), [("bcrypt", "auth/passwords/hashing.py"), ("jwt", "auth/tokens/access_tokens.py")]
+)
 def test_a_secret_has_one_door(package, owner):
     assert [source for source in SOURCES if package in imports(tree(source))] == [owner]
 
 
-@pytest.mark.parametrize("source", [source for source in SOURCES if not source.startswith("auth/views/") and source != "app.py"])
+@pytest.mark.parametrize(
+    "source", [source for source in SOURCES if not source.startswith("auth/views/") and source != "app.py"]
+)
 def test_mechanisms_do_not_import_views(source):
-    assert not re.search(r"^\s*(from auth\.views|import auth\.views|from auth import .*\bviews\b)", SOURCES[source].read_text(), re.MULTILINE)
+    assert not re.search(
+        r"^\s*(from auth\.views|import auth\.views|from auth import .*\bviews\b)",
+        SOURCES[source].read_text(),
+        re.MULTILINE,
+    )
 
 
 def test_each_error_raised_stands_in_the_table_of_errors():
@@ -221,7 +277,13 @@ def test_error_codes_of_the_table_are_those_of_the_contract_and_explained():
 
 def test_only_the_table_of_errors_words_them():
     sentences = [sentence for _status, sentence in ERRORS.values() if "{" not in sentence]
-    copies = [(source, text) for source in SOURCES if source != "auth/web/errors.py" for text in strings(tree(source)) if text in sentences]
+    copies = [
+        (source, text)
+        for source in SOURCES
+        if source != "auth/web/errors.py"
+        for text in strings(tree(source))
+        if text in sentences
+    ]
     assert copies == []
 
 

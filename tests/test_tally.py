@@ -15,4 +15,6 @@ def test_a_tally_logs_how_often_its_event_happened_since_the_last_line():
             tally.count()
         tally._logged_at -= 1
         tally.count()
-    assert [(line["event"], line["log_level"], line["times"]) for line in logs] == [("it_happened", "warning", times) for times in (1, 6, 300)]
+    assert [(line["event"], line["log_level"], line["times"]) for line in logs] == [
+        ("it_happened", "warning", times) for times in (1, 6, 300)
+    ]

@@ -1,4 +1,6 @@
-"""The command line of an operator, `latchkey COMMAND`: one file per command, imported when the command is run."""
+"""The command line of an operator, `latchkey COMMAND`: one file per command, imported when the command is
+run.
+"""
 
 import functools
 import importlib
@@ -41,7 +43,9 @@ def main() -> None:
 
 
 def with_parts(command: Callable[..., None]) -> Callable[..., None]:
-    """Pass a command the parts of the service (`auth.context.Latchkey`), made from the settings, as its first argument."""
+    """Pass a command the parts of the service (`auth.context.Latchkey`), made from the settings, as its first
+    argument.
+    """
 
     @click.pass_context
     @functools.wraps(command)

@@ -14,7 +14,9 @@ from sql import Database
 
 @click.command("create-admin")
 @click.argument("email")
-@click.option("--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user; asked for when it is not given.")
+@click.option(
+    "--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user; asked for when it is not given."
+)
 @with_parts
 def command(latchkey: Latchkey, email: str, password: str | None) -> None:
     """Make the user EMAIL an administrator.
@@ -37,7 +39,9 @@ def command(latchkey: Latchkey, email: str, password: str | None) -> None:
 
 def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:
     question = "Password of the new administrator"
-    password = hashing.normalize(password or click.prompt(question, hide_input=True, confirmation_prompt=True))
+    password = hashing.normalize(
+        password or click.prompt(question, hide_input=True, confirmation_prompt=True)
+    )
     try:
         check_strength(latchkey.settings, password, [email])
     except WeakPassword as error:

@@ -18,13 +18,15 @@ _MOST = 100
 
 @click.command("explain")
 @click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
-@click.option("--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Entries to show, newest.")
+@click.option(
+    "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Entries to show, newest."
+)
 @with_parts
 def command(latchkey: Latchkey, subject: str, most: int) -> None:
-    """Say whether a user can sign in, and what has happened to the user; or what a request has done. Times are UTC.
+    """Say whether a user can sign in, and what has happened to the user; or what a request has done. Times
+    are UTC.
 
-    \b
-    Example: latchkey explain alice@example.com
+    \b Example: latchkey explain alice@example.com
     """
     for line in _Explanation(latchkey, most).lines(subject.strip()):
         click.echo(line)
@@ -64,7 +66,11 @@ class _Explanation:
     def _user(self, user: Any) -> Iterator[str]:
         known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
         limits = counts.against(self._settings, self._db, known)
-        locked = [count["text"] for count in limits if count["is_used_up"] and count["what"] in ("passwords", "codes")]
+        locked = [
+            count["text"]
+            for count in limits
+            if count["is_used_up"] and count["what"] in ("passwords", "codes")
+        ]
         obstacles = [*self._obstacles(user), *locked]
         name = user.email or user.phone or user.id
         yield f"{name}: " + ("sign-in may fail:" if obstacles else "can sign in.")
@@ -103,7 +109,10 @@ class _Explanation:
             yield from (_line(row) for row in refusals)
             yield ""
         yield "What happened:" if rows else "Nothing is known to have happened."
-        if len(rows) == self._most and self._db.one("count_timeline", user_id=user_id, most=self._most + 1).total > self._most:
+        if (
+            len(rows) == self._most
+            and self._db.one("count_timeline", user_id=user_id, most=self._most + 1).total > self._most
+        ):
             yield "  … and more before; --most tells more of it"
         yield from (_line(row) for row in reversed(rows))
 
@@ -140,7 +149,11 @@ def _facts(user: Any) -> Iterator[tuple[str, str]]:
     ):
         if address or pending:
             confirmed = f"confirmed {timeline.clock(confirmed_at)}" if confirmed_at else "not confirmed"
-            yield title, (f"{address}, {confirmed}" if address else "none") + (f"; {pending} waits to be confirmed" if pending else "")
+            yield (
+                title,
+                (f"{address}, {confirmed}" if address else "none")
+                + (f"; {pending} waits to be confirmed" if pending else ""),
+            )
     yield "signs in by", ", ".join((["password"] if user.has_password else []) + user.providers)
     yield "sessions", f"{user.live_sessions} live"
     yield "last sign-in", timeline.clock(user.last_sign_in_at) if user.last_sign_in_at else "never"

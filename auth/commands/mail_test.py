@@ -29,7 +29,9 @@ def command(address: str) -> None:
     if sender is None:
         raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
     text = f"This mail shows that {settings.site_url} can send mail.\n\nYou do not need to do anything.\n"
-    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), f"Test mail from {settings.site_url}", text)
+    message = Message(
+        str(uuid.uuid4()), "test", datetime.now(UTC), f"Test mail from {settings.site_url}", text
+    )
     try:
         response = sender.send(address, message)
     except (Refused, TryLater) as error:

@@ -41,29 +41,46 @@ def _read(reader: Any, value: str) -> str:
 
 
 @command.command("listen")
-@click.option("--forward", metavar="URL", callback=_url, help="Post each event on to this URL, signed as it came.")
-@click.option("--secret", metavar="WHSEC", callback=_secret, envvar="LATCHKEY_WEBHOOK_SECRET", help="Sign with this secret instead of a new one.")
+@click.option(
+    "--forward", metavar="URL", callback=_url, help="Post each event on to this URL, signed as it came."
+)
+@click.option(
+    "--secret",
+    metavar="WHSEC",
+    callback=_secret,
+    envvar="LATCHKEY_WEBHOOK_SECRET",
+    help="Sign with this secret instead of a new one.",
+)
 @with_parts
 def listen(latchkey: Latchkey, forward: str | None, secret: str) -> None:
     """Print the events of a service on this machine until SIGTERM or Ctrl-C.
 
-    For development: it registers a webhook that leads to this process, and deletes it at the end. It prints what
-    the application answers; an event that the application refuses is not sent again.
+    For development: it registers a webhook that leads to this process, and deletes it at the end. It prints
+    what the application answers; an event that the application refuses is not sent again.
 
-    \b
-    Example: latchkey webhooks listen --forward http://localhost:3000/hooks
+    \b Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
     if not latchkey.settings.webhook_private_networks:
-        raise click.ClickException("AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine.")
+        raise click.ClickException(
+            "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine."
+        )
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopped.set())
     with _Receiver(secret, forward) as receiver:
         id = str(uuid.uuid4())
         sealed = latchkey.sealer.seal(secret, id)
-        made = {"url": receiver.url, "description": DESCRIPTION, "events": list(webhooks.EVENTS), "secret": sealed, "most": webhooks.MAX_WEBHOOKS}
+        made = {
+            "url": receiver.url,
+            "description": DESCRIPTION,
+            "events": list(webhooks.EVENTS),
+            "secret": sealed,
+            "most": webhooks.MAX_WEBHOOKS,
+        }
         if latchkey.db.one("create_webhook", id=id, **made) is None:
-            raise click.ClickException(f"There are {webhooks.MAX_WEBHOOKS} webhooks already; delete one first.")
+            raise click.ClickException(
+                f"There are {webhooks.MAX_WEBHOOKS} webhooks already; delete one first."
+            )
         try:
             click.echo(f"Listening. Ctrl-C stops it. Events are signed with {secret}")
             stopped.wait()
@@ -114,11 +131,17 @@ class _Receiver:
             return False
         user = event["data"]["user"]
         answered = f"  {self._post(body, headers)}" if self._forward else ""
-        click.echo(f"{event['timestamp']}  {event['event']:<12}  {user['id']}  {user['email'] or '-'}  {headers['webhook-id']}{answered}")
+        click.echo(
+            f"{event['timestamp']}  {event['event']:<12}  {user['id']}  {user['email'] or '-'}  {headers['webhook-id']}{answered}"
+        )
         return True
 
     def _post(self, body: bytes, headers: dict[str, str]) -> str:
-        passed_on = {name: value for name, value in headers.items() if name.startswith("webhook-") or name == "content-type"}
+        passed_on = {
+            name: value
+            for name, value in headers.items()
+            if name.startswith("webhook-") or name == "content-type"
+        }
         try:
             return http.post(str(self._forward), body, passed_on, timeout=http.TIMEOUT - 2).status_line
         except TryLater as failure:

@@ -51,7 +51,14 @@ class Attempts:
         """Send a claimed message and record the outcome. Raises `psycopg2.Error`."""
         if row.outcome is not None:
             # The claim found it void, expired or too old.
-            log.info("message_not_sent", message_id=row.id, channel=row.channel, kind=row.kind, outcome=row.outcome, reason=row.last_error)
+            log.info(
+                "message_not_sent",
+                message_id=row.id,
+                channel=row.channel,
+                kind=row.kind,
+                outcome=row.outcome,
+                reason=row.last_error,
+            )
             return
         failures = self._failures[row.channel]
         try:
@@ -89,13 +96,29 @@ class Attempts:
     def _finish(self, row: Any, outcome: str, reason: str | None, response: str | None = None) -> None:
         self._record("finish_message", id=row.id, outcome=outcome, reason=reason, response=response)
         write = log.warning if outcome == "failed" else log.info
-        write(f"message_{outcome}", message_id=row.id, channel=row.channel, kind=row.kind, attempts=row.attempts, reason=reason)
+        write(
+            f"message_{outcome}",
+            message_id=row.id,
+            channel=row.channel,
+            kind=row.kind,
+            attempts=row.attempts,
+            reason=reason,
+        )
 
     def _defer(self, row: Any, reason: str, asked: float | None) -> None:
         # Jitter, so that messages that failed together do not come back together.
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
-        self._record("defer_message", id=row.id, attempts=row.attempts, delay=max(pause, asked or 0.0), reason=reason)
-        log.debug("message_deferred", message_id=row.id, channel=row.channel, kind=row.kind, attempts=row.attempts, reason=reason)
+        self._record(
+            "defer_message", id=row.id, attempts=row.attempts, delay=max(pause, asked or 0.0), reason=reason
+        )
+        log.debug(
+            "message_deferred",
+            message_id=row.id,
+            channel=row.channel,
+            kind=row.kind,
+            attempts=row.attempts,
+            reason=reason,
+        )
 
     def _record(self, statement: str, **parameters: Any) -> None:
         """Run a statement, again if need be: a message whose outcome is lost would be sent twice."""

@@ -18,7 +18,10 @@ def notices(settings: Settings) -> list[str]:
     """Return lines about messages that the operator should see at the start."""
     names = {"email": "AUTH_SMTP_URL", "sms": "AUTH_SMS_PROVIDER"}
     missing = [name for channel, name in names.items() if channel not in senders(settings)]
-    lines = [f"{name} is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire." for name in missing]
+    lines = [
+        f"{name} is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire."
+        for name in missing
+    ]
     if settings.dev_inbox:
         readers = "programs on this machine and holders" if settings.is_local else "holders"
         lines.append(f"AUTH_DEV_INBOX is on: {readers} of the service role key can read all messages.")
@@ -34,7 +37,12 @@ def _mail(settings: Settings) -> Sender | None:
 
 def _sms(settings: Settings) -> Sender | None:
     if settings.sms_provider == "twilio":
-        return TwilioSender(settings.twilio_api_url, settings.twilio_account_sid, settings.twilio_auth_token, settings.twilio_from)
+        return TwilioSender(
+            settings.twilio_api_url,
+            settings.twilio_account_sid,
+            settings.twilio_auth_token,
+            settings.twilio_from,
+        )
     if settings.sms_provider == "webhook":
         return WebhookSender(settings.sms_webhook_url, settings.sms_webhook_secret)
     return _substitute(settings, is_chosen=settings.sms_provider == targets.CONSOLE)

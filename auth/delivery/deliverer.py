@@ -1,7 +1,8 @@
 """Takes due messages from the outbox and sends each in a thread of its own.
 
-A message is claimed for the length of a lease and sent outside any transaction. When the process dies, another
-one claims the message after the lease, so nothing is lost and at most the messages in flight are sent twice.
+A message is claimed for the length of a lease and sent outside any transaction. When the process dies,
+another one claims the message after the lease, so nothing is lost and at most the messages in flight are sent
+twice.
 
 A dead target must not delay the others. Each channel has a number of threads of its own, and the same number
 again for its slow targets (mail hosts, webhooks), which get no other threads until they are quick again.
@@ -50,17 +51,29 @@ class Deliverer:
     """Sends messages until `end` is called, with the senders of the settings unless others are given."""
 
     def __init__(
-        self, settings: Settings, db: Database, sealer: Sealer, senders: Mapping[str, Sender] | None = None, *, slow_after: float = SLOW_AFTER
+        self,
+        settings: Settings,
+        db: Database,
+        sealer: Sealer,
+        senders: Mapping[str, Sender] | None = None,
+        *,
+        slow_after: float = SLOW_AFTER,
     ) -> None:
         if senders is None:
-            senders = channels.senders(settings) | {events.CHANNEL: events.EventSender(db, sealer, settings.webhook_private_networks)}
+            senders = channels.senders(settings) | {
+                events.CHANNEL: events.EventSender(db, sealer, settings.webhook_private_networks)
+            }
         self._db = db
         self._sealer = sealer
         self._senders = senders
         self._slow = {channel: SlowTargets(slow_after) for channel in senders}
         self._failures = {channel: FailureLog(channel) for channel in senders}
         self._database_failures = FailureLog("database")
-        self._lanes = [_Lane(channel, is_slow, sender.threads) for channel, sender in senders.items() for is_slow in (False, True)]
+        self._lanes = [
+            _Lane(channel, is_slow, sender.threads)
+            for channel, sender in senders.items()
+            for is_slow in (False, True)
+        ]
         self._stopping = threading.Event()
         self._attempts = Attempts(settings, db, sealer, senders, self._failures, self._stopping)
         # PgBouncer, for which AUTH_DB_PREPARE is turned off, does not pass notifications on.
@@ -107,7 +120,12 @@ class Deliverer:
 
     def _fill(self, lane: _Lane) -> None:
         while len(lane.threads) < lane.limit and (message := self._claim(lane)):
-            thread = threading.Thread(target=self._attempt_in_thread, args=(lane, message), name=f"delivery {lane.channel}", daemon=True)
+            thread = threading.Thread(
+                target=self._attempt_in_thread,
+                args=(lane, message),
+                name=f"delivery {lane.channel}",
+                daemon=True,
+            )
             lane.threads.add(thread)
             try:
                 thread.start()
@@ -124,7 +142,9 @@ class Deliverer:
         sender, slow_targets = self._senders[lane.channel], self._slow[lane.channel].names()
         if lane.is_slow and not slow_targets and not sender.tracks_slow_targets:
             return None
-        return sender.claim(self._db, lane.channel, lease=LEASE, slow_targets=slow_targets, from_slow=lane.is_slow)
+        return sender.claim(
+            self._db, lane.channel, lease=LEASE, slow_targets=slow_targets, from_slow=lane.is_slow
+        )
 
     def _attempt_next(self, lane: _Lane) -> bool:
         message = self._claim(lane)

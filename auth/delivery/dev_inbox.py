@@ -15,8 +15,19 @@ KEPT = 500
 
 def keep(db: Database, sealer: Sealer, message: Message) -> None:
     """Keep a message in place of its earlier attempts. Raises `psycopg2.Error`."""
-    content = {"subject": message.subject, "text": message.text, "html": message.html, "link": message.link, "code": message.code}
-    db.run("keep_in_dev_inbox", id=message.id, sealed=seal_json(sealer, content, _bound_to(message.id)), keep=KEPT)
+    content = {
+        "subject": message.subject,
+        "text": message.text,
+        "html": message.html,
+        "link": message.link,
+        "code": message.code,
+    }
+    db.run(
+        "keep_in_dev_inbox",
+        id=message.id,
+        sealed=seal_json(sealer, content, _bound_to(message.id)),
+        keep=KEPT,
+    )
 
 
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:
@@ -29,7 +40,12 @@ def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list
             continue  # Its key is no longer in AUTH_SECRET_KEY.
         message = {"id": row.id, "channel": row.channel, "kind": row.kind, "recipient": row.recipient}
         del content["html"]
-        outcome = {"created_at": row.created_at, "outcome": row.outcome, "last_error": row.last_error, "response": row.response}
+        outcome = {
+            "created_at": row.created_at,
+            "outcome": row.outcome,
+            "last_error": row.last_error,
+            "response": row.response,
+        }
         found.append(message | content | outcome)
     return found
 

@@ -28,7 +28,9 @@ def as_message(row: Any) -> Message:
     """Return the message of an event. Its id is the event's, and stays the same for every attempt."""
     variables = row.variables
     body = {"event": row.kind, "timestamp": variables["timestamp"], "data": variables["data"]}
-    return Message(f"msg_{variables['event_id']}", row.kind, row.created_at, "", json.dumps(body, ensure_ascii=False))
+    return Message(
+        f"msg_{variables['event_id']}", row.kind, row.created_at, "", json.dumps(body, ensure_ascii=False)
+    )
 
 
 class EventSender(Sender):
@@ -37,7 +39,9 @@ class EventSender(Sender):
     threads = 4
     tracks_slow_targets = True
 
-    def __init__(self, db: Database, sealer: Sealer, private_networks: bool, *, timeout: float = http.TIMEOUT) -> None:
+    def __init__(
+        self, db: Database, sealer: Sealer, private_networks: bool, *, timeout: float = http.TIMEOUT
+    ) -> None:
         self._db = db
         self._sealer = sealer
         self._private_networks = private_networks
@@ -79,7 +83,9 @@ class EventSender(Sender):
         allows = webhooks.allowed_addresses(endpoint.url, self._private_networks)
         headers = signatures.headers(message.id, message.text, secrets)
         try:
-            return http.post(endpoint.url, message.text.encode(), headers, timeout=self._timeout, allows=allows)
+            return http.post(
+                endpoint.url, message.text.encode(), headers, timeout=self._timeout, allows=allows
+            )
         except TryLater as failure:
             # Without `is_down`: the log names the webhook, not the channel.
             raise TryLater(str(failure)) from failure
@@ -90,9 +96,13 @@ class EventSender(Sender):
             if endpoint.is_failing and self._db.run("note_webhook_success", id=webhook_id):
                 log.warning("webhook_works_again", webhook_id=webhook_id)
 
-    def _note_failure(self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None) -> None:
+    def _note_failure(
+        self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None
+    ) -> None:
         pauses = {"asked": asked, "shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE}
-        failed = self._db.one("note_webhook_failure", id=webhook_id, is_gone=is_gone, most_mails=MAX_MAILS, **pauses)
+        failed = self._db.one(
+            "note_webhook_failure", id=webhook_id, is_gone=is_gone, most_mails=MAX_MAILS, **pauses
+        )
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)
         elif failed and failed.is_news:

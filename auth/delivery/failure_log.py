@@ -38,7 +38,11 @@ class FailureLog:
     def settle(self) -> None:
         """Log the recovery once it has lasted."""
         with self._lock:
-            is_news = self._is_failing and self._has_recovered and time.monotonic() - self._failed_at >= _SETTLED_AFTER
+            is_news = (
+                self._is_failing
+                and self._has_recovered
+                and time.monotonic() - self._failed_at >= _SETTLED_AFTER
+            )
             if is_news:
                 self._is_failing = False
         if is_news:

@@ -63,14 +63,18 @@ def post(
         sent_headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
         try:
             options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
-            with contextlib.closing(session.post(url, data=body, headers=sent_headers, auth=credentials, **options)) as response:
+            with contextlib.closing(
+                session.post(url, data=body, headers=sent_headers, auth=credentials, **options)
+            ) as response:
                 if deadline.has_passed:
                     raise TimeoutError  # the head may be cut off
                 answered = b""
                 # The status is enough, even if the body never comes.
                 with contextlib.suppress(HTTPError, OSError):
                     answered = response.raw.read(_MAX_BYTES)
-                return Response(response.status_code, answered, _retry_after(response.headers.get("Retry-After")))
+                return Response(
+                    response.status_code, answered, _retry_after(response.headers.get("Retry-After"))
+                )
         except (requests.RequestException, HTTPError, OSError) as error:
             reason = f"not done within {deadline.seconds} s" if deadline.has_passed else why(error)
             raise TryLater(f"no answer: {reason}", is_down=True) from error

@@ -10,7 +10,9 @@ TEMPLATES = Path(__file__).parent / "templates"
 DEFAULT = "en"
 # Characters of an Accept-Language header that are read.
 _LONGEST_HEADER = 500
-_LANGUAGE_RANGE = re.compile(r"\s*([a-zA-Z]{2,3})(?:-[a-zA-Z0-9-]*)?\s*(?:;\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?")
+_LANGUAGE_RANGE = re.compile(
+    r"\s*([a-zA-Z]{2,3})(?:-[a-zA-Z0-9-]*)?\s*(?:;\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?"
+)
 _LANGUAGE_TAG = re.compile(r"([a-zA-Z]{2,3})(?:[-_][a-zA-Z0-9_-]*)?")
 
 # The strings of one language, by channel, kind and name.

@@ -53,13 +53,20 @@ class Templates:
         self._languages = sorted(self._catalogues)
         loader = ChoiceLoader([FileSystemLoader(directory) for directory in (folder, TEMPLATES) if directory])
         # Templates are trusted. Values from users are variables, escaped in HTML.
-        self._environments = {suffix: _environment(loader, is_html=suffix == "html") for suffix in ("txt", "html")}
+        self._environments = {
+            suffix: _environment(loader, is_html=suffix == "html") for suffix in ("txt", "html")
+        }
         self._strings: dict[tuple[str, ...], Template] = {}
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
         """Channel and kind of all messages."""
-        return [(channel, kind) for channel, kinds in self._catalogues[languages.DEFAULT].items() for kind in kinds if kind != "common"]
+        return [
+            (channel, kind)
+            for channel, kinds in self._catalogues[languages.DEFAULT].items()
+            for kind in kinds
+            if kind != "common"
+        ]
 
     @property
     def languages(self) -> list[str]:
@@ -81,18 +88,35 @@ class Templates:
         subject = ""
         if row.channel == "email":
             subject, _, text = text.partition("\n")
-        return Message(row.id, row.kind, row.created_at, " ".join(subject.split()), text.strip("\n") + "\n", html, link, secrets.get("code"))
+        return Message(
+            row.id,
+            row.kind,
+            row.created_at,
+            " ".join(subject.split()),
+            text.strip("\n") + "\n",
+            html,
+            link,
+            secrets.get("code"),
+        )
 
     def check(self) -> None:
         """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""
         now = datetime.now(UTC)
-        full = {"redirect_to": self._site_url, "new_email": "a@b.c", "new_phone": "+15555550100", "provider": "google", "user_agent": "Firefox/1 Linux"}
+        full = {
+            "redirect_to": self._site_url,
+            "new_email": "a@b.c",
+            "new_phone": "+15555550100",
+            "provider": "google",
+            "user_agent": "Firefox/1 Linux",
+        }
         full["webhook_url"] = "https://hooks.example.com/events"
         for language in self._languages:
             for channel, kind in self.kinds:
                 for variables, expires_at in ((full, now), ({}, None)):
                     row = _Sample(channel, kind, variables | {"locale": language}, now, expires_at)
-                    self.render(row, {"token": "t" * 43, "code": "123456"} if variables else {"code": "123456"})
+                    self.render(
+                        row, {"token": "t" * 43, "code": "123456"} if variables else {"code": "123456"}
+                    )
 
     def _link(self, kind: str, token: str, redirect_to: object) -> str:
         query = {"token": token, "type": _LINK_TYPES.get(kind, kind)}
@@ -130,16 +154,30 @@ class Templates:
     def _text(self, channel: str, kind: str, language: str, context: dict[str, Any]) -> str:
         layout = "layout_sms.txt" if channel == "sms" else "layout.txt"
         own = f"{language}/sms_{kind}.txt" if channel == "sms" and kind != "sms" else f"{language}/{kind}.txt"
-        return self._environments["txt"].select_template([own, layout]).render(context | self._speech(channel, kind, language, context, "txt"))
+        return (
+            self._environments["txt"]
+            .select_template([own, layout])
+            .render(context | self._speech(channel, kind, language, context, "txt"))
+        )
 
     def _html(self, kind: str, language: str, context: dict[str, Any]) -> str | None:
         own = f"{language}/{kind}.html"
         # The built-in HTML would contradict the operator's text.
-        if self._folder and (self._folder / f"{language}/{kind}.txt").exists() and not (self._folder / own).exists():
+        if (
+            self._folder
+            and (self._folder / f"{language}/{kind}.txt").exists()
+            and not (self._folder / own).exists()
+        ):
             return None
-        return self._environments["html"].select_template([own, "layout.html"]).render(context | self._speech("email", kind, language, context, "html"))
+        return (
+            self._environments["html"]
+            .select_template([own, "layout.html"])
+            .render(context | self._speech("email", kind, language, context, "html"))
+        )
 
-    def _speech(self, channel: str, kind: str, language: str, context: dict[str, Any], suffix: str) -> dict[str, Any]:
+    def _speech(
+        self, channel: str, kind: str, language: str, context: dict[str, Any], suffix: str
+    ) -> dict[str, Any]:
         """Return the functions that layouts call: `say(name)` renders a string, `has(name)` looks for it."""
         strings = self._catalogues[language][channel]
 
@@ -149,14 +187,20 @@ class Templates:
         def say(name: str) -> Any:
             where = kind if name in strings.get(kind, {}) else "common"
             module = self._string(language, channel, where, name, suffix)
-            return self._environments[suffix].filters["safe"](module.render(context)) if suffix == "html" else module.render(context)
+            return (
+                self._environments[suffix].filters["safe"](module.render(context))
+                if suffix == "html"
+                else module.render(context)
+            )
 
         return {"say": say, "has": has}
 
     def _string(self, language: str, channel: str, kind: str, name: str, suffix: str) -> Template:
         key = (language, channel, kind, name, suffix)
         if key not in self._strings:
-            self._strings[key] = self._environments[suffix].from_string(self._catalogues[language][channel][kind][name])
+            self._strings[key] = self._environments[suffix].from_string(
+                self._catalogues[language][channel][kind][name]
+            )
         return self._strings[key]
 
 
@@ -167,7 +211,9 @@ def load_templates(settings: Settings) -> Templates:
         try:
             templates.check()
         except (ValueError, CannotRender) as error:
-            raise SettingsError(f"AUTH_MAIL_TEMPLATES: Must hold templates that can be rendered ({error}).") from None
+            raise SettingsError(
+                f"AUTH_MAIL_TEMPLATES: Must hold templates that can be rendered ({error})."
+            ) from None
     return templates
 
 
@@ -183,4 +229,6 @@ class _Sample:
 
 
 def _environment(loader: ChoiceLoader, is_html: bool) -> Environment:
-    return ImmutableSandboxedEnvironment(loader=loader, undefined=StrictUndefined, autoescape=is_html, trim_blocks=True, lstrip_blocks=True)
+    return ImmutableSandboxedEnvironment(
+        loader=loader, undefined=StrictUndefined, autoescape=is_html, trim_blocks=True, lstrip_blocks=True
+    )

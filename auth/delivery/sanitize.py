@@ -58,7 +58,11 @@ def provider(name: object) -> str | None:
 def person(name: object) -> str | None:
     """Return a person's name, unless it is long or looks like an address or a link."""
     text = name.strip() if isinstance(name, str) else ""
-    return text if text and len(text) <= _LONGEST_NAME and text.isprintable() and not re.search(r"[@/:]|\w\.\w", text) else None
+    return (
+        text
+        if text and len(text) <= _LONGEST_NAME and text.isprintable() and not re.search(r"[@/:]|\w\.\w", text)
+        else None
+    )
 
 
 def host(url: object) -> str | None:

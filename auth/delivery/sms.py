@@ -14,7 +14,9 @@ _REFUSALS = {400, 422}
 class TwilioSender(Sender):
     """Sends with Twilio's API or a compatible one."""
 
-    def __init__(self, api_url: str, account_sid: str, auth_token: str, sender: str, *, timeout: float = http.TIMEOUT) -> None:
+    def __init__(
+        self, api_url: str, account_sid: str, auth_token: str, sender: str, *, timeout: float = http.TIMEOUT
+    ) -> None:
         self._url = f"{api_url.rstrip('/')}/2010-04-01/Accounts/{account_sid}/Messages.json"
         self._credentials = (account_sid, auth_token)
         self._timeout = timeout
@@ -24,12 +26,22 @@ class TwilioSender(Sender):
     def send(self, recipient: str, message: Message) -> str:
         """Send one SMS and return Twilio's id of it."""
         body = urlencode({"To": recipient, "Body": message.text.strip(), **self._sender}).encode()
-        response = http.post(self._url, body, {"Content-Type": "application/x-www-form-urlencoded"}, self._credentials, timeout=self._timeout)
+        response = http.post(
+            self._url,
+            body,
+            {"Content-Type": "application/x-www-form-urlencoded"},
+            self._credentials,
+            timeout=self._timeout,
+        )
         members = _json_object(response.body)
         # The response repeats the text with the code, so only some members are kept.
         if response.is_success:
-            return one_line(f"{response.status} {members.get('sid', '')} {members.get('status', '')}", message.code)
-        raise _failure(response, one_line(f"{members.get('code', '')} {members.get('message', '')}", message.code))
+            return one_line(
+                f"{response.status} {members.get('sid', '')} {members.get('status', '')}", message.code
+            )
+        raise _failure(
+            response, one_line(f"{members.get('code', '')} {members.get('message', '')}", message.code)
+        )
 
 
 class WebhookSender(Sender):
@@ -43,7 +55,12 @@ class WebhookSender(Sender):
     def send(self, recipient: str, message: Message) -> str:
         """Post one SMS. Its id is the same in every attempt, so that the endpoint can detect duplicates."""
         body = json.dumps({"to": recipient, "message": message.text.strip()}, ensure_ascii=False)
-        response = http.post(self._url, body.encode(), signatures.headers(message.id, body, [self._secret]), timeout=self._timeout)
+        response = http.post(
+            self._url,
+            body.encode(),
+            signatures.headers(message.id, body, [self._secret]),
+            timeout=self._timeout,
+        )
         if response.is_success:
             return response.status_line
         raise _failure(response)

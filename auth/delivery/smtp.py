@@ -34,7 +34,13 @@ class SmtpSender(Sender):
     """Sends mail to one server over connections that are reused."""
 
     def __init__(
-        self, server: SmtpServer, mail_from: Address, hostname: str, *, reply_timeout: float = REPLY_TIMEOUT, message_timeout: float = MESSAGE_TIMEOUT
+        self,
+        server: SmtpServer,
+        mail_from: Address,
+        hostname: str,
+        *,
+        reply_timeout: float = REPLY_TIMEOUT,
+        message_timeout: float = MESSAGE_TIMEOUT,
     ) -> None:
         self._server = server
         self._mail_from = mail_from
@@ -49,7 +55,9 @@ class SmtpSender(Sender):
         mail = compose(self._mail_from, recipient, message)
         with Deadline(self._message_timeout) as deadline:
             with _explained("can't connect to the mail server", deadline, is_down=True):
-                connection = self._reuse(deadline) or _Connection(self._server, self._hostname, self._reply_timeout, deadline)
+                connection = self._reuse(deadline) or _Connection(
+                    self._server, self._hostname, self._reply_timeout, deadline
+                )
             try:
                 with _explained("lost the mail server", deadline, is_down=False):
                     reply = connection.deliver(self._mail_from.addr_spec, recipient, mail)
@@ -152,7 +160,9 @@ class _Connection(smtplib.SMTP):
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         connection = self._deadline.connect(host, port, timeout)
-        return tls().wrap_socket(connection, server_hostname=host) if self._server.implicit_tls else connection
+        return (
+            tls().wrap_socket(connection, server_hostname=host) if self._server.implicit_tls else connection
+        )
 
     def _prepare(self) -> None:
         server = self._server
@@ -169,7 +179,10 @@ class _Connection(smtplib.SMTP):
         if server.user:
             # An attacker on the path can hide STARTTLS to get the password.
             if not is_encrypted and server.starttls != "never" and not _is_loopback(self.sock):
-                raise TryLater("the mail server offers no STARTTLS: the password is not sent without, unless AUTH_SMTP_URL has ?starttls=never", is_down=True)
+                raise TryLater(
+                    "the mail server offers no STARTTLS: the password is not sent without, unless AUTH_SMTP_URL has ?starttls=never",
+                    is_down=True,
+                )
             self.login(server.user, server.password)
 
 
@@ -232,4 +245,7 @@ def _said(stage: str, code: int, reply: bytes | str) -> str:
 
 
 def _is_loopback(connection: socket.socket | None) -> bool:
-    return connection is not None and ipaddress.ip_address(connection.getpeername()[0].partition("%")[0]).is_loopback
+    return (
+        connection is not None
+        and ipaddress.ip_address(connection.getpeername()[0].partition("%")[0]).is_loopback
+    )

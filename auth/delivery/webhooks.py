@@ -55,7 +55,9 @@ def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]
 
     Public addresses need https.
     """
-    reaches = ({"private"} if private_networks else set()) | ({"public"} if urlsplit(url).scheme == "https" else set())
+    reaches = ({"private"} if private_networks else set()) | (
+        {"public"} if urlsplit(url).scheme == "https" else set()
+    )
     return lambda address: reach(address) in reaches
 
 
@@ -71,5 +73,14 @@ def reseal(db: Database, sealer: Sealer) -> None:
         if not all(sealer.is_newest(secret) for secret in sealed):
             # A secret whose key is gone already fails at the next delivery, with that reason.
             with contextlib.suppress(CannotOpen):
-                newest, previous = [*(sealer.seal(sealer.open(secret, webhook.id), webhook.id) for secret in sealed), None][:2]
-                db.run("reseal_webhook", id=webhook.id, old_secret=sealed[0], secret=newest, previous_secret=previous)
+                newest, previous = [
+                    *(sealer.seal(sealer.open(secret, webhook.id), webhook.id) for secret in sealed),
+                    None,
+                ][:2]
+                db.run(
+                    "reseal_webhook",
+                    id=webhook.id,
+                    old_secret=sealed[0],
+                    secret=newest,
+                    previous_secret=previous,
+                )

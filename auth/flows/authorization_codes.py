@@ -29,7 +29,14 @@ def exchange(code: str, code_challenge: str) -> Any:
             return _open_session(tx, owner, known.method, code_hash)
         tx.run("end_session_of_code", session_id=known.session_id)
         details = {"session_id": known.session_id}
-        tx.run("record_acts", user_id=owner.id, email=None, acts=["authorization_code_reused"], events=[], details=details)
+        tx.run(
+            "record_acts",
+            user_id=owner.id,
+            email=None,
+            acts=["authorization_code_reused"],
+            events=[],
+            details=details,
+        )
     raise ApiError("flow_state_not_found")
 
 
@@ -39,5 +46,12 @@ def _open_session(tx: Transaction, owner: Any, method: str, code_hash: bytes | N
     session_id = tx.one("open_session", user_id=owner.id, method=method, **client()).id
     tx.run("mark_authorization_code_used", code_hash=code_hash, session_id=session_id)
     details = {"method": method, "session_id": session_id}
-    tx.run("record_acts", user_id=owner.id, email=owner.email, acts=["signed_in"], events=["auth.login"], details=details)
+    tx.run(
+        "record_acts",
+        user_id=owner.id,
+        email=owner.email,
+        acts=["signed_in"],
+        events=["auth.login"],
+        details=details,
+    )
     return tx.one("select_new_session", session_id=session_id)

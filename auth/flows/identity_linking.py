@@ -46,7 +46,9 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
         if user is None or user.state != "live":
             raise ApiError("session_not_found")
         try:
-            is_added = tx.run("insert_identity", user_id=user.id, identity_data=identity.data, signs_in=False, **known_by)
+            is_added = tx.run(
+                "insert_identity", user_id=user.id, identity_data=identity.data, signs_in=False, **known_by
+            )
         except UniqueViolation:
             raise ApiError("identity_already_exists") from None
         if not is_added:
@@ -74,4 +76,11 @@ def _record(tx: Transaction, user: Any, provider: str, acts: list[str]) -> None:
     if user.email:
         notice = outgoing.Message(user.email, link=False, code=False)
         tx.run("write_message", **notice.message_row(user.id, acts[0], provider=provider))
-    tx.run("record_acts", user_id=user.id, email=user.email, acts=acts, events=["user.updated"], details={"provider": provider})
+    tx.run(
+        "record_acts",
+        user_id=user.id,
+        email=user.email,
+        acts=acts,
+        events=["user.updated"],
+        details={"provider": provider},
+    )

@@ -47,7 +47,9 @@ def provider_named(name: str) -> Provider:
     """Return a provider that is set up. Raises `ApiError`."""
     provider = latchkey.providers.get(name)
     if provider is None:
-        raise ApiError("oauth_provider_not_supported", "provider: must be one of external_providers in /settings")
+        raise ApiError(
+            "oauth_provider_not_supported", "provider: must be one of external_providers in /settings"
+        )
     return provider
 
 
@@ -60,7 +62,9 @@ def authorization_url(provider: Provider, state: str, secrets: dict[str, Any], s
     """Return the provider's URL for the browser. Raises `ProviderError`."""
     try:
         with bounded_http.one_deadline():
-            return provider.authorization_url(state=state, nonce=secrets["nonce"], code_verifier=secrets["code_verifier"], scopes=scopes)
+            return provider.authorization_url(
+                state=state, nonce=secrets["nonce"], code_verifier=secrets["code_verifier"], scopes=scopes
+            )
     except ProviderError as error:
         log.warning("provider_failed", provider=provider.name, reason=str(error))
         raise
@@ -123,7 +127,9 @@ def _apple_user(query: dict[str, Any]) -> dict[str, Any] | None:
 
 def refused(target: str, error: ApiError) -> Response:
     """Redirect the browser with an error."""
-    known = error.error if isinstance(error, ProviderRefusal) else _ERRORS.get(error.error_code, "access_denied")
+    known = (
+        error.error if isinstance(error, ProviderRefusal) else _ERRORS.get(error.error_code, "access_denied")
+    )
     return redirect_with_error(target, known, error)
 
 
@@ -175,4 +181,6 @@ def _sent(name: str) -> str:
 
 def _full_name(name: str) -> str:
     # The prefix keeps other hosts of the domain from setting the cookie (RFC 6265bis); it needs TLS.
-    return f"__Host-latchkey_{name}" if latchkey.settings.base_url.startswith("https:") else f"latchkey_{name}"
+    return (
+        f"__Host-latchkey_{name}" if latchkey.settings.base_url.startswith("https:") else f"latchkey_{name}"
+    )

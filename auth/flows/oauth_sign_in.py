@@ -61,11 +61,13 @@ def sign_in_with_id_token(body: dict[str, Any]) -> Any:
     return sign_in(identity, id_token=IdToken(hashlib.sha256(signed.encode()).digest(), expires_at)).session
 
 
-def sign_in(identity: ExternalIdentity, *, code_challenge: str | None = None, id_token: IdToken | None = None) -> SignIn:
+def sign_in(
+    identity: ExternalIdentity, *, code_challenge: str | None = None, id_token: IdToken | None = None
+) -> SignIn:
     """Sign in the user of an identity.
 
-    That is the user who has the identity, else the user whose email a trusted provider verified, else a new user.
-    With a code challenge the user gets an authorization code instead of a session. Raises `ApiError`.
+    That is the user who has the identity, else the user whose email a trusted provider verified, else a new
+    user. With a code challenge the user gets an authorization code instead of a session. Raises `ApiError`.
     """
     for _ in range(_TRIES):
         # A concurrent request added or removed the identity or the user: the next try sees what it committed.
@@ -80,7 +82,9 @@ def sign_in(identity: ExternalIdentity, *, code_challenge: str | None = None, id
 
 def _try_sign_in(identity: ExternalIdentity, code_challenge: str | None, id_token: IdToken | None) -> SignIn:
     with latchkey.db.transaction() as tx:
-        if id_token and not tx.run("spend_id_token", token_hash=id_token.hash, expires_at=id_token.expires_at):
+        if id_token and not tx.run(
+            "spend_id_token", token_hash=id_token.hash, expires_at=id_token.expires_at
+        ):
             return SignIn(None, refusal=_invalid_id_token())
         user = tx.one("lock_user_by_identity", provider=identity.provider, subject=identity.subject)
         by_email = user is None and identity.is_trusted and identity.email_verified
@@ -126,7 +130,9 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
 def _create_user(tx: Transaction, identity: ExternalIdentity) -> Any:
     metadata = {name: identity.data[name] for name in ("name", "avatar_url") if name in identity.data}
     email = identity.email if identity.email_verified else None
-    user = tx.one("create_user_by_identity", email=email, is_trusted=identity.is_trusted, user_metadata=metadata)
+    user = tx.one(
+        "create_user_by_identity", email=email, is_trusted=identity.is_trusted, user_metadata=metadata
+    )
     _insert_identity(tx, user, identity)
     if user.email:
         tx.run("add_email_of_identity", user_id=user.id, email=user.email)
@@ -136,7 +142,9 @@ def _create_user(tx: Transaction, identity: ExternalIdentity) -> Any:
 
 def _insert_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
     known_by = {"provider": identity.provider, "subject": identity.subject}
-    return tx.run("insert_identity", user_id=user.id, identity_data=identity.data, signs_in=True, **known_by) > 0
+    return (
+        tx.run("insert_identity", user_id=user.id, identity_data=identity.data, signs_in=True, **known_by) > 0
+    )
 
 
 def _write_code(tx: Transaction, user: Any, code_challenge: str) -> str:
@@ -159,7 +167,9 @@ def _open_session(tx: Transaction, user: Any, identity: ExternalIdentity) -> Any
     return tx.one("select_new_session", session_id=session_id)
 
 
-def _record(tx: Transaction, user: Any, identity: ExternalIdentity, acts: list[str | None], event: str, **details: str) -> None:
+def _record(
+    tx: Transaction, user: Any, identity: ExternalIdentity, acts: list[str | None], event: str, **details: str
+) -> None:
     details |= {"method": "oauth", "provider": identity.provider}
     tx.run("record_acts", user_id=user.id, email=user.email, acts=acts, events=[event], details=details)
 

@@ -32,7 +32,14 @@ def own_url(path: str, parameters: Mapping[str, str]) -> str:
 class Message:
     """A mail or an SMS, with the link and the code that it carries. A phone is never sent a link."""
 
-    def __init__(self, address: str, *, link: bool = True, code: bool = True, link_lifetime: int = one_time.LINK_LIFETIME) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        link: bool = True,
+        code: bool = True,
+        link_lifetime: int = one_time.LINK_LIFETIME,
+    ) -> None:
         is_phone = address.startswith("+")
         self.id = new_id()
         self.link = one_time.new_token() if link and not is_phone else None
@@ -40,7 +47,9 @@ class Message:
         self._address = address
         self._token_id = new_id() if self.link or self.code else None
         self._link_lifetime = link_lifetime if self.link else None
-        self._code_lifetime = (one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME) if self.code else None
+        self._code_lifetime = (
+            (one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME) if self.code else None
+        )
 
     def token_row(
         self,
@@ -94,7 +103,9 @@ def quota(address: str) -> dict[str, list[Any]]:
     settings = latchkey.settings
     windows: list[tuple[str, RateLimitItem]] = []
     if settings.rate_limits_enabled:
-        windows += [(f"message {address} {g.client['network']}", limit) for limit in settings.rate_limit_messages]
+        windows += [
+            (f"message {address} {g.client['network']}", limit) for limit in settings.rate_limit_messages
+        ]
         windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
         if address.startswith("+"):
             windows.append(("sms", settings.rate_limit_sms_total))

@@ -12,7 +12,8 @@ from sql import Transaction
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
-    """Check the current password or the code in a body, and return True; or False for a session that needs neither.
+    """Check the current password or the code in a body, and return True; or False for a session that needs
+    neither.
 
     Raises `ApiError`. A session that needs neither does not have them looked at.
     """
@@ -57,11 +58,18 @@ def _check_current_password(password: str, known: Any) -> None:
 def _spend_nonce(nonce: str, known: Any) -> None:
     # The address that GET /reauthenticate sends the code to.
     address = known.email if known.email_confirmed else known.phone
-    spent = address and latchkey.db.one("spend_reauthentication_code", user_id=guard.caller_id(), address=address, code_mac=latchkey.codes.mac(address, nonce))
+    spent = address and latchkey.db.one(
+        "spend_reauthentication_code",
+        user_id=guard.caller_id(),
+        address=address,
+        code_mac=latchkey.codes.mac(address, nonce),
+    )
     if not spent:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
 
 
-def reauthentication_needed(what: str = "current_password, or nonce with the code that GET /reauthenticate sends") -> ApiError:
+def reauthentication_needed(
+    what: str = "current_password, or nonce with the code that GET /reauthenticate sends",
+) -> ApiError:
     """Return the error for a session that is too old."""
     return ApiError("reauthentication_needed", f"give {what}: this session is too old for this change")

@@ -35,8 +35,8 @@ def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
 def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     """Create a user who has to confirm the address, send the link or code for it, and return the user's row.
 
-    Where only confirmed users may sign in, a taken address is answered like a free one: the same statements run
-    in one transaction, and each case writes one message. Elsewhere a taken address raises `ApiError`.
+    Where only confirmed users may sign in, a taken address is answered like a free one: the same statements
+    run in one transaction, and each case writes one message. Elsewhere a taken address raises `ApiError`.
     """
     address, settings = _address(body), latchkey.settings
     is_hidden = settings.email_confirm_required if "email" in body else settings.phone_confirm_required

@@ -215,7 +215,9 @@ def _outcome(details: dict[str, Any]) -> str:
     match details["outcome"]:
         case "sent":
             by = " by" if details["channel"] == "email" else ":"
-            return f"accepted{by} {details['response']}" + (f", after {tries}" if details["attempts"] > 1 else "")
+            return f"accepted{by} {details['response']}" + (
+                f", after {tries}" if details["attempts"] > 1 else ""
+            )
         case "waiting" if details["attempts"] == 0:
             return "waits to be sent"
         case "waiting":

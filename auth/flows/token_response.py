@@ -37,7 +37,9 @@ def see_other(url: str) -> Response:
 def token_response(row: Any, method: str, signed_in_at: int | None = None, **members: Any) -> Response:
     """Return the token response for the session of a row, as for `tokens`, with further members."""
     # Postgres has written the user as JSON already.
-    return JsonResponse(f'{json.dumps(members | tokens(row, method, signed_in_at))[:-1]}, "user": {row.user_object}}}')
+    return JsonResponse(
+        f'{json.dumps(members | tokens(row, method, signed_in_at))[:-1]}, "user": {row.user_object}}}'
+    )
 
 
 def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:
@@ -47,7 +49,9 @@ def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, 
     """
     user, lifetime = json.loads(row.user_object), latchkey.access_tokens.lifetime
     return {
-        "access_token": latchkey.access_tokens.issue(user, row.session_id, method, row.issued_at, signed_in_at or row.issued_at),
+        "access_token": latchkey.access_tokens.issue(
+            user, row.session_id, method, row.issued_at, signed_in_at or row.issued_at
+        ),
         "token_type": "bearer",
         "expires_in": lifetime,
         "expires_at": row.issued_at + lifetime,

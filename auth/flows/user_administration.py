@@ -32,7 +32,14 @@ def create_user(body: dict[str, Any], password_hash: str | None) -> str:
             if kind in body:
                 tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
         details = {"by": "administrator", "role": role}
-        tx.run("record_acts", user_id=user_id, email=body["email"], acts=["user_created"], events=["user.created"], details=details)
+        tx.run(
+            "record_acts",
+            user_id=user_id,
+            email=body["email"],
+            acts=["user_created"],
+            events=["user.created"],
+            details=details,
+        )
         return tx.one("select_any_user", id=user_id).user_object
 
 
@@ -50,7 +57,9 @@ def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -
         confirms_email = bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
         is_first_proof = before.is_unproved_sign_up and confirms_email
         if is_first_proof:
-            tx.run("drop_unproved", user_id=user_id, provider="email", drops_email=False, keeps_password=False)
+            tx.run(
+                "drop_unproved", user_id=user_id, provider="email", drops_email=False, keeps_password=False
+            )
         if reason := _end_reason(before, body, is_first_proof):
             tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
             tx.run("void_tokens", user_id=user_id)
@@ -70,7 +79,14 @@ def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -
         after = tx.one("lock_any_user", id=user_id)
         acts = _acts(before, after, sets_password="password" in body, sets_ban="ban_duration" in body)
         details = _details(before, after, body)
-        tx.run("record_acts", user_id=user_id, email=after.email, acts=acts, events=["user.updated"], details=details)
+        tx.run(
+            "record_acts",
+            user_id=user_id,
+            email=after.email,
+            acts=acts,
+            events=["user.updated"],
+            details=details,
+        )
         return tx.one("select_any_user", id=user_id).user_object
 
 
@@ -103,7 +119,10 @@ def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any],
 def _acts(before: Any, after: Any, *, sets_password: bool, sets_ban: bool) -> list[str | None]:
     is_email_same = before.email_confirmed_at == after.email_confirmed_at
     is_phone_same = before.phone_confirmed_at == after.phone_confirmed_at
-    is_metadata_same = (before.user_metadata, before.app_metadata) == (after.user_metadata, after.app_metadata)
+    is_metadata_same = (before.user_metadata, before.app_metadata) == (
+        after.user_metadata,
+        after.app_metadata,
+    )
     acts = [
         None if is_metadata_same else "user_changed",
         "password_changed" if sets_password else None,

@@ -66,8 +66,8 @@ def check_change(body: dict[str, Any]) -> Change:
 def change_user(change: Change, link: dict[str, str | None]) -> Any:
     """Change the caller's metadata and password, make a new email or phone pending, and return the row.
 
-    `link` has the `redirect_to` and `code_challenge` of the link that confirms the email. Raises `ApiError`, and
-    then changes nothing.
+    `link` has the `redirect_to` and `code_challenge` of the link that confirms the email. Raises `ApiError`,
+    and then changes nothing.
     """
     to_email = outgoing.Message(change.email) if change.email else None
     to_phone = outgoing.Message(change.phone) if change.phone else None
@@ -124,12 +124,16 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
     # The new password was compared with a hash that another request has replaced since.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
-    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=g.caller.session_id, reason="password_changed")
+    tx.run(
+        "end_user_sessions", user_id=caller.id, kept_session_id=g.caller.session_id, reason="password_changed"
+    )
     tx.run("void_tokens", user_id=caller.id)
 
 
 def _write(tx: Transaction, message: outgoing.Message, purpose: str, **link: str | None) -> None:
-    tx.run("write_token", **message.token_row(guard.caller_id(), purpose, session_id=g.caller.session_id, **link))
+    tx.run(
+        "write_token", **message.token_row(guard.caller_id(), purpose, session_id=g.caller.session_id, **link)
+    )
     tx.run(
         "write_message",
         **message.message_row(guard.caller_id(), purpose, redirect_to=link.get("redirect_to")),

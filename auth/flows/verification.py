@@ -50,7 +50,9 @@ def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:
     try:
         outcome = _spend(link_type, proof, redirects)
     except UniqueViolation as error:
-        outcome = Outcome("phone_exists" if error.diag.constraint_name == "users_phone_key" else "email_exists")
+        outcome = Outcome(
+            "phone_exists" if error.diag.constraint_name == "users_phone_key" else "email_exists"
+        )
     if outcome.refusal:
         raise ApiError(outcome.refusal)
     return outcome
@@ -87,7 +89,13 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
 
     if proof.is_first:
         keeps_password = spent.purpose in ("signup", "sms_signup")
-        tx.run("drop_unproved", user_id=user_id, provider=provider, drops_email=proof.drops_email, keeps_password=keeps_password)
+        tx.run(
+            "drop_unproved",
+            user_id=user_id,
+            provider=provider,
+            drops_email=proof.drops_email,
+            keeps_password=keeps_password,
+        )
     tx.run("confirm_address", user_id=user_id, provider=provider, password_hash=password_hash)
     if proof.is_first or password_hash:
         reason = "password_changed" if password_hash else "address_proved"
@@ -105,7 +113,10 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
             "password_changed" if password_hash else None,
             "signed_in" if session_id else None,
         ],
-        events=["user.updated" if proof.is_confirmation or password_hash else None, "auth.login" if session_id else None],
+        events=[
+            "user.updated" if proof.is_confirmation or password_hash else None,
+            "auth.login" if session_id else None,
+        ],
         details={"method": "otp", "purpose": spent.purpose, "session_id": session_id},
     )
     return Outcome(
@@ -143,7 +154,12 @@ def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
         tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
     else:
         tx.run("change_phone", user_id=user.id, phone=spent.target)
-    tx.run("write_address_identity", user_id=user.id, provider="email" if by_email else "phone", address=spent.target)
+    tx.run(
+        "write_address_identity",
+        user_id=user.id,
+        provider="email" if by_email else "phone",
+        address=spent.target,
+    )
     tx.run("void_tokens", user_id=user.id)
     if user.email_proved:
         _tell_old_email(tx, user, spent)
@@ -186,5 +202,12 @@ def _restore_email(tx: Transaction, spent: Any) -> Outcome:
     tx.run("write_address_identity", user_id=spent.user_id, provider="email", address=spent.target)
     tx.run("end_user_sessions", user_id=spent.user_id, kept_session_id=None, reason="email_restored")
     tx.run("void_tokens", user_id=spent.user_id)
-    tx.run("record_acts", user_id=spent.user_id, email=spent.target, acts=["email_change_undone"], events=["user.updated"], details={})
+    tx.run(
+        "record_acts",
+        user_id=spent.user_id,
+        email=spent.target,
+        acts=["email_change_undone"],
+        events=["user.updated"],
+        details={},
+    )
     return Outcome()

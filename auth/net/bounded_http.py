@@ -1,8 +1,8 @@
 """Outgoing HTTP that ends: however slow, large or wayward the other side is.
 
-requests' time-outs are for each read, so that a server which drips would keep a thread for ever. Here requests share a deadline,
-an answer has a greatest size, no proxy or credential comes out of the environment, and redirects are never followed: what was
-sent may be a credential.
+requests' time-outs are for each read, so that a server which drips would keep a thread for ever. Here
+requests share a deadline, an answer has a greatest size, no proxy or credential comes out of the environment,
+and redirects are never followed: what was sent may be a credential.
 """
 
 import logging
@@ -31,8 +31,11 @@ _deadline: ContextVar[Deadline] = ContextVar("deadline")
 
 
 @contextmanager
-def one_deadline(seconds: float = DEADLINE, allows: Callable[[str], bool] | None = None) -> Iterator[Deadline]:
-    """Give all requests that are made in here, one after another, the same end, and the addresses that they may connect to.
+def one_deadline(
+    seconds: float = DEADLINE, allows: Callable[[str], bool] | None = None
+) -> Iterator[Deadline]:
+    """Give all requests that are made in here, one after another, the same end, and the addresses that they
+    may connect to.
 
     Bounded sessions work nowhere else.
     """

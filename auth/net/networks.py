@@ -1,5 +1,5 @@
-"""Where requests come from, and where ours may go: IP addresses in one textual form, the networks that limits are keyed by, and those
-that nobody may have us connect to.
+"""Where requests come from, and where ours may go: IP addresses in one textual form, the networks that limits
+are keyed by, and those that nobody may have us connect to.
 """
 
 import functools
@@ -9,22 +9,35 @@ from collections.abc import Iterator
 IPv4 = ipaddress.IPv4Address
 IPv6 = ipaddress.IPv6Address
 
-# What only a machine itself may ask, since the answer is its credentials (the metadata services of clouds), and link-local addresses.
+# What only a machine itself may ask, since the answer is its credentials (the metadata services of clouds),
+# and link-local addresses.
 _FORBIDDEN = [
     ipaddress.ip_network(network)
     for network in (
         *("169.254.0.0/16", "fe80::/10", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),
-        *("fd00:ec2::/32", "fd20:ce::254/128", "fd00:42::42/128", "fd00:c1::a9fe:a9fe/128", "fd00:a9fe:a9fe::1/128"),
+        *(
+            "fd00:ec2::/32",
+            "fd20:ce::254/128",
+            "fd00:42::42/128",
+            "fd00:c1::a9fe:a9fe/128",
+            "fd00:a9fe:a9fe::1/128",
+        ),
     )
 ]
-# Prefixes of IPv6 that carry an IPv4 address in their last 32 bits: IPv4-compatible and -translated (RFC 2765), and NAT64 (RFC 6052, RFC 8215).
-_CARRIERS = [ipaddress.IPv6Network(network) for network in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")]
-# All that has been given out for the Internet (RFC 4291, section 2.4; IANA). Python calls what is reserved public.
+# Prefixes of IPv6 that carry an IPv4 address in their last 32 bits: IPv4-compatible and -translated (RFC
+# 2765), and NAT64 (RFC 6052, RFC 8215).
+_CARRIERS = [
+    ipaddress.IPv6Network(network)
+    for network in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
+]
+# All that has been given out for the Internet (RFC 4291, section 2.4; IANA). Python calls what is reserved
+# public.
 _INTERNET = ipaddress.IPv6Network("2000::/3")
 
 
 def parse(address: str) -> IPv4 | IPv6 | None:
-    """Return an address as it is sent by a peer or a proxy (`1.2.3.4`, `1.2.3.4:80`, `[::1]:80`), or None for anything else.
+    """Return an address as it is sent by a peer or a proxy (`1.2.3.4`, `1.2.3.4:80`, `[::1]:80`), or None for
+    anything else.
 
     An IPv4 address in IPv6's mapped form is the same address.
     """
@@ -50,7 +63,9 @@ def is_loopback(host: str) -> bool:
 
 
 def network_of(address: IPv4 | IPv6 | None) -> str:
-    """Return the network that is counted as one client: an IPv4 address, or an IPv6 /64, which one customer has whole."""
+    """Return the network that is counted as one client: an IPv4 address, or an IPv6 /64, which one customer
+    has whole.
+    """
     if address is None:
         return "unknown"
     if isinstance(address, IPv6):
@@ -59,7 +74,8 @@ def network_of(address: IPv4 | IPv6 | None) -> str:
 
 
 def reach(address: str) -> str:
-    """Return how far an address of a socket reaches: `public`, `private`, or `forbidden` for what is never connected to.
+    """Return how far an address of a socket reaches: `public`, `private`, or `forbidden` for what is never
+    connected to.
 
     One that carries another, by mapping or in a tunnel, reaches no further than that.
     """
@@ -94,6 +110,8 @@ def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
 
 @functools.lru_cache(maxsize=4096)
 def locate(address: str) -> tuple[str | None, str, bool]:
-    """Return a peer's address in its one form, its network, and whether it is one of the Internet's. Most peers send many requests."""
+    """Return a peer's address in its one form, its network, and whether it is one of the Internet's. Most
+    peers send many requests.
+    """
     parsed = parse(address)
     return str(parsed) if parsed else None, network_of(parsed), parsed is None or parsed.is_global

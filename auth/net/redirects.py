@@ -1,7 +1,8 @@
 """Where a browser may be sent: URLs of the application, checked against `AUTH_REDIRECT_ALLOW_LIST`.
 
-An open redirect here hands out tokens, so what is compared is the parsed URL, and what parsers are known to disagree about is
-refused before (RFC 9700, section 4.1; WHATWG URL): control characters, backslashes, userinfo, dot segments, encoded slashes.
+An open redirect here hands out tokens, so what is compared is the parsed URL, and what parsers are known to
+disagree about is refused before (RFC 9700, section 4.1; WHATWG URL): control characters, backslashes,
+userinfo, dot segments, encoded slashes.
 """
 
 import re
@@ -47,7 +48,10 @@ class AllowList:
     def __init__(self, site_url: str, patterns: Sequence[str]) -> None:
         self.site_url = site_url
         origin = urlsplit(site_url)
-        self._patterns = [parse_pattern(f"{origin.scheme}://{origin.netloc}/**"), *map(parse_pattern, patterns)]
+        self._patterns = [
+            parse_pattern(f"{origin.scheme}://{origin.netloc}/**"),
+            *map(parse_pattern, patterns),
+        ]
 
     def checked(self, url: str | None) -> str:
         """Return the URL when it is allowed, and the site's when it is not or there is none."""
@@ -61,7 +65,9 @@ class AllowList:
 
 
 def parse_pattern(pattern: str) -> _Pattern:
-    """Read a URL with `*` (inside one host label or path segment) and `**` (the rest of a path). Raises `InvalidUrl`."""
+    """Read a URL with `*` (inside one host label or path segment) and `**` (the rest of a path). Raises
+    `InvalidUrl`.
+    """
     parts = _split(pattern)
     path = parts.path or "/"
     rest = path.endswith("/**")
@@ -118,6 +124,8 @@ def _split(url: str) -> SplitResult:
         raise InvalidUrl("it has no host")
     if parts.scheme in {"javascript", "data", "vbscript", "file", "blob"}:
         raise InvalidUrl("its scheme does not lead to an application")
-    if any(_DOT_SEGMENT.fullmatch(segment) for segment in parts.path.split("/")) or _ENCODED_SEPARATOR.search(parts.path):
+    if any(_DOT_SEGMENT.fullmatch(segment) for segment in parts.path.split("/")) or _ENCODED_SEPARATOR.search(
+        parts.path
+    ):
         raise InvalidUrl("its path has dot segments or encoded separators")
     return parts

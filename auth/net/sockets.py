@@ -20,10 +20,10 @@ class AddressRefused(OSError):
 class Deadline:
     """Ends the connections that it watches when the time is up, whatever waits on them.
 
-    A socket's own time-out begins anew with each byte, so that a server which sends one now and then would hold us for ever.
-    `allows` says which addresses may be connected to. It is asked of the very address that is then used: what a name led to when it
-    was looked up before tells nothing (DNS rebinding). To look a name up takes as long as the system's resolver is set to wait: that can't be
-    ended.
+    A socket's own time-out begins anew with each byte, so that a server which sends one now and then would
+    hold us for ever. `allows` says which addresses may be connected to. It is asked of the very address that
+    is then used: what a name led to when it was looked up before tells nothing (DNS rebinding). To look a
+    name up takes as long as the system's resolver is set to wait: that can't be ended.
     """
 
     def __init__(self, seconds: float, allows: Callable[[str], bool] | None = None) -> None:
@@ -96,7 +96,9 @@ class Deadline:
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Return how we verify servers: by the system's certificates (or `SSL_CERT_FILE`), and those of certifi, as small images have none."""
+    """Return how we verify servers: by the system's certificates (or `SSL_CERT_FILE`), and those of certifi,
+    as small images have none.
+    """
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
@@ -107,7 +109,11 @@ def why(error: BaseException) -> str:
     known: BaseException | None = error
     while known is not None:
         if isinstance(known, ssl.SSLError):
-            return f"TLS: {known.verify_message}" if isinstance(known, ssl.SSLCertVerificationError) else f"TLS: {known.reason or 'handshake failed'}"
+            return (
+                f"TLS: {known.verify_message}"
+                if isinstance(known, ssl.SSLCertVerificationError)
+                else f"TLS: {known.reason or 'handshake failed'}"
+            )
         if isinstance(known, AddressRefused):
             return "its address is refused"
         if isinstance(known, TimeoutError):

@@ -55,9 +55,15 @@ class DeliveryProcess:
         now = time.monotonic()
         if self._restart_at is None:
             has_lasted = now - self._started_at > _LONGEST_PAUSE
-            self._pause = _FIRST_PAUSE if has_lasted else min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+            self._pause = (
+                _FIRST_PAUSE if has_lasted else min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+            )
             self._restart_at = now + self._pause
-            print(f"The delivery process has died. Starting it again in {self._pause:.0f} s.", file=sys.stderr, flush=True)
+            print(
+                f"The delivery process has died. Starting it again in {self._pause:.0f} s.",
+                file=sys.stderr,
+                flush=True,
+            )
         elif now >= self._restart_at:
             self.start()
 

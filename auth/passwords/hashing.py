@@ -21,7 +21,8 @@ T = TypeVar("T")
 MAX_BYTES = 1024
 # What bcrypt reads of its input; the library refuses more.
 _BCRYPT_BYTES = 72
-# Native threads of a worker. Their priority is low: a login may take a little longer, so that other requests do not.
+# Native threads of a worker. Their priority is low: a login may take a little longer, so that other requests
+# do not.
 _THREADS = 2
 _NICENESS = 13
 # Requests admitted at a time: more than there are threads, because they also wait for the database.
@@ -54,7 +55,9 @@ class Passwords:
 
     @contextmanager
     def queue(self) -> Iterator[None]:
-        """Wait to be admitted to hashing, for as long as the context lasts. May be nested. Raises `TooManyWaiting`."""
+        """Wait to be admitted to hashing, for as long as the context lasts. May be nested. Raises
+        `TooManyWaiting`.
+        """
         if self._is_admitted.get():
             yield
             return
@@ -80,7 +83,9 @@ class Passwords:
     def check(self, password: str, password_hash: str | None) -> bool:
         """Check a password. Takes equally long for a user without one. Raises `TooManyWaiting`."""
         with self.queue():
-            matches = self._run(lambda: bcrypt.checkpw(_prepare(password), (password_hash or self._dummy_hash).encode()))
+            matches = self._run(
+                lambda: bcrypt.checkpw(_prepare(password), (password_hash or self._dummy_hash).encode())
+            )
         return matches and password_hash is not None
 
     def renewed_hash(self, password: str, password_hash: str) -> str | None:

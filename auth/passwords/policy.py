@@ -16,7 +16,9 @@ _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
 
 
 class WeakPassword(Exception):
-    """A password that the policy refuses. `problems` maps the reasons `length`, `characters` and `common` to sentences."""
+    """A password that the policy refuses. `problems` maps the reasons `length`, `characters` and `common` to
+    sentences.
+    """
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__(f"must {' and '.join(problems.values())}")
@@ -24,13 +26,17 @@ class WeakPassword(Exception):
 
 
 def check_strength(settings: Settings, password: str, own_addresses: Collection[str | None]) -> None:
-    """Raise `WeakPassword` for one that is too short, lacks a kind of characters, is common, or is the user's own address."""
+    """Raise `WeakPassword` for one that is too short, lacks a kind of characters, is common, or is the user's
+    own address.
+    """
     problems = {}
     if len(password) < settings.password_min_length:
         problems["length"] = f"have at least {settings.password_min_length} characters"
     if not all(any(map(_IS_OF_KIND[kind], password)) for kind in settings.password_requirements):
         problems["characters"] = f"have {', '.join(settings.password_requirements)}"
-    if settings.password_common_check and (password.casefold() in _COMMON or password.casefold() in own_addresses):
+    if settings.password_common_check and (
+        password.casefold() in _COMMON or password.casefold() in own_addresses
+    ):
         problems["common"] = "not be a common one or the user's own address"
     if problems:
         raise WeakPassword(problems)

@@ -64,7 +64,9 @@ class _Session(BoundedMixin, OAuth2Session):  # type: ignore[misc]
         self.register_client_auth_method(("client_secret_basic", _encoded_basic))
 
 
-def _encoded_basic(client: Any, _method: str, uri: str, headers: dict[str, str], body: str) -> tuple[str, dict[str, str], str]:
+def _encoded_basic(
+    client: Any, _method: str, uri: str, headers: dict[str, str], body: str
+) -> tuple[str, dict[str, str], str]:
     """Form-encode id and secret before joining them (RFC 6749, section 2.3.1). Authlib does not."""
     joined = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
     headers["Authorization"] = f"Basic {base64.b64encode(joined.encode()).decode()}"
@@ -91,8 +93,14 @@ class Provider:
         # It is not below /callback: GitHub sends codes to every path below the registered one.
         self.callback_name = None if is_preset else name
         self.redirect_uri = f"{base_url}/callback" if is_preset else f"{base_url}/providers/{name}/callback"
-        self._is_trusted = (preset.link_by_email and is_preset) if settings.link_by_email is None else settings.link_by_email
-        self._id_tokens = IdTokens(self._preset.issuer, settings.client_ids, preset.other_issuers) if self._preset.issuer else None
+        self._is_trusted = (
+            (preset.link_by_email and is_preset) if settings.link_by_email is None else settings.link_by_email
+        )
+        self._id_tokens = (
+            IdTokens(self._preset.issuer, settings.client_ids, preset.other_issuers)
+            if self._preset.issuer
+            else None
+        )
 
     @property
     def posts_form(self) -> bool:
@@ -106,34 +114,61 @@ class Provider:
         """
         parameters: dict[str, str] = {}
         if self._preset.has_pkce:
-            parameters = {"code_challenge": create_s256_code_challenge(code_verifier), "code_challenge_method": "S256"}
+            parameters = {
+                "code_challenge": create_s256_code_challenge(code_verifier),
+                "code_challenge_method": "S256",
+            }
         if self._id_tokens:
             parameters["nonce"] = nonce
         if self._preset.form_post:
             parameters["response_mode"] = "form_post"
         with self._permit():
             endpoint = self._endpoint("authorize_url", "authorization_endpoint")
-        url, _ = self._session(scope=scopes or self._preset.scopes).create_authorization_url(endpoint, state=state, **parameters)
+        url, _ = self._session(scope=scopes or self._preset.scopes).create_authorization_url(
+            endpoint, state=state, **parameters
+        )
         return url
 
-    def identify(self, *, code: str, code_verifier: str, nonce: str, issuer: str | None, user: Mapping[str, Any] | None) -> ExternalIdentity:
+    def identify(
+        self, *, code: str, code_verifier: str, nonce: str, issuer: str | None, user: Mapping[str, Any] | None
+    ) -> ExternalIdentity:
         """Exchange an authorization code for an identity. Raises `ProviderError`."""
         with self._permit():
             return self._identify(code, code_verifier if self._preset.has_pkce else None, nonce, issuer, user)
 
-    def _identify(self, code: str, code_verifier: str | None, nonce: str, issuer: str | None, user: Mapping[str, Any] | None) -> ExternalIdentity:
+    def _identify(
+        self,
+        code: str,
+        code_verifier: str | None,
+        nonce: str,
+        issuer: str | None,
+        user: Mapping[str, Any] | None,
+    ) -> ExternalIdentity:
         if self._id_tokens:
             self._guarded(lambda id_tokens: id_tokens.check_issuer(issuer))
         session = self._session()
         verifier = {"code_verifier": code_verifier} if code_verifier else {}
         try:
-            token = session.fetch_token(self._endpoint("token_url", "token_endpoint"), grant_type="authorization_code", code=code, **verifier)
+            token = session.fetch_token(
+                self._endpoint("token_url", "token_endpoint"),
+                grant_type="authorization_code",
+                code=code,
+                **verifier,
+            )
             if not token.get("access_token"):
                 raise ProviderError("the token endpoint answered no access token")
             if self._id_tokens:
                 return self._by_claims(self._claims(session, token, nonce), user)
             return self._by_userinfo(session)
-        except (requests.RequestException, AuthlibBaseError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            requests.RequestException,
+            AuthlibBaseError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             # The last ones are raised for answers that are not JSON, or have another shape.
             raise ProviderError(f"{type(error).__name__} at the token or userinfo endpoint") from error
 
@@ -167,8 +202,16 @@ class Provider:
         if not settings.private_key:
             return settings.client_secret
         now = int(time.time())
-        claims = {"iss": settings.team_id, "iat": now, "exp": now + _APPLE_SECRET_LIFETIME, "aud": self._preset.issuer, "sub": settings.client_ids[0]}
-        return jwt.encode({"alg": "ES256", "kid": settings.key_id}, claims, jwk.import_key(settings.private_key, "EC"))
+        claims = {
+            "iss": settings.team_id,
+            "iat": now,
+            "exp": now + _APPLE_SECRET_LIFETIME,
+            "aud": self._preset.issuer,
+            "sub": settings.client_ids[0],
+        }
+        return jwt.encode(
+            {"alg": "ES256", "kid": settings.key_id}, claims, jwk.import_key(settings.private_key, "EC")
+        )
 
     def _endpoint(self, name: str, metadata_name: str) -> str:
         url = getattr(self._preset, name)
@@ -191,7 +234,9 @@ class Provider:
         if claims.get("email"):
             return claims
         # Some providers give the email at the userinfo endpoint only.
-        userinfo_url = self._preset.userinfo_url or self._guarded(lambda id_tokens: id_tokens.optional_endpoint("userinfo_endpoint"))
+        userinfo_url = self._preset.userinfo_url or self._guarded(
+            lambda id_tokens: id_tokens.optional_endpoint("userinfo_endpoint")
+        )
         userinfo = self._get(session, userinfo_url) if userinfo_url else {}
         if userinfo.get("sub") != claims["sub"]:
             return claims
@@ -204,7 +249,9 @@ class Provider:
         if isinstance(names, dict) and not claims.get("name"):
             parts = [str(names[key]) for key in ("firstName", "lastName") if names.get(key)]
             claims = {**claims, "name": " ".join(parts)[:_LONGEST_NAME]}
-        return self._identity(claims, str(claims["sub"]), claims.get("email"), claims.get(self._preset.email_verified))
+        return self._identity(
+            claims, str(claims["sub"]), claims.get("email"), claims.get(self._preset.email_verified)
+        )
 
     def _by_userinfo(self, session: _Session) -> ExternalIdentity:
         preset = self._preset
@@ -244,7 +291,10 @@ class Provider:
         is_verified = canonical is not None and (verified is True or verified == "true")
         data = {"sub": subject, "email": canonical, "email_verified": is_verified}
         # Metadata has a limit: drop a name or URL that is too long, because a URL that was cut leads nowhere.
-        for key, path, limit in (("name", self._preset.name, _LONGEST_NAME), ("avatar_url", self._preset.avatar, _LONGEST_URL)):
+        for key, path, limit in (
+            ("name", self._preset.name, _LONGEST_NAME),
+            ("avatar_url", self._preset.avatar, _LONGEST_URL),
+        ):
             value = _find(told, path) if path else None
             if isinstance(value, str) and value.isprintable() and len(value) <= limit:
                 data[key] = value
@@ -254,7 +304,9 @@ class Provider:
 def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
     """Whether all configured URLs are at the preset's own hosts; paths and versions may differ."""
     hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
-    return bool(hosts) and hosts.issuperset(origin(url) for key in _ADDRESSES if (url := getattr(settings, key)))
+    return bool(hosts) and hosts.issuperset(
+        origin(url) for key in _ADDRESSES if (url := getattr(settings, key))
+    )
 
 
 def _find(value: Any, path: str) -> Any:

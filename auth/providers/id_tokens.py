@@ -16,7 +16,19 @@ from joserfc.jwk import KeySet
 from auth.net.bounded_http import BoundedSession
 
 # Neither `none` nor HMAC: a public key must not serve as a shared secret (RFC 8725, section 2.1).
-ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
+ALGORITHMS = [
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+    "Ed25519",
+]
 # Seconds.
 _CACHED_FOR = 3600
 _ROTATION_PAUSE = 30
@@ -80,7 +92,9 @@ class IdTokens:
         metadata = self._discovered()
         claims = self._decode(id_token)
         expected = metadata["issuer"].replace(_TENANT, str(claims.get("tid", "")))
-        is_of_tenant = _TENANT not in metadata["issuer"] or re.fullmatch(r"[0-9a-f-]{36}", str(claims.get("tid")))
+        is_of_tenant = _TENANT not in metadata["issuer"] or re.fullmatch(
+            r"[0-9a-f-]{36}", str(claims.get("tid"))
+        )
         if claims.get("iss") not in (expected, *self._other_issuers) or not is_of_tenant:
             raise InvalidIdToken("it is from another issuer")
         audience = claims.get("aud")
@@ -127,7 +141,9 @@ class IdTokens:
                 metadata = _get(f"{self._issuer}/.well-known/openid-configuration")
                 issuer = metadata.get("issuer")
                 # Azure's document for all tenants has a placeholder instead of the tenant.
-                if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and _TENANT not in issuer):
+                if not isinstance(issuer, str) or (
+                    issuer.rstrip("/") != self._issuer and _TENANT not in issuer
+                ):
                     raise IssuerUnavailable("the discovery document is another issuer's")
                 self._metadata = metadata
             except IssuerUnavailable:
@@ -161,7 +177,11 @@ def _parse_keys(document: dict[str, Any]) -> KeySet:
     keys = []
     for key in document.get("keys", []) if isinstance(document.get("keys"), list) else []:
         try:
-            if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig":
+            if (
+                isinstance(key, dict)
+                and key.get("kty") in ("RSA", "EC", "OKP")
+                and key.get("use", "sig") == "sig"
+            ):
                 keys += KeySet.import_key_set({"keys": [key]}).keys
         except (JoseError, ValueError, TypeError, KeyError, RecursionError):
             continue
@@ -187,7 +207,9 @@ def _check_nonce(claimed: Any, nonce: str | None, may_be_hashed: bool) -> None:
     if claimed is None and nonce is None and may_be_hashed:
         return
     accepted = [nonce, hashlib.sha256(nonce.encode()).hexdigest()] if nonce and may_be_hashed else [nonce]
-    if not isinstance(claimed, str) or not any(value and hmac.compare_digest(claimed.encode(), value.encode()) for value in accepted):
+    if not isinstance(claimed, str) or not any(
+        value and hmac.compare_digest(claimed.encode(), value.encode()) for value in accepted
+    ):
         raise InvalidIdToken("its nonce is not the one that was sent")
 
 

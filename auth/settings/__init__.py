@@ -1,7 +1,7 @@
 """Every setting: read from the environment and `.env` once, checked, frozen.
 
-A field `access_token_lifetime` is the variable `AUTH_ACCESS_TOKEN_LIFETIME`; only `DATABASE_URL` and `PORT`, which
-platforms set under those names, have no prefix. docs/settings.md explains each one.
+A field `access_token_lifetime` is the variable `AUTH_ACCESS_TOKEN_LIFETIME`; only `DATABASE_URL` and `PORT`,
+which platforms set under those names, have no prefix. docs/settings.md explains each one.
 """
 
 import dataclasses
@@ -29,8 +29,8 @@ from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_prov
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
-# Kubernetes and Docker links put the address of every service that they know into each container's environment: for one
-# that is called "auth" these names, which nobody set as settings.
+# Kubernetes and Docker links put the address of every service that they know into each container's
+# environment: for one that is called "auth" these names, which nobody set as settings.
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
 _RETIRED = {"AUTH_THREADS": "workers do not serve requests in threads any more"}
 
@@ -131,14 +131,19 @@ def names() -> list[str]:
 
 
 def retired() -> list[str]:
-    """Return a line for each variable that is set and has no meaning any more. Call `load` first, which reads `.env`."""
-    return [f"{name} is gone, remove it: {reason}." for name, reason in _RETIRED.items() if name in os.environ]
+    """Return a line for each variable that is set and has no meaning any more. Call `load` first, which reads
+    `.env`.
+    """
+    return [
+        f"{name} is gone, remove it: {reason}." for name, reason in _RETIRED.items() if name in os.environ
+    ]
 
 
 def load(dotenv: str | Path = ".env") -> Settings:
     """Read all settings; make and keep the secrets that are not set, under `AUTH_STATE_DIR`.
 
-    Raises `SettingsError` naming every variable, or file of a secret, that is wrong. Warns of unknown names that begin with `AUTH_`.
+    Raises `SettingsError` naming every variable, or file of a secret, that is wrong. Warns of unknown names
+    that begin with `AUTH_`.
     """
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
@@ -149,7 +154,9 @@ def load(dotenv: str | Path = ".env") -> Settings:
     except EnvValidationError as error:
         # environs quotes its messages only; the values, which may be secrets, are never printed.
         messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
-        lines = [f"{name}: {' '.join(str(text) for text in texts)}" for name, texts in sorted(messages.items())]
+        lines = [
+            f"{name}: {' '.join(str(text) for text in texts)}" for name, texts in sorted(messages.items())
+        ]
         raise SettingsError("\n".join(lines)) from None
     _warn_of_unknown(environment)
 
@@ -180,7 +187,13 @@ def _add_kept_secrets(values: dict, directory: Path) -> None:
 
     for field in ("secret_key", "service_role_key"):
         if not values[field]:
-            values[field] = (kept(field, functools.partial(state.kept_secret, name=field), setting_checks.at_least_32_characters),)
+            values[field] = (
+                kept(
+                    field,
+                    functools.partial(state.kept_secret, name=field),
+                    setting_checks.at_least_32_characters,
+                ),
+            )
     if not values["jwt_keys"] and not values["jwt_secret"]:
         values["jwt_keys"] = kept("jwt_keys.json", state.kept_jwt_keys, setting_checks.jwk_set)
     if lines:
@@ -202,7 +215,9 @@ def _read(env: Env) -> dict:
         "state_dir": env.str("AUTH_STATE_DIR", "var", validate=Length(min=1)),
         "base_url": env.str("AUTH_BASE_URL", "", validate=setting_checks.http_url),
         "site_url": env.str("AUTH_SITE_URL", "", validate=_site_url),
-        "redirect_allow_list": tuple(env.list("AUTH_REDIRECT_ALLOW_LIST", [], subcast=str.strip, validate=_redirect_patterns) or ()),
+        "redirect_allow_list": tuple(
+            env.list("AUTH_REDIRECT_ALLOW_LIST", [], subcast=str.strip, validate=_redirect_patterns) or ()
+        ),
         "secret_key": _secrets(env, "AUTH_SECRET_KEY"),
         "service_role_key": _secrets(env, "AUTH_SERVICE_ROLE_KEY"),
         "jwt_keys": env.str("AUTH_JWT_KEYS", "", validate=setting_checks.optional(setting_checks.jwk_set)),
@@ -210,7 +225,9 @@ def _read(env: Env) -> dict:
         "jwt_issuer": env.str("AUTH_JWT_ISSUER", ""),
         "jwt_audience": env.str("AUTH_JWT_AUDIENCE", "authenticated", validate=Length(min=1)),
         "access_token_lifetime": env.int("AUTH_ACCESS_TOKEN_LIFETIME", 3600, validate=Range(30, 86_400)),
-        "refresh_token_lifetime": env.int("AUTH_REFRESH_TOKEN_LIFETIME", 2_592_000, validate=Range(60, 315_360_000)),
+        "refresh_token_lifetime": env.int(
+            "AUTH_REFRESH_TOKEN_LIFETIME", 2_592_000, validate=Range(60, 315_360_000)
+        ),
         "refresh_token_rotation": env.bool("AUTH_REFRESH_TOKEN_ROTATION", True),
         "refresh_reuse_interval": env.int("AUTH_REFRESH_REUSE_INTERVAL", 60, validate=Range(0, 3600)),
         "session_timebox": env.int("AUTH_SESSION_TIMEBOX", None, validate=Range(60, 315_360_000)),
@@ -226,12 +243,18 @@ def _read(env: Env) -> dict:
         "password_common_check": env.bool("AUTH_PASSWORD_COMMON_CHECK", True),
         "bcrypt_cost": env.int("AUTH_BCRYPT_COST", 10, validate=Range(4, 16)),
         "reauthentication_age": _reauthentication_age(env),
-        "verify_on_get": env.str("AUTH_VERIFY_ON_GET", "programs", validate=OneOf(["programs", "never"], error="Must be programs or never.")),
+        "verify_on_get": env.str(
+            "AUTH_VERIFY_ON_GET",
+            "programs",
+            validate=OneOf(["programs", "never"], error="Must be programs or never."),
+        ),
         "rate_limits_enabled": env.bool("AUTH_RATE_LIMITS_ENABLED", True),
         "rate_limit_storage": env.str(
             "AUTH_RATE_LIMIT_STORAGE",
             "postgresql",
-            validate=Regexp(r"(postgresql|memory://|rediss?://.+)\Z", error="Must be postgresql, memory:// or redis://…."),
+            validate=Regexp(
+                r"(postgresql|memory://|rediss?://.+)\Z", error="Must be postgresql, memory:// or redis://…."
+            ),
         ),
         "rate_limit_signup": _rate_limit(env, "AUTH_RATE_LIMIT_SIGNUP", "30 per 5 minutes"),
         "rate_limit_login": _rate_limit(env, "AUTH_RATE_LIMIT_LOGIN", "30 per 5 minutes"),
@@ -239,7 +262,9 @@ def _read(env: Env) -> dict:
         "rate_limit_account_failures": _rate_limit(env, "AUTH_RATE_LIMIT_ACCOUNT_FAILURES", "100 per day"),
         "rate_limit_recover": _rate_limit(env, "AUTH_RATE_LIMIT_RECOVER", "30 per 5 minutes"),
         "rate_limit_messages": _rate_limits(env, "AUTH_RATE_LIMIT_MESSAGES", "1 per minute; 5 per hour"),
-        "rate_limit_messages_per_recipient": _rate_limits(env, "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT", "20 per hour"),
+        "rate_limit_messages_per_recipient": _rate_limits(
+            env, "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT", "20 per hour"
+        ),
         "rate_limit_sms_total": _rate_limit(env, "AUTH_RATE_LIMIT_SMS_TOTAL", "200 per hour"),
         "rate_limit_invite": _rate_limit(env, "AUTH_RATE_LIMIT_INVITE", "30 per hour"),
         "rate_limit_invite_per_address": _rate_limit(env, "AUTH_RATE_LIMIT_INVITE_PER_ADDRESS", "3 per day"),
@@ -249,23 +274,38 @@ def _read(env: Env) -> dict:
         "rate_limit_user_changes": _rate_limit(env, "AUTH_RATE_LIMIT_USER_CHANGES", "30 per 5 minutes"),
         "rate_limit_address_changes": _rate_limit(env, "AUTH_RATE_LIMIT_ADDRESS_CHANGES", "5 per hour"),
         "trusted_proxies": env.int("AUTH_TRUSTED_PROXIES", 0, validate=Range(0, 10)),
-        "cors_origins": tuple(env.list("AUTH_CORS_ORIGINS", ["*"], subcast=str.strip, validate=_each(setting_checks.origin)) or ()),
+        "cors_origins": tuple(
+            env.list("AUTH_CORS_ORIGINS", ["*"], subcast=str.strip, validate=_each(setting_checks.origin))
+            or ()
+        ),
         **delivery_settings.read(env),
         "deliver": env.bool("AUTH_DELIVER", True),
         "audit_retention": env.int("AUTH_AUDIT_RETENTION", 400, validate=Range(1, 36_500)),
         "db_prepare": env.bool("AUTH_DB_PREPARE", True),
-        "log_format": env.str("AUTH_LOG_FORMAT", "", validate=OneOf(["", "text", "json"], error="Must be text or json.")),
+        "log_format": env.str(
+            "AUTH_LOG_FORMAT", "", validate=OneOf(["", "text", "json"], error="Must be text or json.")
+        ),
         "log_level": env.str("AUTH_LOG_LEVEL", "info", validate=OneOf(["debug", "info", "warning", "error"])),
     }
 
 
 def _secrets(env: Env, name: str) -> tuple[str, ...]:
     """Read `new,old`: the first one is used, all are accepted."""
-    return tuple(env.list(name, [], subcast=str.strip, validate=_each(setting_checks.at_least_32_characters)) or ())
+    return tuple(
+        env.list(name, [], subcast=str.strip, validate=_each(setting_checks.at_least_32_characters)) or ()
+    )
 
 
 def _names_among(env: Env, name: str, allowed: Collection[str]) -> tuple[str, ...]:
-    chosen = env.list(name, list(allowed), subcast=str.strip, validate=_each(OneOf(allowed, error="Must be among {choices}."))) or []
+    chosen = (
+        env.list(
+            name,
+            list(allowed),
+            subcast=str.strip,
+            validate=_each(OneOf(allowed, error="Must be among {choices}.")),
+        )
+        or []
+    )
     return tuple(choice for choice in allowed if choice in chosen)
 
 
@@ -313,7 +353,11 @@ def _each(check: Callable) -> Callable[[Collection[str]], None]:
 def _warn_of_unknown(environment: Mapping[str, str | None]) -> None:
     known = names()
     for name in sorted(set(environment) - set(known) - set(_RETIRED)):
-        if name.startswith("AUTH_") and not name.startswith(PROVIDER_PREFIX) and not _INJECTED_BY_PLATFORMS.fullmatch(name):
+        if (
+            name.startswith("AUTH_")
+            and not name.startswith(PROVIDER_PREFIX)
+            and not _INJECTED_BY_PLATFORMS.fullmatch(name)
+        ):
             nearest = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             warnings.warn(f"{name} is not a setting{hint}", stacklevel=3)

@@ -4,8 +4,8 @@ from typing import Any
 
 from auth.settings import Settings
 
-# Seconds after which a message without an expiry time (a notice, an event) is given up, and a webhook that failed for as long is
-# disabled.
+# Seconds after which a message without an expiry time (a notice, an event) is given up, and a webhook that
+# failed for as long is disabled.
 GIVE_UP = 3 * 86_400
 
 

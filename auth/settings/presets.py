@@ -40,7 +40,9 @@ class Preset:
     auth_method: str = "client_secret_basic"
 
 
-GENERIC = Preset(documentation="https://openid.net/specs/openid-connect-core-1_0.html", scopes="openid email profile")
+GENERIC = Preset(
+    documentation="https://openid.net/specs/openid-connect-core-1_0.html", scopes="openid email profile"
+)
 
 PRESETS = {
     "apple": Preset(

@@ -60,8 +60,14 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
     urls = {suffix.lower(): env.str(prefix + suffix, "", validate=_url) or "" for suffix in addresses}
     if name.lower() in ("email", "phone"):
         env.str(f"{prefix}CLIENT_ID", validate=_refuse_name)
-    is_known = name.lower() in PRESETS or urls["issuer"] or (urls["authorize_url"] and urls["token_url"] and urls["userinfo_url"])
-    client_ids: list[str] = env.list(f"{prefix}CLIENT_ID", validate=_needs_an_id if is_known else _needs_an_issuer) or []
+    is_known = (
+        name.lower() in PRESETS
+        or urls["issuer"]
+        or (urls["authorize_url"] and urls["token_url"] and urls["userinfo_url"])
+    )
+    client_ids: list[str] = (
+        env.list(f"{prefix}CLIENT_ID", validate=_needs_an_id if is_known else _needs_an_issuer) or []
+    )
     signing = [f"{prefix}{suffix}" for suffix in ("TEAM_ID", "KEY_ID", "PRIVATE_KEY")]
     is_signing = any(env.str(variable, "") for variable in signing)
     for variable in signing if is_signing else ():
@@ -92,7 +98,9 @@ def _needs_an_id(client_ids: list[str]) -> None:
 
 
 def _needs_an_issuer(_client_ids: list[str]) -> None:
-    raise ValidationError("This provider is not built in: set its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL.")
+    raise ValidationError(
+        "This provider is not built in: set its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL."
+    )
 
 
 def _ec_key(value: str) -> None:

@@ -1,4 +1,6 @@
-"""What a setting must be, where the libraries have no word for it. Each check raises `ValidationError`, and quotes no value."""
+"""What a setting must be, where the libraries have no word for it. Each check raises `ValidationError`, and
+quotes no value.
+"""
 
 import re
 from collections.abc import Callable
@@ -38,12 +40,20 @@ def http_url(value: str) -> None:
         _port = parts.port
     except ValueError:
         raise problem from None
-    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username):
+    if value and (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+        or parts.username
+    ):
         raise problem
 
 
 def origin(value: str) -> None:
-    """Check a web origin. Flask-CORS takes what looks like a pattern for an unanchored regular expression, so only whole ones are let in."""
+    """Check a web origin. Flask-CORS takes what looks like a pattern for an unanchored regular expression, so
+    only whole ones are let in.
+    """
     if value != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", value):
         raise ValidationError("Must be * or origins such as https://app.example.com.")
 

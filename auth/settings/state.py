@@ -15,8 +15,8 @@ POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 def make_directory(directory: Path) -> None:
     """Make the state directory, closed to others.
 
-    Postgres can't run as root. So that root's embedded one, running as another user, reaches its data below here, root's
-    directory may be passed through (0711), though not listed.
+    Postgres can't run as root. So that root's embedded one, running as another user, reaches its data below
+    here, root's directory may be passed through (0711), though not listed.
     """
     mode = 0o711 if os.geteuid() == 0 else 0o700
     directory.mkdir(mode=mode, parents=True, exist_ok=True)
@@ -64,7 +64,9 @@ def running_postgres_url(directory: Path) -> str:
     except OSError:
         lines = []
     if len(lines) < 8 or lines[7].strip() != "ready":
-        raise NotRunningError("DATABASE_URL is not set, and no service runs with the Postgres of its own: start it first, with make run")
+        raise NotRunningError(
+            "DATABASE_URL is not set, and no service runs with the Postgres of its own: start it first, with make run"
+        )
     return postgres_url(Path(lines[4] or data))
 
 

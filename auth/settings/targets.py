@@ -1,4 +1,6 @@
-"""Where messages go, as the settings name it. Each function raises `ValueError`, in words that quote no secret."""
+"""Where messages go, as the settings name it. Each function raises `ValueError`, in words that quote no
+secret.
+"""
 
 import base64
 import binascii
@@ -40,18 +42,39 @@ def smtp_server(url: str) -> SmtpServer:
         port = parts.port
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
-        raise ValueError(f"must be a URL such as {_SMTP_FORM}; percent-encode what is special in the password") from None
-    if parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path not in ("", "/") or parts.fragment or port == 0:
-        raise ValueError(f"must be a URL such as {_SMTP_FORM}; percent-encode what is special in the password")
+        raise ValueError(
+            f"must be a URL such as {_SMTP_FORM}; percent-encode what is special in the password"
+        ) from None
+    if (
+        parts.scheme not in ("smtp", "smtps")
+        or not parts.hostname
+        or parts.path not in ("", "/")
+        or parts.fragment
+        or port == 0
+    ):
+        raise ValueError(
+            f"must be a URL such as {_SMTP_FORM}; percent-encode what is special in the password"
+        )
     starttls = options.pop("starttls", "offered")
-    if options or starttls not in ("offered", "required", "never") or (parts.scheme == "smtps" and "starttls=" in parts.query):
+    if (
+        options
+        or starttls not in ("offered", "required", "never")
+        or (parts.scheme == "smtps" and "starttls=" in parts.query)
+    ):
         raise ValueError("knows one option: ?starttls=required or ?starttls=never, for smtp://")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if bool(user) != bool(password):
         raise ValueError("must have both a user and a password, or neither")
     if not _PRINTABLE_ASCII.fullmatch(user + password):
         raise ValueError("must have a user and password in printable ASCII")
-    return SmtpServer(parts.hostname, port or {"smtp": 587, "smtps": 465}[parts.scheme], user, password, parts.scheme == "smtps", starttls)
+    return SmtpServer(
+        parts.hostname,
+        port or {"smtp": 587, "smtps": 465}[parts.scheme],
+        user,
+        password,
+        parts.scheme == "smtps",
+        starttls,
+    )
 
 
 def mail_address(text: str) -> Address:
@@ -59,14 +82,21 @@ def mail_address(text: str) -> Address:
     name, address = parseaddr(text)
     try:
         # parseaddr takes what it understands and drops the rest.
-        if not address or any(character in text for character in "\r\n\0") or text.count("@") != 1 or len(name) > 100:
+        if (
+            not address
+            or any(character in text for character in "\r\n\0")
+            or text.count("@") != 1
+            or len(name) > 100
+        ):
             raise ValueError
         valid = validate_email(address, check_deliverability=False, globally_deliverable=False)
         if not valid.ascii_local_part:
             raise ValueError
         return Address(display_name=name, username=valid.ascii_local_part, domain=valid.ascii_domain)
     except (EmailNotValidError, ValueError):
-        raise ValueError("must be an address such as Example <no-reply@example.com>; its part before the @ in ASCII") from None
+        raise ValueError(
+            "must be an address such as Example <no-reply@example.com>; its part before the @ in ASCII"
+        ) from None
 
 
 def webhook_secret(text: str) -> str:
@@ -85,7 +115,13 @@ def http_url(text: str) -> str:
     """Read a URL that is posted to."""
     try:
         parts = urlsplit(text)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.fragment and not parts.username and parts.port != 0
+        is_usable = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and not parts.fragment
+            and not parts.username
+            and parts.port != 0
+        )
     except ValueError:
         is_usable = False
     if not is_usable or not re.fullmatch(r"[!-~]+", text):

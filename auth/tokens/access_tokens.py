@@ -1,7 +1,8 @@
 """Access tokens: JWTs after RFC 9068, signed and verified with the best practice of RFC 8725.
 
-The only module that sees PyJWT. Whether a token's session is alive, and whether its `exp` has passed on the database's
-clock, is asked by the statement that does the request's work (SQL function `caller_state`), not here.
+The only module that sees PyJWT. Whether a token's session is alive, and whether its `exp` has passed on the
+database's clock, is asked by the statement that does the request's work (SQL function `caller_state`), not
+here.
 """
 
 import base64
@@ -20,12 +21,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
 TYPE = "at+jwt"
-# RFC 7515, section 7.1: three parts in base64url. PyJWT would let "=" pass, and give one token several spellings.
+# RFC 7515, section 7.1: three parts in base64url. PyJWT would let "=" pass, and give one token several
+# spellings.
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 ALGORITHMS = ("ES256", "EdDSA", "RS256")
 # How many verified tokens a worker remembers: each takes its length, mostly 1 KiB and 24 KiB at most.
 REMEMBERED = 2048
-# In UTF-8 as it is: escaped, metadata in most of the world's scripts would make a token twice or thrice as long.
+# In UTF-8 as it is: escaped, metadata in most of the world's scripts would make a token twice or thrice as
+# long.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JWS = jwt.PyJWS()
 # The first second that a Postgres timestamp of four digits for the year does not reach.
@@ -61,10 +64,13 @@ class Key:
 class AccessTokens:
     """Issues and verifies the access tokens of one deployment.
 
-    A secret signs with HS256 and goes before the keys of the JWK Set, which then only verify. `lifetime` is in seconds.
+    A secret signs with HS256 and goes before the keys of the JWK Set, which then only verify. `lifetime` is
+    in seconds.
     """
 
-    def __init__(self, *, jwk_set: str, secret: str | None, issuer: str, audience: str, lifetime: int) -> None:
+    def __init__(
+        self, *, jwk_set: str, secret: str | None, issuer: str, audience: str, lifetime: int
+    ) -> None:
         self._issuer = issuer
         self._audience = audience
         self.lifetime = lifetime
@@ -74,11 +80,16 @@ class AccessTokens:
         self._signing_key = keys[0]
         self._keys = {key.kid: key for key in keys}
         self.jwks = {"keys": [key.public_jwk for key in keys if key.public_jwk]}
-        # An elliptic signature costs more than the query behind it. Only success is remembered: a cache keeps no exceptions.
+        # An elliptic signature costs more than the query behind it. Only success is remembered: a cache keeps
+        # no exceptions.
         self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
-    def issue(self, user: Mapping[str, Any], session_id: str, method: str, issued_at: int, signed_in_at: int) -> str:
-        """Return a token for a session of `user` (a user object); the times are Unix seconds by the database's clock."""
+    def issue(
+        self, user: Mapping[str, Any], session_id: str, method: str, issued_at: int, signed_in_at: int
+    ) -> str:
+        """Return a token for a session of `user` (a user object); the times are Unix seconds by the
+        database's clock.
+        """
         claims = {
             "iss": self._issuer,
             "sub": user["id"],
@@ -107,7 +118,9 @@ class AccessTokens:
         """
         claims = self.claims(token)
         try:
-            caller = Caller(str(uuid.UUID(claims["sub"])), str(uuid.UUID(claims["session_id"])), int(claims["exp"]))
+            caller = Caller(
+                str(uuid.UUID(claims["sub"])), str(uuid.UUID(claims["session_id"])), int(claims["exp"])
+            )
             if not 0 <= caller.expires_at < _END_OF_CALENDAR:
                 raise ValueError
             return caller
@@ -134,7 +147,8 @@ class AccessTokens:
                 issuer=self._issuer,
                 options={
                     "require": ["exp", "iat", "iss", "aud", "sub"],
-                    # Both are times of the database's clock, which ours may differ from: `caller_state` looks at exp.
+                    # Both are times of the database's clock, which ours may differ from: `caller_state` looks
+                    # at exp.
                     "verify_exp": False,
                     "verify_iat": False,
                 },

@@ -20,7 +20,12 @@ class CannotOpen(Exception):
 
 def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
     """Return a 32-byte key for each root secret: the first is used, all are accepted."""
-    return tuple(HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"latchkey {purpose}".encode()).derive(secret.encode()) for secret in secret_keys)
+    return tuple(
+        HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"latchkey {purpose}".encode()).derive(
+            secret.encode()
+        )
+        for secret in secret_keys
+    )
 
 
 def mac(key: bytes, message: bytes) -> bytes:
@@ -38,10 +43,16 @@ class Sealer:
     def seal(self, plaintext: str, row_id: str) -> bytes:
         """Return key id, nonce and ciphertext."""
         nonce = os.urandom(_NONCE_LENGTH)
-        return self._newest + nonce + self._ciphers[self._newest].encrypt(nonce, plaintext.encode(), row_id.encode())
+        return (
+            self._newest
+            + nonce
+            + self._ciphers[self._newest].encrypt(nonce, plaintext.encode(), row_id.encode())
+        )
 
     def is_newest(self, sealed: bytes) -> bool:
-        """Whether something is encrypted with the key that is used now, and not with one that is accepted still."""
+        """Whether something is encrypted with the key that is used now, and not with one that is accepted
+        still.
+        """
         return sealed[:_KEY_ID_LENGTH] == self._newest
 
     def open(self, sealed: bytes, row_id: str) -> str:

@@ -44,7 +44,9 @@ def new_code() -> str:
 
 
 def hash_token(token: str) -> bytes | None:
-    """Return what is stored of a token, or None for what can't be one. A plain hash does: nobody guesses 256 random bits."""
+    """Return what is stored of a token, or None for what can't be one. A plain hash does: nobody guesses 256
+    random bits.
+    """
     return hashlib.sha256(token.encode()).digest() if _TOKEN.fullmatch(token) else None
 
 
@@ -52,9 +54,12 @@ class Codes:
     """The codes of one deployment."""
 
     def __init__(self, secret_keys: Sequence[str]) -> None:
-        # While the root secret is rotated, a code that was sent before fails once; it lives for an hour at most.
+        # While the root secret is rotated, a code that was sent before fails once; it lives for an hour at
+        # most.
         self._key = keys.derive(secret_keys, "one-time code")[0]
 
     def mac(self, address: str, code: str) -> bytes | None:
-        """Return what is stored of a code for an address, or None for what can't be one. A hash of six digits would hide nothing."""
+        """Return what is stored of a code for an address, or None for what can't be one. A hash of six digits
+        would hide nothing.
+        """
         return keys.mac(self._key, f"{address} {code}".encode()) if _CODE.fullmatch(code) else None

@@ -1,8 +1,8 @@
 """Refresh tokens: opaque to clients, checked without the database, never stored.
 
-A token is 42 bytes as 56 base64url characters: the session's id (16), its counter (8) and a MAC of both (18). So a forged or
-garbled one never reaches the database, and a copy of the database holds no usable token. The length leaves no spare bits: one
-token has one spelling.
+A token is 42 bytes as 56 base64url characters: the session's id (16), its counter (8) and a MAC of both (18).
+So a forged or garbled one never reaches the database, and a copy of the database holds no usable token. The
+length leaves no spare bits: one token has one spelling.
 """
 
 import base64

@@ -37,7 +37,10 @@ def generate_link() -> Response:
         if new_email:
             _request_email_change(tx, user_id, new_email)
         link_password = password_hash if purpose == "recovery" else None
-        tx.run("write_token", **message.token_row(user_id, purpose, redirect_to=redirect_to, password_hash=link_password))
+        tx.run(
+            "write_token",
+            **message.token_row(user_id, purpose, redirect_to=redirect_to, password_hash=link_password),
+        )
         tx.run(
             "record_acts",
             user_id=user_id,
@@ -48,7 +51,9 @@ def generate_link() -> Response:
         )
         user = tx.one("select_any_user", id=user_id).user_object
     link = {
-        "action_link": outgoing.own_url("verify", {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}),
+        "action_link": outgoing.own_url(
+            "verify", {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
+        ),
         "email_otp": message.code or "",
         "hashed_token": message.link,
         "verification_type": body["type"],
@@ -57,7 +62,9 @@ def generate_link() -> Response:
     return JsonResponse(json.dumps(json.loads(user) | link))
 
 
-def _linked_user(tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None) -> tuple[str, bool]:
+def _linked_user(
+    tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None
+) -> tuple[str, bool]:
     """Return the id of the user that a link is for, and whether the user is new.
 
     A sign-up or an invitation creates the user, or takes over an unconfirmed one. Raises `ApiError`.
@@ -82,7 +89,13 @@ def _linked_user(tx: Transaction, purpose: str, body: dict[str, Any], password_h
         return user.id, False
     if user.is_confirmed:
         raise ApiError("email_exists")
-    tx.run("take_over_unconfirmed", user_id=user.id, password_hash=own_password, user_metadata=body["data"], is_invited=is_invited)
+    tx.run(
+        "take_over_unconfirmed",
+        user_id=user.id,
+        password_hash=own_password,
+        user_metadata=body["data"],
+        is_invited=is_invited,
+    )
     tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="address_proved")
     tx.run("void_tokens", user_id=user.id)
     return user.id, False
@@ -104,7 +117,10 @@ def invite() -> Response:
     email, redirect_to = body["email"], checked_redirect(body)
     message = outgoing.Message(email, code=False, link_lifetime=one_time.INVITATION_LIFETIME)
     # The window of the address comes first: what it refuses does not count for the service.
-    windows = [(f"invite {email}", settings.rate_limit_invite_per_address), ("invite", settings.rate_limit_invite)]
+    windows = [
+        (f"invite {email}", settings.rate_limit_invite_per_address),
+        ("invite", settings.rate_limit_invite),
+    ]
     limits = outgoing.as_parameters(windows if settings.rate_limits_enabled else [])
     with latchkey.db.transaction() as tx:
         known = tx.one("select_is_invited", email=email)
@@ -130,7 +146,15 @@ def invite() -> Response:
 def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
     """Return the id of an invited user, and whether the user is new. Raises `ApiError`."""
     app_metadata = body["options"].get("data", {})
-    created_id = _create_user(tx, body, is_wanted=True, password_hash=None, app_metadata=app_metadata, made_by="invitation", is_invited=True)
+    created_id = _create_user(
+        tx,
+        body,
+        is_wanted=True,
+        password_hash=None,
+        app_metadata=app_metadata,
+        made_by="invitation",
+        is_invited=True,
+    )
     if created_id:
         return created_id, True
     user = tx.one("lock_user_by_email", email=body["email"])
@@ -142,7 +166,9 @@ def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
 
 def _create_user(tx: Transaction, body: dict[str, Any], **columns: Any) -> str | None:
     """Insert a user with a free email, and return the id."""
-    created = tx.one("insert_addressed_user", email=body["email"], phone=None, user_metadata=body["data"], **columns)
+    created = tx.one(
+        "insert_addressed_user", email=body["email"], phone=None, user_metadata=body["data"], **columns
+    )
     if created is None:
         return None
     tx.run("write_address_identity", user_id=created.id, provider="email", address=body["email"])

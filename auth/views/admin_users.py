@@ -44,7 +44,9 @@ def list_users() -> Response:
     # Canonical addresses are in lower case; @example.com is a domain.
     prefix = query.get("q", "").strip().lower().removeprefix("@")
     found = {"email": query.get("email"), "role": query.get("role"), "q": prefix or None}
-    row = latchkey.db.one("list_users", sort=query["sort"], descending=query["order"] == "desc", **bounds(query), **found)
+    row = latchkey.db.one(
+        "list_users", sort=query["sort"], descending=query["order"] == "desc", **bounds(query), **found
+    )
     return paginated(row.users, _total(found), query["page"], query["per_page"])
 
 

@@ -43,7 +43,12 @@ def authorize_identity() -> Response:
     query = read_query(schemas.LinkingQuery())
     provider = provider_named(query["provider"])
     reauthenticated = "nonce" in query and reauthenticate(_caller(), query)
-    state = identity_linking.begin(provider, scopes=query.get("scopes"), redirect_to=checked_redirect(query), reauthenticated=reauthenticated)
+    state = identity_linking.begin(
+        provider,
+        scopes=query.get("scopes"),
+        redirect_to=checked_redirect(query),
+        reauthenticated=reauthenticated,
+    )
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
 
 
@@ -55,7 +60,8 @@ def linking_page() -> Response:
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    # Browsers apply form-action to each redirect of the answer, those of the provider and the application too.
+    # Browsers apply form-action to each redirect of the answer, those of the provider and the application
+    # too.
     schemes = {"https:", *(["http:"] if latchkey.settings.is_local else [])}
     target = origin(latchkey.redirects.checked(flow.redirect_to))
     response = page(
@@ -85,13 +91,17 @@ def begin_linking() -> Response:
         return _dead_link()
     provider = latchkey.providers.get(known.provider)
     if provider is None:
-        return refused(latchkey.redirects.checked(known.redirect_to), ApiError("oauth_provider_not_supported"))
+        return refused(
+            latchkey.redirects.checked(known.redirect_to), ApiError("oauth_provider_not_supported")
+        )
     state, browser = one_time.new_token(), browser_secret(provider)
     secrets = _bind(flow_token, browser, state)
     if secrets is None:
         return _dead_link()
     try:
-        return to_provider(provider, authorization_url(provider, state, secrets, secrets.get("scopes")), browser, 303)
+        return to_provider(
+            provider, authorization_url(provider, state, secrets, secrets.get("scopes")), browser, 303
+        )
     except ProviderError:
         return turned_back(known.redirect_to)
 

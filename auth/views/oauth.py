@@ -80,7 +80,11 @@ def callback(name: str | None = None) -> Response:
     """Take the browser back from the provider: sign the user in, or link the identity."""
     if request.method == "HEAD":
         return Response()
-    query = read_body(schemas.CallbackQuery()) if request.method == "POST" else read_query(schemas.CallbackQuery())
+    query = (
+        read_body(schemas.CallbackQuery())
+        if request.method == "POST"
+        else read_query(schemas.CallbackQuery())
+    )
     flow = spend_flow(query.get("state", ""))
     if flow is None:
         return refused(latchkey.redirects.checked(None), ApiError("bad_oauth_state"))

@@ -64,12 +64,18 @@ def reauthenticate() -> Response:
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(address, link=False), guard.caller_id()
     with latchkey.db.transaction() as tx:
-        quota = outgoing.take_quota(tx, outgoing.quota(address), f"over_{'email' if email else 'sms'}_send_rate_limit")
+        quota = outgoing.take_quota(
+            tx, outgoing.quota(address), f"over_{'email' if email else 'sms'}_send_rate_limit"
+        )
         lock_caller(tx, reauthenticated=True)
-        tx.run("write_token", **message.token_row(user_id, "reauthentication", session_id=g.caller.session_id))
+        tx.run(
+            "write_token", **message.token_row(user_id, "reauthentication", session_id=g.caller.session_id)
+        )
         tx.run("write_message", **message.message_row(user_id, "reauthentication"))
         details = {"purpose": "reauthentication", "is_sent": True}
-        tx.run("record_acts", user_id=user_id, email=None, acts=["message_requested"], events=[], details=details)
+        tx.run(
+            "record_acts", user_id=user_id, email=None, acts=["message_requested"], events=[], details=details
+        )
     outgoing.note_quota(quota)
     return _sent(message.id)
 
@@ -123,7 +129,12 @@ def _create_user(tx: Transaction, body: dict[str, Any], has_quota: bool) -> str 
         is_invited=False,
     )
     user_id = created and created.id
-    tx.run("write_address_identity", user_id=user_id, provider="email" if email else "phone", address=email or phone)
+    tx.run(
+        "write_address_identity",
+        user_id=user_id,
+        provider="email" if email else "phone",
+        address=email or phone,
+    )
     return user_id
 
 

@@ -68,7 +68,12 @@ _health = _Health()
 @blueprint.get("/health")
 def health() -> Response:
     """Answer 200 while the database answers, else 503 in the error envelope."""
-    body = {"status": "healthy", "service": NAME, "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
+    body = {
+        "status": "healthy",
+        "service": NAME,
+        "version": __version__,
+        "timestamp": datetime.now(UTC).isoformat(),
+    }
     if _health.is_healthy():
         return JsonResponse(json.dumps(body))
     error = {"code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
@@ -91,7 +96,9 @@ def _write_settings(state: BlueprintSetupState) -> None:
             "disable_signup": settings.disable_signup,
             "autoconfirm": settings.autoconfirm,
             "password_min_length": settings.password_min_length,
-            "password_requirements": {name: name in settings.password_requirements for name in PASSWORD_CLASSES},
+            "password_requirements": {
+                name: name in settings.password_requirements for name in PASSWORD_CLASSES
+            },
             "email_confirm_required": settings.email_confirm_required,
             "phone_confirm_required": settings.phone_confirm_required,
             "session_timeout": settings.refresh_token_lifetime,

@@ -26,7 +26,11 @@ log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
 
 # Made once: making a schema takes longer than the check.
-_QUERY, _PASSWORD_GRANT, _REFRESH_GRANT = schemas.TokenQuery(), schemas.PasswordGrant(), schemas.RefreshGrant()
+_QUERY, _PASSWORD_GRANT, _REFRESH_GRANT = (
+    schemas.TokenQuery(),
+    schemas.PasswordGrant(),
+    schemas.RefreshGrant(),
+)
 
 
 @blueprint.post("/token")
@@ -34,7 +38,9 @@ def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
     grant = GRANTS.get(read_query(_QUERY)["grant_type"])
     if grant is None:
-        raise ApiError("unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token")
+        raise ApiError(
+            "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"
+        )
     return grant()
 
 

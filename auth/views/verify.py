@@ -9,7 +9,13 @@ from flask import Blueprint, Response, request
 
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows.token_response import redirect_with_code, redirect_with_error, redirect_with_tokens, see_other, token_response
+from auth.flows.token_response import (
+    redirect_with_code,
+    redirect_with_error,
+    redirect_with_tokens,
+    see_other,
+    token_response,
+)
 from auth.flows.verification import Proof, spend
 from auth.net.redirects import origin, with_fragment
 from auth.tokens import one_time

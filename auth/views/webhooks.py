@@ -27,7 +27,9 @@ def create_webhook() -> Response:
     body = read_body(schemas.NewWebhook())
     _check_url(body["url"])
     id, secret = outgoing.new_id(), webhooks.new_secret()
-    row = latchkey.db.one("create_webhook", id=id, most=webhooks.MAX_WEBHOOKS, secret=latchkey.sealer.seal(secret, id), **body)
+    row = latchkey.db.one(
+        "create_webhook", id=id, most=webhooks.MAX_WEBHOOKS, secret=latchkey.sealer.seal(secret, id), **body
+    )
     if row is None:
         raise ApiError("webhooks.validation_failed", f"url: must be one of at most {webhooks.MAX_WEBHOOKS}")
     return _with_secret(row.webhook_object, secret)
@@ -105,7 +107,9 @@ def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
 def test_webhook(webhook_id: str) -> Response:
     """Send a test event, about a user that does not exist."""
     body = read_body(schemas.TestEvent())
-    return _sent(_existing(latchkey.db.one("send_test_event", id=_id(webhook_id), event=body["event"], **_NOBODY)))
+    return _sent(
+        _existing(latchkey.db.one("send_test_event", id=_id(webhook_id), event=body["event"], **_NOBODY))
+    )
 
 
 def _sent(row: Any) -> Response:

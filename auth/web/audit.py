@@ -1,7 +1,7 @@
 """Who acts, and from where, for the audit log; and what was refused.
 
-What is done is written down by the statement that does it (`record_acts` in schema.sql), which is told its origin. What is refused
-changes nothing, and is written down here, after the answer is known.
+What is done is written down by the statement that does it (`record_acts` in schema.sql), which is told its
+origin. What is refused changes nothing, and is written down here, after the answer is known.
 """
 
 import click
@@ -27,8 +27,8 @@ _ACTIONS = {
     "identities.delete_identity": "change_refused",
 }
 REFUSED_ACTIONS = {*_ACTIONS.values(), "refresh_refused", "admin_refused"}
-# The error codes that say that somebody may not, rather than that a request is wrong. A limit on passwords is written down by the
-# statement that counts; other limits count networks, not people.
+# The error codes that say that somebody may not, rather than that a request is wrong. A limit on passwords is
+# written down by the statement that counts; other limits count networks, not people.
 _REASONS = {
     "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin", "insufficient_permissions",
     "signup_disabled", "reauthentication_needed", "reauthentication_not_valid", "current_password_invalid", "session_not_found",
@@ -39,7 +39,9 @@ _REASONS = {
 
 
 def origin() -> dict[str, str | None]:
-    """Return where what is done now comes from: a request, a command of `flask`, or a thread of the service itself."""
+    """Return where what is done now comes from: a request, a command of `flask`, or a thread of the service
+    itself.
+    """
     if not has_request_context():
         return {"actor": "command" if click.get_current_context(silent=True) else "service"}
     known = {**g.client, "request_id": g.request_id}
@@ -51,8 +53,16 @@ def origin() -> dict[str, str | None]:
     return {"actor": "user", "actor_id": g.caller.user_id, **known}
 
 
-def about(*, user_id: str | None = None, address: str | None = None, token_hash: bytes | None = None, **details: object) -> None:
-    """Say whom a request concerns, by what is known of them, and more that is worth knowing should it be refused."""
+def about(
+    *,
+    user_id: str | None = None,
+    address: str | None = None,
+    token_hash: bytes | None = None,
+    **details: object,
+) -> None:
+    """Say whom a request concerns, by what is known of them, and more that is worth knowing should it be
+    refused.
+    """
     g.subject = {"user_id": user_id, "address": address, "token_hash": token_hash}
     g.refusal_details = details
 
@@ -76,9 +86,13 @@ def _record_refusal(response: Response) -> Response:
     if action is None or (action == "refresh_refused" and "subject" not in g):
         return response
     caller = g.get("caller")
-    subject = g.get("subject", {"user_id": caller.user_id if caller else None, "address": None, "token_hash": None})
+    subject = g.get(
+        "subject", {"user_id": caller.user_id if caller else None, "address": None, "token_hash": None}
+    )
     try:
-        latchkey.db.one("record_refusal", **subject, action=action, reason=reason, details=g.get("refusal_details", {}))
+        latchkey.db.one(
+            "record_refusal", **subject, action=action, reason=reason, details=g.get("refusal_details", {})
+        )
     # The answer stands, whether or not it could be written down.
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())

@@ -1,4 +1,6 @@
-"""What counts against addresses at this moment: wrong passwords and codes, and messages, each in a window that ends by itself."""
+"""What counts against addresses at this moment: wrong passwords and codes, and messages, each in a window
+that ends by itself.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +23,9 @@ _USED_UP = {
 
 @dataclass(frozen=True)
 class Count:
-    """One window. `address` and `network` are None where all are counted together; `is_used_up`: the next is refused."""
+    """One window. `address` and `network` are None where all are counted together; `is_used_up`: the next is
+    refused.
+    """
 
     text: str
     what: str
@@ -34,12 +38,18 @@ class Count:
 
 
 def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what counts against addresses: all wrong passwords and codes, but of messages only what is used up."""
+    """Return what counts against addresses: all wrong passwords and codes, but of messages only what is used
+    up.
+    """
     # Whole keys, which an index finds: those of invitations to one address begin like that of all.
     totals = [key("sms", settings.rate_limit_sms_total), key("invite", settings.rate_limit_invite)]
     rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
     counts = [count for count in (_count(settings, row) for row in rows) if count]
-    return [asdict(count) for count in counts if count.is_used_up or (count.count and count.what in ("passwords", "codes"))]
+    return [
+        asdict(count)
+        for count in counts
+        if count.is_used_up or (count.count and count.what in ("passwords", "codes"))
+    ]
 
 
 def key(prefix: str, limit: RateLimitItem) -> str:
@@ -56,19 +66,39 @@ def _count(settings: Settings, row: Any) -> Count | None:
         "login": ("passwords", "wrong passwords", [settings.rate_limit_login_failures]),
         "account": ("passwords", "wrong passwords", [settings.rate_limit_account_failures]),
         "code": ("codes", "wrong codes", []),
-        "message": ("messages", "messages", settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient),
-        "invite": ("invitations", "invitations", [settings.rate_limit_invite_per_address if address else settings.rate_limit_invite]),
+        "message": (
+            "messages",
+            "messages",
+            settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient,
+        ),
+        "invite": (
+            "invitations",
+            "invitations",
+            [settings.rate_limit_invite_per_address if address else settings.rate_limit_invite],
+        ),
         "sms": ("messages", "SMS", [settings.rate_limit_sms_total]),
     }[prefix]
     # The tries of a code are counted, whatever is set.
-    amount = _WRONG_CODES_A_DAY if prefix == "code" else _amount(limits, seconds) if settings.rate_limits_enabled else None
+    amount = (
+        _WRONG_CODES_A_DAY
+        if prefix == "code"
+        else _amount(limits, seconds)
+        if settings.rate_limits_enabled
+        else None
+    )
     if amount is None:
         return None
     is_used_up = row.count >= amount
     count = min(row.count, amount)
     text = f"{count} of {amount} {told}"
     text += f" for {address}" if address else " in all"
-    text += f" from {network}" if network else ", from networks that its user has never signed in from" if prefix == "account" else ""
+    text += (
+        f" from {network}"
+        if network
+        else ", from networks that its user has never signed in from"
+        if prefix == "account"
+        else ""
+    )
     # "2026-01-02T03:04:05.678901Z"
     text += f", until {row.until[:10]} {row.until[11:16]}" + (_USED_UP[what] if is_used_up else "")
     return Count(text, what, address, network, count, amount, row.until, is_used_up)

@@ -1,4 +1,6 @@
-"""The edge: what every request and response passes. Request ids, the client's address, CORS, headers and the log line."""
+"""The edge: what every request and response passes. Request ids, the client's address, CORS, headers and the
+log line.
+"""
 
 import functools
 import re
@@ -24,7 +26,14 @@ PREFIX = "/auth/v1"
 _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
-_CORS_ALLOWED = ["authorization", "apikey", "content-type", "x-client-info", "x-supabase-api-version", "x-request-id"]
+_CORS_ALLOWED = [
+    "authorization",
+    "apikey",
+    "content-type",
+    "x-client-info",
+    "x-supabase-api-version",
+    "x-request-id",
+]
 
 
 class Edge:
@@ -41,14 +50,20 @@ class Edge:
             environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
 
         # Flask calls this within its request context.
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
+        def start(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
+        ) -> Callable[[bytes], object]:
             method, code = environ["REQUEST_METHOD"], int(status[:3])
             names = {name for name, _ in headers}
             headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
             # Flask-CORS, asked for each response, takes 5 % of GET /user.
-            if self._allows_any_origin and method != "OPTIONS" and "Cross-Origin-Resource-Policy" not in names:
+            if (
+                self._allows_any_origin
+                and method != "OPTIONS"
+                and "Cross-Origin-Resource-Policy" not in names
+            ):
                 headers += response_headers.CORS_FOR_ALL
             self._log_request(method, code)
             return start_response(status, headers, exc_info)
@@ -74,7 +89,9 @@ def register(app: Flask, settings: Settings) -> None:
     app.before_request(_begin)
     app.after_request(_cors(settings))
     if settings.trusted_proxies:
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies)  # type: ignore[method-assign]
+        app.wsgi_app = ProxyFix(
+            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies
+        )  # type: ignore[method-assign]
     app.wsgi_app = Edge(app.wsgi_app, settings)  # type: ignore[method-assign]
 
 
@@ -97,7 +114,11 @@ def _begin() -> None:
     sent = environ.get("HTTP_X_REQUEST_ID", "")
     g.request_id = sent if _REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
     ip, network, is_public = networks.locate(environ.get("REMOTE_ADDR", ""))
-    g.client = {"ip": ip, "network": network, "user_agent": environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None}
+    g.client = {
+        "ip": ip,
+        "network": network,
+        "user_agent": environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None,
+    }
     if not is_public and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_about_proxy()
     input.refuse_body()
@@ -105,7 +126,10 @@ def _begin() -> None:
 
 @functools.cache
 def _warn_about_proxy() -> None:
-    log.warning("proxy_not_trusted", reason="a peer of this network sends X-Forwarded-For: if it is your proxy, set AUTH_TRUSTED_PROXIES to 1")
+    log.warning(
+        "proxy_not_trusted",
+        reason="a peer of this network sends X-Forwarded-For: if it is your proxy, set AUTH_TRUSTED_PROXIES to 1",
+    )
 
 
 def _allows_any_origin(settings: Settings) -> bool:

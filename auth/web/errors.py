@@ -20,8 +20,8 @@ from auth.web.application import JsonResponse
 log = structlog.get_logger()
 _queue_full = Tally("hashing_queue_full")
 
-# Every error that a client is told: HTTP status and the sentence for people. A prefix sets a context apart in which the same
-# error_code has another status or sentence: `refresh.user_banned` is error_code `user_banned`.
+# Every error that a client is told: HTTP status and the sentence for people. A prefix sets a context apart in
+# which the same error_code has another status or sentence: `refresh.user_banned` is error_code `user_banned`.
 ERRORS = {
     # The request
     "bad_json": (400, "The body could not be read"),
@@ -93,7 +93,10 @@ ERRORS = {
     "single_identity_not_deletable": (422, "The last way to sign in, and an address, cannot be unlinked"),
     # OAuth
     "oauth_provider_not_supported": (400, "This provider is not set up"),
-    "bad_oauth_state": (400, "This sign-in has expired, was finished before, or was begun in another browser"),
+    "bad_oauth_state": (
+        400,
+        "This sign-in has expired, was finished before, or was begun in another browser",
+    ),
     "bad_oauth_callback": (400, "The provider did not sign you in"),
     "unreachable.bad_oauth_callback": (400, "The provider can't be reached; try again shortly"),
     "id_token.bad_oauth_callback": (400, "The id_token is not valid"),
@@ -103,7 +106,10 @@ ERRORS = {
     ),
     # Limits
     "over_request_rate_limit": (429, "Too many requests; try again later"),
-    "sign_in.over_request_rate_limit": (429, "Too many failed sign-ins; try again later, or sign in by a link"),
+    "sign_in.over_request_rate_limit": (
+        429,
+        "Too many failed sign-ins; try again later, or sign in by a link",
+    ),
     "over_email_send_rate_limit": (429, "Too many messages; try again later"),
     "over_sms_send_rate_limit": (429, "Too many messages; try again later"),
     # The service
@@ -125,7 +131,8 @@ _HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed", 413: "request_entit
 class ApiError(Exception):
     """An error of the table `ERRORS`, to be answered in the envelope of the specification.
 
-    `details` names the field and what it must be; `members` are added to the envelope; `values` fill in the sentence.
+    `details` names the field and what it must be; `members` are added to the envelope; `values` fill in the
+    sentence.
     """
 
     def __init__(
@@ -227,7 +234,9 @@ def _too_many_waiting(_error: TooManyWaiting) -> Response:
 
 def _unexpected(error: Exception) -> Response:
     # Neither the message nor the values at hand: what Postgres says of a broken row is all that is in it.
-    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    where = [
+        f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
+    ]
     said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
     log.error("unexpected_failure", error=type(error).__name__, said=said, where=where)
     return envelope(ApiError("unexpected_failure", request_id=g.request_id))

@@ -100,7 +100,9 @@ class Role(Text):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         role = super()._deserialize(value, attr, data, **kwargs)
         if not _ROLE.fullmatch(role) or role in _RESERVED_ROLES:
-            raise ValidationError("must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)))
+            raise ValidationError(
+                "must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES))
+            )
         return role
 
 
@@ -145,9 +147,17 @@ class BanDuration(Field):
             return math.inf if value == "permanent" else 0.0
         # [0-9], because \d matches digits of other scripts; and a limit, because Postgres' intervals
         # overflow.
-        if not isinstance(value, str) or len(value) > MAX_TEXT or not re.fullmatch(r"([0-9]{1,12}(ms|[smhdw]))+", value):
-            raise ValidationError("must be a duration in ms, s, m, h, d, w such as 1h30m, or permanent, or null")
-        seconds = sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(ms|[smhdw])", value))
+        if (
+            not isinstance(value, str)
+            or len(value) > MAX_TEXT
+            or not re.fullmatch(r"([0-9]{1,12}(ms|[smhdw]))+", value)
+        ):
+            raise ValidationError(
+                "must be a duration in ms, s, m, h, d, w such as 1h30m, or permanent, or null"
+            )
+        seconds = sum(
+            int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(ms|[smhdw])", value)
+        )
         if not 0 < seconds <= _LONGEST_BAN:
             raise ValidationError("must be more than 0 and at most 1000 years, or permanent")
         return seconds
@@ -195,7 +205,11 @@ class Choices(Field):
         self.choices = choices
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str]:
-        if not isinstance(value, list) or not value or not all(isinstance(item, str) and item in self.choices for item in value):
+        if (
+            not isinstance(value, list)
+            or not value
+            or not all(isinstance(item, str) and item in self.choices for item in value)
+        ):
             raise ValidationError("must be a list of at least one of " + ", ".join(self.choices))
         return [choice for choice in self.choices if choice in value]
 

@@ -35,7 +35,9 @@ _REFUSALS = {
 
 
 def access_token(view: View) -> View:
-    """Let in the holder of an access token. The view passes `caller()` to its statement and the row to `admit`."""
+    """Let in the holder of an access token. The view passes `caller()` to its statement and the row to
+    `admit`.
+    """
 
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -82,7 +84,9 @@ def service_role(view: View) -> View:
 
 
 def developer(view: View) -> View:
-    """Let in, with `AUTH_DEV_INBOX`, who is on this machine, where the service is for this machine alone; else the service role key."""
+    """Let in, with `AUTH_DEV_INBOX`, who is on this machine, where the service is for this machine alone;
+    else the service role key.
+    """
     by_key = service_role(view)
 
     @functools.wraps(view)
@@ -100,7 +104,11 @@ def developer(view: View) -> View:
 def caller() -> dict[str, str | int]:
     """Return the caller as parameters for a statement that asks for `caller_state`."""
     known: Caller = g.caller
-    return {"caller_id": known.user_id, "caller_session_id": known.session_id, "caller_expires_at": known.expires_at}
+    return {
+        "caller_id": known.user_id,
+        "caller_session_id": known.session_id,
+        "caller_expires_at": known.expires_at,
+    }
 
 
 def caller_id() -> str:
@@ -152,7 +160,8 @@ def _has_service_role_key() -> bool:
     # Unlike a token, a key that somebody has set may hold any character.
     scheme, _, credential = _single_header("Authorization").partition(" ")
     sent = [_single_header("apikey"), credential.strip() if scheme.lower() == "bearer" else ""]
-    # Every pair is compared, so that the time does not tell which one matched. An empty credential never matches.
+    # Every pair is compared, so that the time does not tell which one matched. An empty credential never
+    # matches.
     keys = latchkey.settings.service_role_key
     matches = [hmac.compare_digest(key.encode(), value.encode()) for key in keys for value in sent if value]
     return any(matches)
@@ -161,10 +170,14 @@ def _has_service_role_key() -> bool:
 def _is_on_this_machine() -> bool:
     """Whether the request comes straight from this machine, to a name of this machine.
 
-    A proxy on this machine asks for anybody; and a page of another site can make a browser ask by a name of its own that leads
-    here (DNS rebinding).
+    A proxy on this machine asks for anybody; and a page of another site can make a browser ask by a name of
+    its own that leads here (DNS rebinding).
     """
     if any(name.startswith("X-Forwarded-") or name in _FORWARDING_HEADERS for name, _ in request.headers):
         return False
     peer = networks.parse(request.remote_addr or "")
-    return peer is not None and peer.is_loopback and networks.is_loopback(urlsplit(f"//{request.host}").hostname or "")
+    return (
+        peer is not None
+        and peer.is_loopback
+        and networks.is_loopback(urlsplit(f"//{request.host}").hostname or "")
+    )

@@ -1,4 +1,6 @@
-"""gunicorn's gevent worker, with a deadline for requests, an end for idle connections, and errors in our envelope."""
+"""gunicorn's gevent worker, with a deadline for requests, an end for idle connections, and errors in our
+envelope.
+"""
 
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -90,9 +92,13 @@ class Worker(GeventWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         if isinstance(exc, gevent.Timeout):
             return
-        response, status, request_id = error_response(next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exc, kind)))
+        response, status, request_id = error_response(
+            next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exc, kind))
+        )
         # What was sent may be a secret, so it is not logged.
-        log.warning("invalid_request", status=status, error=type(exc).__name__, ip=addr[0], request_id=request_id)
+        log.warning(
+            "invalid_request", status=status, error=type(exc).__name__, ip=addr[0], request_id=request_id
+        )
         with suppress(OSError):
             client.sendall(response)
         close_graceful(client)

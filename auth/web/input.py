@@ -75,7 +75,9 @@ def read_query(schema: Schema) -> dict[str, Any]:
 
 
 def checked_redirect(body: Mapping[str, Any]) -> str | None:
-    """Return `redirect_to` of the body or else the query; the site if it is not allowed, None if it is missing."""
+    """Return `redirect_to` of the body or else the query; the site if it is not allowed, None if it is
+    missing.
+    """
     sent = body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
     return latchkey.redirects.checked(sent) if sent else None
 

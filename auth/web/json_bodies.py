@@ -1,4 +1,6 @@
-"""The one decoder for JSON that comes from outside: stricter than Python's, so that nothing odd gets any further."""
+"""The one decoder for JSON that comes from outside: stricter than Python's, so that nothing odd gets any
+further.
+"""
 
 import json
 import re
@@ -15,8 +17,9 @@ class InvalidJson(ValueError):
 def decode(body: bytes) -> dict[str, Any]:
     """Return the object that a body holds; an empty body is an empty object.
 
-    Raises `InvalidJson` for anything but one JSON object in UTF-8 (RFC 8259), and for what is legal or tolerated elsewhere
-    and does harm here: duplicate keys, NaN and infinities, NUL, lone surrogates, and nesting over 32.
+    Raises `InvalidJson` for anything but one JSON object in UTF-8 (RFC 8259), and for what is legal or
+    tolerated elsewhere and does harm here: duplicate keys, NaN and infinities, NUL, lone surrogates, and
+    nesting over 32.
     """
     if not body.strip():
         return {}
@@ -56,11 +59,15 @@ def _finite(text: str) -> float:
 
 
 # Made once: json.loads with hooks makes one for each body.
-_JSON = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite)
+_JSON = json.JSONDecoder(
+    object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite
+)
 
 
 def _check(value: Any) -> None:
-    """Refuse what Postgres or a client could not take: NUL, lone surrogates, depth. Iterative: the input chooses the depth."""
+    """Refuse what Postgres or a client could not take: NUL, lone surrogates, depth. Iterative: the input
+    chooses the depth.
+    """
     waiting = [(value, 1)]
     while waiting:
         item, depth = waiting.pop()

@@ -1,7 +1,7 @@
 """Rate limits: how often what may be done, counted together by all workers and nodes.
 
-Requests are counted by Flask-Limiter, in the database by default (storage `postgresql`) or in Redis. Failed passwords are
-always counted in the database, by the statement that looks the password up.
+Requests are counted by Flask-Limiter, in the database by default (storage `postgresql`) or in Redis. Failed
+passwords are always counted in the database, by the statement that looks the password up.
 """
 
 import logging
@@ -42,13 +42,19 @@ class Window:
 class PostgresStorage(Storage):
     """A storage of the limits library in the service's own database; of its strategies, for the fixed window.
 
-    One limited request asks three times (count, then count and expiry for the headers). `incr` answers all three with its one
-    statement: what it learns is kept for the rest of the request.
+    One limited request asks three times (count, then count and expiry for the headers). `incr` answers all
+    three with its one statement: what it learns is kept for the rest of the request.
     """
 
     STORAGE_SCHEME = ["postgresql"]  # noqa: RUF012 (so does the base class)
 
-    def __init__(self, uri: str | None = None, wrap_exceptions: bool = False, database: Database | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        uri: str | None = None,
+        wrap_exceptions: bool = False,
+        database: Database | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(uri, wrap_exceptions=wrap_exceptions, **options)
         self._database = database
 
@@ -111,7 +117,9 @@ class _ToOurLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        log.warning("rate_limit_storage_failed", reason=record.getMessage(), error=str(error) if error else None)
+        log.warning(
+            "rate_limit_storage_failed", reason=record.getMessage(), error=str(error) if error else None
+        )
 
 
 logging.getLogger("flask-limiter").addHandler(_ToOurLog(logging.ERROR))
@@ -123,7 +131,9 @@ def _is_lifted() -> bool:
     return not latchkey.settings.rate_limits_enabled
 
 
-def limited(name: str, *, key: Callable[[], str] = _network, unless: Callable[[], bool] | None = None) -> Callable[[Callable], Callable]:
+def limited(
+    name: str, *, key: Callable[[], str] = _network, unless: Callable[[], bool] | None = None
+) -> Callable[[Callable], Callable]:
     """Limit a view by the setting `AUTH_RATE_LIMIT_<NAME>`, together with all that share the name.
 
     Guards go outside, where the key is the caller's.
@@ -144,8 +154,8 @@ def register(app: Flask, settings: Settings) -> None:
         app.config["RATELIMIT_STORAGE_OPTIONS"] = timeouts | {"wrap_exceptions": True}
         # What counts only requests may fail; what fails with the service's own database does not come so far.
         app.config["RATELIMIT_SWALLOW_ERRORS"] = True
-    # Whom it finds there it gives no hooks of its own. They look at each request for limits of the whole application, of which
-    # there are none: it is the decorators that count.
+    # Whom it finds there it gives no hooks of its own. They look at each request for limits of the whole
+    # application, of which there are none: it is the decorators that count.
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
     app.register_error_handler(RateLimitExceeded, _refuse)
@@ -162,7 +172,9 @@ def note(window: Window) -> None:
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    """Return the headers by which a response tells of the tightest of the counts that its request was part of."""
+    """Return the headers by which a response tells of the tightest of the counts that its request was part
+    of.
+    """
     windows = [*g.get("windows", ()), *_counted(status)]
     if not windows:
         return []

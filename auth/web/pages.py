@@ -20,11 +20,13 @@ _CSP = "default-src 'none'; style-src 'self'; {script}form-action 'self'{target}
 _strings = Environment(autoescape=True, undefined=StrictUndefined)
 
 
-def page(template: str, *, status: int = 200, form_target: str | None = None, script: bool = False, **values: Any) -> Response:
+def page(
+    template: str, *, status: int = 200, form_target: str | None = None, script: bool = False, **values: Any
+) -> Response:
     """Render a page. `form_target` is the origin that its form redirects to: form-action applies to it too.
 
-    Templates call `say(table, name, …)` for a text, and `address(…)` or `address(masked(…))` for an email or a
-    phone number in it. They prefix paths of this service with `root`.
+    Templates call `say(table, name, …)` for a text, and `address(…)` or `address(masked(…))` for an email or
+    a phone number in it. They prefix paths of this service with `root`.
     """
     language = languages.choose(LANGUAGES, None, request.headers.get("Accept-Language"))
     settings = latchkey.settings
@@ -36,7 +38,9 @@ def page(template: str, *, status: int = 200, form_target: str | None = None, sc
     common = {"language": language, "say": say, "address": _address, "masked": _masked, "root": _root()}
     urls = {"site_url": settings.site_url, "base_url": settings.base_url}
     response = Response(render_template(template, **common, **urls, **values), status)
-    policy = _CSP.format(script="script-src 'self'; " if script else "", target=f" {form_target}" if form_target else "")
+    policy = _CSP.format(
+        script="script-src 'self'; " if script else "", target=f" {form_target}" if form_target else ""
+    )
     response.headers["Content-Security-Policy"] = policy
     response.vary.add("Accept-Language")
     return response
@@ -56,7 +60,8 @@ def _masked(address: str) -> str:
 def _root() -> str:
     """Return the relative URL from this page to the service's root, which a proxy may serve under a prefix.
 
-    A proxy may serve / as `/auth` or as `/auth/`, where relative URLs differ, so that page uses the whole path.
+    A proxy may serve / as `/auth` or as `/auth/`, where relative URLs differ, so that page uses the whole
+    path.
     """
     if request.path == "/":
         return f"{urlsplit(latchkey.settings.base_url).path}/"
@@ -65,7 +70,10 @@ def _root() -> str:
 
 def _read(path: Path) -> dict[str, dict[str, Template]]:
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    return {table: {name: _strings.from_string(text) for name, text in strings.items()} for table, strings in tables.items()}
+    return {
+        table: {name: _strings.from_string(text) for name, text in strings.items()}
+        for table, strings in tables.items()
+    }
 
 
 _CATALOGUES = {path.stem: _read(path) for path in sorted(_TEXTS.glob("*.toml"))}

@@ -15,19 +15,27 @@ def bounds(query: Mapping[str, int]) -> dict[str, int]:
 
 
 def paginated(items: str, total: int, page: int, per_page: int, **others: str) -> Response:
-    """Return a page of a list, whose items are there as a JSON array already, as are other members of the envelope."""
+    """Return a page of a list, whose items are there as a JSON array already, as are other members of the
+    envelope.
+    """
     total_pages = math.ceil(total / per_page)
     pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
     members = {"data": items, **others, "pagination": json.dumps(pagination)}
     response = JsonResponse("{" + ", ".join(f'"{name}": {value}' for name, value in members.items()) + "}")
     response.headers["X-Total-Count"] = str(total)
     pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": total_pages}
-    links = [f'<{_page_url(number, per_page)}>; rel="{rel}"' for rel, number in pages.items() if 1 <= number <= total_pages and number != page]
+    links = [
+        f'<{_page_url(number, per_page)}>; rel="{rel}"'
+        for rel, number in pages.items()
+        if 1 <= number <= total_pages and number != page
+    ]
     if links:
         response.headers["Link"] = ", ".join(links)
     return response
 
 
 def _page_url(page: int, per_page: int) -> str:
-    others = [(name, value) for name, value in request.args.items(multi=True) if name not in ("page", "per_page")]
+    others = [
+        (name, value) for name, value in request.args.items(multi=True) if name not in ("page", "per_page")
+    ]
     return f"{request.path}?{urlencode([('page', page), ('per_page', per_page), *others])}"

@@ -9,11 +9,16 @@ CORS_EXPOSED = [
     "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-Request-Id", "X-Total-Count", "Link",
 ]  # fmt: skip
 # For pages of any origin (AUTH_CORS_ORIGINS=*).
-CORS_FOR_ALL = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", ", ".join(CORS_EXPOSED)))
+CORS_FOR_ALL = (
+    ("Access-Control-Allow-Origin", "*"),
+    ("Access-Control-Expose-Headers", ", ".join(CORS_EXPOSED)),
+)
 
 
 def error_response(key: str) -> tuple[bytes, int, str]:
-    """Return the bytes of a response with an error of `ERRORS`, after which the connection ends; its status and request id."""
+    """Return the bytes of a response with an error of `ERRORS`, after which the connection ends; its status
+    and request id.
+    """
     # Imported here: the master imports this module, and must not keep the application's code over a reload.
     from auth.web.errors import ApiError
 

@@ -31,7 +31,10 @@ class TestANewUser:
     def test_it_is_made_confirmed_and_an_administrator(self, create_admin, client, database):
         result = create_admin(CAROL, "--password", PASSWORD)
         id = database.value("SELECT id FROM users")
-        assert (result.exit_code, result.output) == (0, f"{CAROL} is an administrator and was created: {id}\n")
+        assert (result.exit_code, result.output) == (
+            0,
+            f"{CAROL} is an administrator and was created: {id}\n",
+        )
         details = {"id": id, "email": CAROL, "is_admin": True, "created_at": A_TIMESTAMP}
         expected = token_response(user(CAROL, id=id, role="admin", last_sign_in_at=A_TIMESTAMP))
         response = log_in(client)
@@ -70,7 +73,9 @@ class TestANewUser:
         assert create_admin(CAROL, input=f"{PASSWORD}\nAnother-Horse-1\n").exit_code != 0
         assert database.count("users") == 0
 
-    @pytest.mark.parametrize("email", ["carol", "carol@", "", "carol@example", "carol@example.com, mallory@example.com"])
+    @pytest.mark.parametrize(
+        "email", ["carol", "carol@", "", "carol@example", "carol@example.com, mallory@example.com"]
+    )
     def test_what_is_no_address_is_refused(self, create_admin, database, email):
         result = create_admin(email, "--password", PASSWORD)
         assert result.exit_code == 2
@@ -125,20 +130,40 @@ class TestTheCommand:
     def run(self):
         def run(environment, *arguments):
             command = [sys.executable, "-m", "auth.commands", "create-admin", *arguments]
-            environment = {"PATH": os.environ["PATH"], "HOME": "/", "LATCHKEY_ADMIN_PASSWORD": PASSWORD, **environment}
-            return subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+            environment = {
+                "PATH": os.environ["PATH"],
+                "HOME": "/",
+                "LATCHKEY_ADMIN_PASSWORD": PASSWORD,
+                **environment,
+            }
+            return subprocess.run(
+                command,
+                cwd=CHECKOUT,
+                env=environment,
+                capture_output=True,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
 
         return run
 
     def test_it_needs_nothing_but_the_settings(self, run, environment, client, database):
         done = run(environment, CAROL)
-        assert (done.returncode, done.stdout) == (0, f"{CAROL} is an administrator and was created: {database.value('SELECT id FROM users')}\n")
+        assert (done.returncode, done.stdout) == (
+            0,
+            f"{CAROL} is an administrator and was created: {database.value('SELECT id FROM users')}\n",
+        )
         assert PASSWORD not in done.stderr
         assert log_in(client).status_code == 200
 
     def test_it_finds_the_embedded_database_of_a_running_service(self, run, new_state_dir):
         with Service(new_state_dir, AUTH_BCRYPT_COST="4", AUTH_WORKERS="1") as service:
-            environment = {"AUTH_STATE_DIR": str(new_state_dir), "AUTH_BCRYPT_COST": "4", "PORT": str(service.port)}
+            environment = {
+                "AUTH_STATE_DIR": str(new_state_dir),
+                "AUTH_BCRYPT_COST": "4",
+                "PORT": str(service.port),
+            }
             done = run(environment, CAROL)
             assert (done.returncode, done.stderr) == (0, "")
             assert done.stdout.startswith(f"{CAROL} is an administrator and was created: ")

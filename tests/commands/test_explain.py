@@ -71,16 +71,22 @@ class TestWhatIsInTheWay:
 
     def test_an_unconfirmed_email_is_where_it_must_be_confirmed(self, explain, alice, database, make_app):
         database.run("UPDATE users SET email_confirmed_at = NULL")
-        assert obstacles(explain(alice.email)) == ["the email is not confirmed: the password is refused with it; a link or code confirms it"]
+        assert obstacles(explain(alice.email)) == [
+            "the email is not confirmed: the password is refused with it; a link or code confirms it"
+        ]
         assert explain(alice.email, on=make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false"))[0] == CLEAR
 
     def test_an_unconfirmed_phone_is(self, explain, alice, database):
         database.run("UPDATE users SET phone = '+491701234567'")
-        assert obstacles(explain(alice.email)) == ["the phone is not confirmed: the password is refused with it; a code confirms it"]
+        assert obstacles(explain(alice.email)) == [
+            "the phone is not confirmed: the password is refused with it; a code confirms it"
+        ]
 
     def test_no_password_is(self, explain, alice, database):
         database.run("UPDATE users SET password_hash = NULL")
-        assert obstacles(explain(alice.email)) == ["has no password: only a link, a code or a provider lets this user in"]
+        assert obstacles(explain(alice.email)) == [
+            "has no password: only a link, a code or a provider lets this user in"
+        ]
 
     def test_a_channel_that_is_switched_off_is(self, explain, alice, make_app):
         lines = explain(alice.email, on=make_app(AUTH_EMAIL_ENABLED="false"))
@@ -92,18 +98,27 @@ class TestWhatIsInTheWay:
             alice.try_to_sign_in("wrong", app.test_client())
         lines = explain(alice.email, on=app)
         assert lines[0] == CLEAR
-        assert "counted       9 of 10 wrong passwords for alice@example.com from 127.0.0.1, until" in " ".join(lines)
+        assert (
+            "counted       9 of 10 wrong passwords for alice@example.com from 127.0.0.1, until"
+            in " ".join(lines)
+        )
         for _ in range(2):
             alice.try_to_sign_in("wrong", app.test_client())
         (locked,) = obstacles(explain(alice.email, on=app))
-        assert re.fullmatch(r"10 of 10 wrong passwords for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are refused", locked)
+        assert re.fullmatch(
+            r"10 of 10 wrong passwords for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are refused",
+            locked,
+        )
 
     def test_too_many_wrong_codes_are_and_links_still_work(self, explain, alice, client):
         client.post("/recover", json={"email": alice.email})
         for _ in range(20):
             client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
         (locked,) = obstacles(explain(alice.email))
-        assert re.fullmatch(r"20 of 20 wrong codes for alice@example.com, until [-\d]+ \d\d:\d\d: more are refused, links are not", locked)
+        assert re.fullmatch(
+            r"20 of 20 wrong codes for alice@example.com, until [-\d]+ \d\d:\d\d: more are refused, links are not",
+            locked,
+        )
 
     def test_a_quota_of_messages_is_not_but_is_told(self, explain, alice, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
@@ -111,7 +126,10 @@ class TestWhatIsInTheWay:
         lines = explain(alice.email, on=app)
         assert lines[0] == CLEAR
         (told,) = [line for line in lines if line.startswith("counted")]
-        assert re.fullmatch(r"counted       1 of 1 messages for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are not sent", told)
+        assert re.fullmatch(
+            r"counted       1 of 1 messages for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are not sent",
+            told,
+        )
 
     def test_a_total_is_not_but_is_told_however_long_its_window_is(self, explain, alice, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SMS_TOTAL="1 per day")
@@ -119,7 +137,9 @@ class TestWhatIsInTheWay:
         lines = explain(alice.email, on=app)
         assert lines[0] == CLEAR
         (told,) = [line for line in lines if line.startswith("counted")]
-        assert re.fullmatch(r"counted       1 of 1 SMS in all, until [-\d]+ \d\d:\d\d: more are not sent", told)
+        assert re.fullmatch(
+            r"counted       1 of 1 SMS in all, until [-\d]+ \d\d:\d\d: more are not sent", told
+        )
 
     def test_what_has_passed_is_not(self, explain, alice, make_app, database):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
@@ -139,7 +159,10 @@ class TestTheStory:
             (2, lambda: act(database, alice.id, "refresh_token_reused")),
         ):
             tell()
-            database.run("UPDATE audit_log SET at = now() - make_interval(hours => %(ago)s) WHERE at > now() - interval '1 hour'", ago=ago)
+            database.run(
+                "UPDATE audit_log SET at = now() - make_interval(hours => %(ago)s) WHERE at > now() - interval '1 hour'",
+                ago=ago,
+            )
         client.post("/recover", json={"email": alice.email})
         lines = explain(alice.email)
         refused = "  TIME  sign-in refused: wrong password, third of ten" + FROM
@@ -183,9 +206,15 @@ class TestTheStory:
         only_what_follows(database)
         for ago in (4, 3, 2, 1):
             act(database, alice.id, "banned" if ago > 2 else "unbanned")
-            database.run("UPDATE audit_log SET at = at - make_interval(hours => %(ago)s) WHERE at > now() - interval '1 minute'", ago=ago)
+            database.run(
+                "UPDATE audit_log SET at = at - make_interval(hours => %(ago)s) WHERE at > now() - interval '1 minute'",
+                ago=ago,
+            )
         at = (lines := explain(alice.email, "--most", "2")).index("What happened:")
-        assert lines[at + 1 :] == ["  … and more before; --most tells more of it", *["  TIME  ban lifted" + FROM] * 2]
+        assert lines[at + 1 :] == [
+            "  … and more before; --most tells more of it",
+            *["  TIME  ban lifted" + FROM] * 2,
+        ]
         at = (lines := explain(alice.email, "--most", "4")).index("What happened:")
         assert len(lines[at + 1 :]) == 4
 
@@ -200,7 +229,14 @@ class TestTheStory:
         sent = outbox.last(alice.email)
         text = "\n".join(explain(alice.email))
         password_hash = database.value("SELECT password_hash FROM users")
-        for secret in (sent.token, sent.code, session.access_token, session.refresh_token, password_hash, PASSWORD):
+        for secret in (
+            sent.token,
+            sent.code,
+            session.access_token,
+            session.refresh_token,
+            password_hash,
+            PASSWORD,
+        ):
             assert secret not in text
 
 
@@ -211,7 +247,9 @@ class TestWhoIsMeant:
 
     @pytest.mark.parametrize("spelling", [PHONE, "+49 170 123-4567"])
     def test_a_phone_in_any_spelling(self, explain, alice, database, spelling):
-        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email = NULL", phone=PHONE)
+        database.run(
+            "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email = NULL", phone=PHONE
+        )
         assert explain(spelling)[0] == f"{PHONE}: can sign in."
 
     def test_an_id(self, explain, alice):
@@ -237,16 +275,26 @@ class TestWhoIsMeant:
     def test_of_an_address_that_nobody_has_who_has_asked_for_it(self, explain, alice, bob):
         alice.sign_in().put("/user", json={"email": "new@example.com"})
         bob.sign_in().put("/user", json={"phone": PHONE})
-        assert explain("new@example.com")[1] == f"  - alice@example.com ({alice.id}) has asked for it, and not confirmed it"
+        assert (
+            explain("new@example.com")[1]
+            == f"  - alice@example.com ({alice.id}) has asked for it, and not confirmed it"
+        )
         assert explain(PHONE)[1] == f"  - bob@example.com ({bob.id}) has asked for it, and not confirmed it"
-        assert "email         alice@example.com, confirmed TIME; new@example.com waits to be confirmed" in explain(alice.email)
+        assert (
+            "email         alice@example.com, confirmed TIME; new@example.com waits to be confirmed"
+            in explain(alice.email)
+        )
 
     def test_of_an_address_that_nobody_has_what_counts_against_it(self, explain, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
-        app.test_client().post("/token?grant_type=password", json={"email": "nobody@example.com", "password": "wrong"})
+        app.test_client().post(
+            "/token?grant_type=password", json={"email": "nobody@example.com", "password": "wrong"}
+        )
         lines = explain("nobody@example.com", on=app)
         assert lines[0] == "nobody@example.com: nobody has this address."
-        assert lines[1].startswith("  - 1 of 100 wrong passwords") or lines[2].startswith("  - 1 of 10 wrong passwords")
+        assert lines[1].startswith("  - 1 of 100 wrong passwords") or lines[2].startswith(
+            "  - 1 of 10 wrong passwords"
+        )
         assert lines[-1] == "No message to it is known; they are kept for 30 days."
 
     @pytest.mark.parametrize("request_id", [REQUEST_ID, "a.request_of-mine.1"])
@@ -285,6 +333,14 @@ class TestWhoIsMeant:
 def test_as_an_operator_types_it(environment, alice):
     command = [sys.executable, "-m", "auth.commands", "explain", alice.email]
     environment = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
-    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        command,
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0] == CLEAR

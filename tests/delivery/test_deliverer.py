@@ -58,7 +58,9 @@ def deliver(parts):
     running = []
 
     def begin(db=None, settings=None, slow_after=0.1, grace=GRACE, **senders):
-        made = Deliverer(settings or parts.settings, db or parts.db, parts.sealer, senders, slow_after=slow_after)
+        made = Deliverer(
+            settings or parts.settings, db or parts.db, parts.sealer, senders, slow_after=slow_after
+        )
         running.append(RunningDeliverer(made, grace))
         return running[-1]
 
@@ -82,7 +84,9 @@ class TestWaking:
 
     @pytest.fixture
     def listens(self, database):
-        query = "SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN outbox' AND datname = current_database()"
+        query = (
+            "SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN outbox' AND datname = current_database()"
+        )
         return lambda: [row.pid for row in database.all(query)]
 
     def test_notification_at_commit_wakes_it(self, outbox, deliver, without_polling, listens):
@@ -146,7 +150,9 @@ class TestSlowTargets:
         for number in range(20):
             outbox.write(recipient=f"user{number}@example.com")
         deliver(email=target)
-        wait_until(lambda: len([recipient for recipient in target.sent if recipient.endswith("@example.com")]) == 20)
+        wait_until(
+            lambda: len([recipient for recipient in target.sent if recipient.endswith("@example.com")]) == 20
+        )
         # The slow host still has the others then.
         assert [outbox.outcome(id) for id in slow].count("sent") <= 2
         target.released.set()
@@ -201,7 +207,9 @@ class TestFailures:
         outbox.write(recipient="bob@example.com")
         wait_until(lambda: target.sent == ["bob@example.com"])
 
-    def test_unreachable_database_is_logged_once_and_delivery_goes_on_when_it_is_back(self, outbox, deliver, parts, database_url):
+    def test_unreachable_database_is_logged_once_and_delivery_goes_on_when_it_is_back(
+        self, outbox, deliver, parts, database_url
+    ):
         target = Target()
         with Forwarder(database_url) as way, capture_logs() as logs:
             db = Database(way.url, size=2, constants=statement_constants(parts.settings))
@@ -224,7 +232,11 @@ class TestFailures:
             deliver(email=target)
             wait_until(lambda: database.count("outbox", "attempts = 1 AND last_error IS NOT NULL") == 30)
         (entry,) = [entry for entry in logs if entry["log_level"] in ("warning", "error")]
-        assert (entry["event"], entry["what"], entry["reason"]) == ("delivery_fails", "email", "connection refused")
+        assert (entry["event"], entry["what"], entry["reason"]) == (
+            "delivery_fails",
+            "email",
+            "connection refused",
+        )
 
     def test_log_that_cannot_be_written_stops_nothing(self, outbox, deliver, database):
         target = Target()
@@ -254,7 +266,9 @@ class TestFailures:
         assert "alice" not in str(logs)
         assert "123456" not in str(logs)
 
-    def test_message_is_not_sent_twice_when_the_database_goes_away_after_sending(self, outbox, deliver, parts, database_url):
+    def test_message_is_not_sent_twice_when_the_database_goes_away_after_sending(
+        self, outbox, deliver, parts, database_url
+    ):
         target = Target(held="@example.com")
         with Forwarder(database_url) as way:
             db = Database(way.url, size=4, constants=statement_constants(parts.settings))

@@ -91,7 +91,9 @@ class TestSending:
 
     def test_constraint_refuses_a_message_without_recipient(self, database):
         with pytest.raises(Exception, match="outbox_sendable_check"):
-            database.run("INSERT INTO outbox (id, kind, recipient) VALUES (gen_random_uuid(), 'signup', 'alice@example.com')")
+            database.run(
+                "INSERT INTO outbox (id, kind, recipient) VALUES (gen_random_uuid(), 'signup', 'alice@example.com')"
+            )
 
 
 class TestRetries:
@@ -180,7 +182,9 @@ class TestExpiry:
         assert GIVE_UP == 3 * DAY
 
     @pytest.mark.parametrize(
-        "end", ["DELETE FROM one_time_tokens", "UPDATE one_time_tokens SET spent_at = now()", "DELETE FROM users"], ids=["voided", "spent", "user deleted"]
+        "end",
+        ["DELETE FROM one_time_tokens", "UPDATE one_time_tokens SET spent_at = now()", "DELETE FROM users"],
+        ids=["voided", "spent", "user deleted"],
     )
     def test_message_with_a_void_link_is_not_sent(self, client, database, deliverer, mail, end):
         client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
@@ -189,7 +193,9 @@ class TestExpiry:
         assert mail.sent == []
         assert database.one("SELECT outcome, secret FROM outbox WHERE kind = 'signup'") == ("void", None)
 
-    def test_message_whose_link_is_spent_between_attempts_is_not_sent(self, client, database, outbox, deliverer, mail):
+    def test_message_whose_link_is_spent_between_attempts_is_not_sent(
+        self, client, database, outbox, deliverer, mail
+    ):
         client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
         mail.fails = TryLater("closed")
         deliverer.deliver_due()
@@ -211,9 +217,13 @@ class TestExpiry:
 
 class TestSecrets:
     @pytest.mark.parametrize(
-        ("fails", "seconds", "outcome"), [(None, 0, "sent"), (Refused("no"), 0, "failed"), (TryLater("no"), 4000, "expired")], ids=["sent", "failed", "expired"]
+        ("fails", "seconds", "outcome"),
+        [(None, 0, "sent"), (Refused("no"), 0, "failed"), (TryLater("no"), 4000, "expired")],
+        ids=["sent", "failed", "expired"],
     )
-    def test_secret_is_erased_with_every_outcome(self, outbox, deliverer, mail, database, fails, seconds, outcome):
+    def test_secret_is_erased_with_every_outcome(
+        self, outbox, deliverer, mail, database, fails, seconds, outcome
+    ):
         id = outbox.write()
         assert outbox.row(id).secret is not None
         mail.fails = fails
@@ -232,7 +242,11 @@ class TestSecrets:
 
     def test_secret_copied_from_another_row_cannot_be_opened(self, outbox, deliverer, mail, database):
         mine, other = outbox.write(recipient="mallory@example.com"), outbox.write()
-        database.run("UPDATE outbox SET secret = (SELECT secret FROM outbox WHERE id = %(other)s) WHERE id = %(mine)s", mine=mine, other=other)
+        database.run(
+            "UPDATE outbox SET secret = (SELECT secret FROM outbox WHERE id = %(other)s) WHERE id = %(mine)s",
+            mine=mine,
+            other=other,
+        )
         deliverer.deliver_due()
         assert mail.recipients == ["alice@example.com"]
         assert (outbox.outcome(mine), outbox.row(mine).secret) == ("failed", None)
@@ -249,7 +263,9 @@ class TestHousekeeping:
         old, recent = outbox.write(), outbox.write()
         deliverer.deliver_due()
         waiting = outbox.sms(lifetime=None)
-        database.run("UPDATE outbox SET finished_at = now() - interval '30 days 1 minute' WHERE id = %(id)s", id=old)
+        database.run(
+            "UPDATE outbox SET finished_at = now() - interval '30 days 1 minute' WHERE id = %(id)s", id=old
+        )
         housekeeping.run(parts.db, parts.sealer, lambda: False)
         assert outbox.outcomes() == {recent: "sent", waiting: None}
 
@@ -263,7 +279,9 @@ class TestLeases:
         assert (mail.recipients, other.sent) == (["alice@example.com"], [])
         assert outbox.row(id).attempts == 1
 
-    def test_message_of_a_dead_deliverer_is_sent_after_the_lease(self, outbox, deliverer, make_deliverer, mail, database):
+    def test_message_of_a_dead_deliverer_is_sent_after_the_lease(
+        self, outbox, deliverer, make_deliverer, mail, database
+    ):
         class Death(BaseException):
             pass
 
@@ -315,7 +333,9 @@ class TestRealMailServers:
 
     @pytest.mark.parametrize("behaviour", ["close", "hang", "drip"])
     @pytest.mark.parametrize("stage", ["GREETING", "RCPT", "DATA"])
-    def test_mail_arrives_when_the_server_is_back(self, client, database, outbox, make_deliverer, stage, behaviour):
+    def test_mail_arrives_when_the_server_is_back(
+        self, client, database, outbox, make_deliverer, stage, behaviour
+    ):
         with BadMailServer(stage, behaviour) as server:
             smtp = sender(server.url, reply_timeout=0.2, message_timeout=0.5)
             client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})

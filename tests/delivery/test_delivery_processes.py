@@ -35,7 +35,9 @@ class Command:
         everything = {"PATH": os.environ["PATH"], "HOME": "/", **environment, **changes}
         with self._output.open("wb") as output:
             command = [sys.executable, "-m", "auth.commands", *arguments]
-            self.process = subprocess.Popen(command, cwd=CHECKOUT, env=everything, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            self.process = subprocess.Popen(
+                command, cwd=CHECKOUT, env=everything, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
 
     def __enter__(self):
         return self
@@ -85,7 +87,10 @@ class TestDeliverCommand:
 
     def test_killed_deliver_loses_no_message(self, outbox, command):
         in_flight, waiting = outbox.write(), outbox.sms()
-        with BadMailServer("RCPT", "hang") as server, command("deliver", AUTH_SMTP_URL=server.url, AUTH_SMS_PROVIDER="console") as running:
+        with (
+            BadMailServer("RCPT", "hang") as server,
+            command("deliver", AUTH_SMTP_URL=server.url, AUTH_SMS_PROVIDER="console") as running,
+        ):
             assert server.reached.wait(10)
             wait_until(lambda: outbox.outcome(waiting) == "sent")
             running.process.kill()
@@ -125,7 +130,10 @@ class TestMailTestCommand:
 
     def test_mail_test_prints_the_reply_of_the_server(self, mail_test, database):
         with MailServer() as server:
-            assert mail_test("Alice@Example.com", AUTH_SMTP_URL=server.url()) == (0, "Sent to alice@example.com: 127.0.0.1: 250 2.0.0 Ok: queued as 1\n")
+            assert mail_test("Alice@Example.com", AUTH_SMTP_URL=server.url()) == (
+                0,
+                "Sent to alice@example.com: 127.0.0.1: 250 2.0.0 Ok: queued as 1\n",
+            )
             assert server.subjects == ["Test mail from http://localhost:8000"]
         assert database.count("outbox") == 0
 
@@ -138,7 +146,9 @@ class TestMailTestCommand:
             )
 
     def test_mail_test_prints_no_password_when_it_cannot_connect(self, mail_test):
-        assert mail_test("alice@example.com", AUTH_SMTP_URL=f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}") == (
+        assert mail_test(
+            "alice@example.com", AUTH_SMTP_URL=f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}"
+        ) == (
             1,
             "Error: Not sent to alice@example.com: can't connect to the mail server: connection refused\n",
         )
@@ -159,7 +169,9 @@ class TestMailTestCommand:
         certificate = Certificate(tmp_path)
         with MailServer(tls=certificate) as server:
             trusted = str(certificate.path) if trusts else ""
-            with command("mail-test", "alice@example.com", AUTH_SMTP_URL=server.url("smtps"), SSL_CERT_FILE=trusted) as running:
+            with command(
+                "mail-test", "alice@example.com", AUTH_SMTP_URL=server.url("smtps"), SSL_CERT_FILE=trusted
+            ) as running:
                 assert running.process.wait(20) == status
 
 
@@ -169,17 +181,26 @@ class TestTheService:
     @pytest.fixture
     def service(self, environment, tmp_path, database):
         def start(**changes: str) -> Service:
-            changes |= {"DATABASE_URL": environment["DATABASE_URL"], "AUTH_BCRYPT_COST": "4", "AUTH_RATE_LIMITS_ENABLED": "false"}
+            changes |= {
+                "DATABASE_URL": environment["DATABASE_URL"],
+                "AUTH_BCRYPT_COST": "4",
+                "AUTH_RATE_LIMITS_ENABLED": "false",
+            }
             return Service(tmp_path / "var", command=None, user=None, **changes)
 
         return start
 
-    @pytest.mark.parametrize(("stage", "behaviour"), [("GREETING", "close"), ("GREETING", "hang"), ("END", "drip")])
+    @pytest.mark.parametrize(
+        ("stage", "behaviour"), [("GREETING", "close"), ("GREETING", "hang"), ("END", "drip")]
+    )
     def test_broken_mail_server_slows_no_request(self, service, outbox, stage, behaviour):
         with BadMailServer(stage, behaviour) as server, service(AUTH_SMTP_URL=server.url) as running:
             for number in range(20):
                 began = time.monotonic()
-                answer = httpx.post(f"http://127.0.0.1:{running.port}/signup", json=DAVE | {"email": f"user{number}@example.com"})
+                answer = httpx.post(
+                    f"http://127.0.0.1:{running.port}/signup",
+                    json=DAVE | {"email": f"user{number}@example.com"},
+                )
                 assert answer.status_code == 201
                 assert time.monotonic() - began < 1
             assert server.reached.wait(10)
@@ -203,7 +224,9 @@ class TestTheService:
 
     def test_commands_other_than_deliver_send_no_message(self, outbox, command):
         id = outbox.write()
-        with command("mail-test", "alice@example.com", AUTH_SMTP_URL="console", AUTH_DELIVER="true") as running:
+        with command(
+            "mail-test", "alice@example.com", AUTH_SMTP_URL="console", AUTH_DELIVER="true"
+        ) as running:
             assert running.process.wait(20) == 0
         assert outbox.row(id).attempts == 0
         assert len(re.findall("^To: ", running.text(), re.MULTILINE)) == 1

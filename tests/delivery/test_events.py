@@ -8,7 +8,19 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.cast import PASSWORD, Person, Session, refresh, register
-from tests.support.links import CHALLENGE, OTHER_PHONE, PHONE, VERIFIER, WITH_CHALLENGE, Outbox, follow, hand_in, press, send, type_in
+from tests.support.links import (
+    CHALLENGE,
+    OTHER_PHONE,
+    PHONE,
+    VERIFIER,
+    WITH_CHALLENGE,
+    Outbox,
+    follow,
+    hand_in,
+    press,
+    send,
+    type_in,
+)
 from tests.support.links import query as query_of
 from tests.support.oauth import Service
 from tests.support.rows import Rows
@@ -35,14 +47,19 @@ class World:
 
     def __post_init__(self) -> None:
         self.database.run(
-            "INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://hooks.example.com/', %(events)s, '')", events=ALL_EVENTS
+            "INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://hooks.example.com/', %(events)s, '')",
+            events=ALL_EVENTS,
         )
 
     @property
     def alice(self) -> Person:
         """Alice, who is registered when first used."""
         known = self.database.all("SELECT id FROM users WHERE email = 'alice@example.com'")
-        return Person(self.client, known[0].id, "alice@example.com") if known else register(self.client, self.service_role, "alice@example.com")
+        return (
+            Person(self.client, known[0].id, "alice@example.com")
+            if known
+            else register(self.client, self.service_role, "alice@example.com")
+        )
 
     def session(self) -> Session:
         return self.alice.sign_in()
@@ -63,10 +80,18 @@ class World:
         self.database.run("DELETE FROM audit_log")
 
     def events(self) -> list[str]:
-        return [row.kind for row in self.database.all("SELECT kind FROM outbox WHERE channel = 'webhook' AND outcome IS NULL ORDER BY kind")]
+        return [
+            row.kind
+            for row in self.database.all(
+                "SELECT kind FROM outbox WHERE channel = 'webhook' AND outcome IS NULL ORDER BY kind"
+            )
+        ]
 
     def acts(self) -> list[str]:
-        return [row.action for row in self.database.all("SELECT action FROM audit_log WHERE reason IS NULL ORDER BY action")]
+        return [
+            row.action
+            for row in self.database.all("SELECT action FROM audit_log WHERE reason IS NULL ORDER BY action")
+        ]
 
 
 @pytest.fixture
@@ -157,7 +182,9 @@ def refreshing_twice_from_elsewhere(world: World) -> Callable[[], Any]:
     session = world.session()
     session.refresh()
     return lambda: world.client.post(
-        "/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}, environ_overrides={"REMOTE_ADDR": "192.0.2.66"}
+        "/token?grant_type=refresh_token",
+        json={"refresh_token": session.refresh_token},
+        environ_overrides={"REMOTE_ADDR": "192.0.2.66"},
     )
 
 
@@ -184,7 +211,9 @@ def exchange(world: World) -> Callable[[], Any]:
     email = world.alice.email
     world.client.post("/magiclink", json={"email": email, **WITH_CHALLENGE})
     code = query_of(follow(world.client, "magiclink", world.outbox.last(email, "magiclink").token))["code"]
-    return lambda: world.client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
+    return lambda: world.client.post(
+        "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
+    )
 
 
 @story("post /login-admin", "auth.login", "signed_in")
@@ -320,7 +349,9 @@ def changing_metadata(world: World) -> Callable[[], Any]:
     return lambda: session.put("/user", json={"data": {"name": "Alice"}})
 
 
-@story("put /user", "user.updated", "password_changed email_change_requested phone_change_requested user_changed")
+@story(
+    "put /user", "user.updated", "password_changed email_change_requested phone_change_requested user_changed"
+)
 def changing_everything(world: World) -> Callable[[], Any]:
     session = world.session()
     body = {"data": {}, "password": NEW_PASSWORD, "email": "new@example.com", "phone": PHONE}
@@ -399,9 +430,20 @@ def changing_anybodys_metadata(world: World) -> Callable[[], Any]:
     return world.change_alice(app_metadata={"plan": "gold"})
 
 
-@story("put /admin/users/{user_id}", "user.updated", "password_changed email_changed email_unconfirmed phone_changed phone_confirmed role_changed banned")
+@story(
+    "put /admin/users/{user_id}",
+    "user.updated",
+    "password_changed email_changed email_unconfirmed phone_changed phone_confirmed role_changed banned",
+)
 def changing_all_of_anybody(world: World) -> Callable[[], Any]:
-    return world.change_alice(password=NEW_PASSWORD, email="new@example.com", phone=OTHER_PHONE, phone_confirm=True, role="admin", ban_duration="1h")
+    return world.change_alice(
+        password=NEW_PASSWORD,
+        email="new@example.com",
+        phone=OTHER_PHONE,
+        phone_confirm=True,
+        role="admin",
+        ban_duration="1h",
+    )
 
 
 @story("put /admin/users/{user_id}", "user.updated", "unbanned")
@@ -412,7 +454,9 @@ def lifting_a_ban(world: World) -> Callable[[], Any]:
 
 @story("put /admin/users/{user_id}", "", "")
 def changing_nobody(world: World) -> Callable[[], Any]:
-    return lambda: world.administer("PUT", "/admin/users/00000000-0000-0000-0000-000000000000", {"role": "admin"})
+    return lambda: world.administer(
+        "PUT", "/admin/users/00000000-0000-0000-0000-000000000000", {"role": "admin"}
+    )
 
 
 @story("delete /admin/users/{user_id}", "user.deleted", "user_deleted")
@@ -445,7 +489,9 @@ def generating_a_link(world: World) -> Callable[[], Any]:
 
 @story("post /admin/generate_link", "", "")
 def generating_a_link_for_nobody(world: World) -> Callable[[], Any]:
-    return lambda: world.administer("POST", "/admin/generate_link", {"type": "magiclink", "email": "nobody@example.com"})
+    return lambda: world.administer(
+        "POST", "/admin/generate_link", {"type": "magiclink", "email": "nobody@example.com"}
+    )
 
 
 @story("post /admin/invite", "user.created", "user_created invited")
@@ -477,7 +523,9 @@ def registering_a_webhook(world: World) -> Callable[[], Any]:
 @story("put /admin/webhooks/{webhook_id}", "", "webhook_changed webhook_secret_rotated webhook_disabled")
 def changing_a_webhook(world: World) -> Callable[[], Any]:
     path = webhook(world)
-    return lambda: world.administer("PUT", path, {"description": "Ours", "rotate_secret": True, "disabled": True})
+    return lambda: world.administer(
+        "PUT", path, {"description": "Ours", "rotate_secret": True, "disabled": True}
+    )
 
 
 @story("put /admin/webhooks/{webhook_id}", "", "webhook_enabled")
@@ -499,10 +547,14 @@ def trying_a_webhook_out(world: World) -> Callable[[], Any]:
     return lambda: world.administer("POST", path)
 
 
-@story("post /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", "auth.login", "event_redelivered")
+@story(
+    "post /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", "auth.login", "event_redelivered"
+)
 def delivering_an_event_again(world: World) -> Callable[[], Any]:
     world.session()
-    delivery = world.database.value("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE kind = 'auth.login' RETURNING id")
+    delivery = world.database.value(
+        "UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE kind = 'auth.login' RETURNING id"
+    )
     path = webhook(world, f"/deliveries/{delivery}/redeliver")
     return lambda: world.administer("POST", path)
 
@@ -575,14 +627,20 @@ def test_request_writes_exactly_these_events_and_acts(story, world):
 
 
 def test_every_changing_route_has_a_story(app):
-    changing = {(method, path) for method, path, _ in routes(app) if method != "get" and not path.endswith("/callback")}
+    changing = {
+        (method, path)
+        for method, path, _ in routes(app)
+        if method != "get" and not path.endswith("/callback")
+    }
 
     assert changing - {story.route for story in STORIES} == WITHOUT_EVENTS
 
 
 def test_event_is_written_once_per_webhook_with_one_id(world, database):
     alice = world.alice
-    database.run("INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://other.example.com/', '{auth.login}', '')")
+    database.run(
+        "INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://other.example.com/', '{auth.login}', '')"
+    )
     world.forget()
     alice.sign_in()
 
@@ -590,7 +648,15 @@ def test_event_is_written_once_per_webhook_with_one_id(world, database):
     assert {row.recipient for row in rows} == {str(row.id) for row in database.all("SELECT id FROM webhooks")}
     assert all(
         (row.kind, row.user_id, row.variables)
-        == ("auth.login", alice.id, {"event_id": A_UUID, "timestamp": A_TIMESTAMP, "data": {"user": {"id": alice.id, "email": alice.email}}})
+        == (
+            "auth.login",
+            alice.id,
+            {
+                "event_id": A_UUID,
+                "timestamp": A_TIMESTAMP,
+                "data": {"user": {"id": alice.id, "email": alice.email}},
+            },
+        )
         for row in rows
     )
     assert len({row.variables["event_id"] for row in rows}) == 1

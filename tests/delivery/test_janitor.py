@@ -17,11 +17,18 @@ from tests.support.processes import wait_until
 
 DAY = 86_400
 MANY = 20_000
-CONSTANTS = {"refresh_token_lifetime": 30 * DAY, "session_timebox": None, "audit_retention": 400, "give_up": 3 * DAY}
+CONSTANTS = {
+    "refresh_token_lifetime": 30 * DAY,
+    "session_timebox": None,
+    "audit_retention": 400,
+    "give_up": 3 * DAY,
+}
 
 
 def fill(database, count, ages):
-    """Insert `count` rows into each table that the janitor cleans; `ages` is SQL for how long ago row `number` expired."""
+    """Insert `count` rows into each table that the janitor cleans; `ages` is SQL for how long ago row
+    `number` expired.
+    """
     database.run(
         "INSERT INTO users (id, email, made_by) VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING"
     )
@@ -32,16 +39,40 @@ def fill(database, count, ages):
     for table, columns, values in (
         ("request_counts", "key, count, expires_at", "'k' || number, 1, due"),
         ("failure_counts", "key, count, expires_at", "'k' || number, 1, due"),
-        ("one_time_tokens", "id, user_id, purpose, target, expires_at", f"gen_random_uuid(), {user}, 'recovery', 'x', due"),
-        ("authorization_codes", "user_id, code_hash, code_challenge, method, expires_at", f"{user}, sha256(number::text::bytea), 'c', 'otp', due"),
-        ("oauth_flows", "id, state_hash, provider, secrets, expires_at", "gen_random_uuid(), sha256(number::text::bytea), 'acme', '', due"),
+        (
+            "one_time_tokens",
+            "id, user_id, purpose, target, expires_at",
+            f"gen_random_uuid(), {user}, 'recovery', 'x', due",
+        ),
+        (
+            "authorization_codes",
+            "user_id, code_hash, code_challenge, method, expires_at",
+            f"{user}, sha256(number::text::bytea), 'c', 'otp', due",
+        ),
+        (
+            "oauth_flows",
+            "id, state_hash, provider, secrets, expires_at",
+            "gen_random_uuid(), sha256(number::text::bytea), 'acme', '', due",
+        ),
         ("spent_id_tokens", "token_hash, expires_at", "sha256(number::text::bytea), due - interval '1 hour'"),
-        ("outbox", "id, kind, outcome, finished_at", "gen_random_uuid(), 'none', 'none', due - interval '30 days'"),
+        (
+            "outbox",
+            "id, kind, outcome, finished_at",
+            "gen_random_uuid(), 'none', 'none', due - interval '30 days'",
+        ),
         ("known_networks", "user_id, network, seen_at", f"{user}, number::text, due - interval '365 days'"),
         ("audit_log", "action, actor, at", "'signed_in', 'user', due - interval '400 days'"),
         # Ended sessions, and sessions that were not refreshed.
-        ("sessions", "user_id, method, ended_at, end_reason", f"{user}, 'otp', due - interval '30 days', 'logout'"),
-        ("sessions", "user_id, method, created_at, refreshed_at", f"{user}, 'otp', due - interval '61 days', due - interval '60 days'"),
+        (
+            "sessions",
+            "user_id, method, ended_at, end_reason",
+            f"{user}, 'otp', due - interval '30 days', 'logout'",
+        ),
+        (
+            "sessions",
+            "user_id, method, created_at, refreshed_at",
+            f"{user}, 'otp', due - interval '61 days', due - interval '60 days'",
+        ),
     ):
         database.run(f"INSERT INTO {table} ({columns}) SELECT {values} {numbers}")
 
@@ -62,7 +93,14 @@ INDEXES = {
     "delete_old_audit_rows": "audit_log_at",
 }
 TABLES = (
-    *("request_counts", "failure_counts", "one_time_tokens", "authorization_codes", "oauth_flows", "spent_id_tokens"),
+    *(
+        "request_counts",
+        "failure_counts",
+        "one_time_tokens",
+        "authorization_codes",
+        "oauth_flows",
+        "spent_id_tokens",
+    ),
     *("outbox", "known_networks", "audit_log", "sessions"),
 )
 
@@ -80,7 +118,9 @@ class TestCleaning:
 
     def test_many_rows_are_removed_in_batches(self, parts, database):
         count = janitor.BATCH * 2 + 1
-        database.run(f"INSERT INTO request_counts SELECT 'k' || number, 1, now() FROM generate_series(1, {count}) AS number")
+        database.run(
+            f"INSERT INTO request_counts SELECT 'k' || number, 1, now() FROM generate_series(1, {count}) AS number"
+        )
         before = parts.db.statements_run
         assert janitor.clean(parts.db) == count
         # Two full batches and a rest, each in its own transaction.
@@ -90,13 +130,23 @@ class TestCleaning:
     @pytest.mark.parametrize("name", janitor.STATEMENTS)
     def test_batch_has_the_same_size_with_every_join_plan(self, database, database_url, name, join):
         fill(database, 5, "interval '1 minute'")
-        database.run("INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'user.created', 'gone' FROM generate_series(1, 5)")
+        database.run(
+            "INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'user.created', 'gone' FROM generate_series(1, 5)"
+        )
         connection = connect(database_url)
         with connection.cursor() as cursor:
-            for way in {"hashjoin", "mergejoin", "nestloop"} - {join} | {"hashagg", "sort", "material", "memoize"}:
+            for way in {"hashjoin", "mergejoin", "nestloop"} - {join} | {
+                "hashagg",
+                "sort",
+                "material",
+                "memoize",
+            }:
                 cursor.execute(f"SET enable_{way} = off")
             cursor.execute(STATEMENTS[name].prepare(), {})
-            cursor.execute(STATEMENTS[name].execute(), dict.fromkeys(STATEMENTS[name].parameters) | CONSTANTS | {"batch": 2})
+            cursor.execute(
+                STATEMENTS[name].execute(),
+                dict.fromkeys(STATEMENTS[name].parameters) | CONSTANTS | {"batch": 2},
+            )
             assert cursor.rowcount == 2
         connection.close()
 
@@ -126,7 +176,9 @@ class TestCleaning:
         assert janitor.clean(parts.db) == len(TABLES) + 1
 
     def test_concurrent_janitors_remove_expired_rows_once(self, parts, database):
-        fill(database, 1200, "CASE WHEN number <= 1000 THEN interval '1 minute' ELSE interval '-1 minute' END")
+        fill(
+            database, 1200, "CASE WHEN number <= 1000 THEN interval '1 minute' ELSE interval '-1 minute' END"
+        )
         with ThreadPoolExecutor() as threads:
             removed = sum(threads.map(lambda _: janitor.clean(parts.db), range(4)))
         # A janitor skips rows while another one cleans.
@@ -143,8 +195,13 @@ class TestRetention:
     @pytest.fixture
     def rows(self, database):
         for days in (1, 9, 11, 399, 401):
-            database.run("INSERT INTO audit_log (action, actor, at) VALUES ('signed_in', 'user', now() - make_interval(days => %(days)s))", days=days)
-        return lambda: database.all("SELECT extract(day FROM now() - at)::integer AS age FROM audit_log ORDER BY at DESC")
+            database.run(
+                "INSERT INTO audit_log (action, actor, at) VALUES ('signed_in', 'user', now() - make_interval(days => %(days)s))",
+                days=days,
+            )
+        return lambda: database.all(
+            "SELECT extract(day FROM now() - at)::integer AS age FROM audit_log ORDER BY at DESC"
+        )
 
     def test_audit_log_keeps_400_days(self, parts, rows):
         janitor.clean(parts.db)
@@ -157,7 +214,9 @@ class TestRetention:
 
     def test_old_session_that_is_refreshed_is_kept(self, parts, alice, database):
         session = alice.sign_in()
-        database.run("UPDATE sessions SET created_at = now() - interval '3 years', refreshed_at = now() - interval '29 days'")
+        database.run(
+            "UPDATE sessions SET created_at = now() - interval '3 years', refreshed_at = now() - interval '29 days'"
+        )
         assert janitor.clean(parts.db) == 0
         assert session.refresh().status_code == 200
 
@@ -200,14 +259,19 @@ class TestRefreshes:
     def test_no_index_contains_columns_that_a_refresh_changes(self, database):
         indexes = database.all("SELECT indexdef FROM pg_indexes WHERE tablename = 'sessions'")
         assert len(indexes) > 2
-        assert [row.indexdef for row in indexes if "refreshed_at" in row.indexdef or "counter" in row.indexdef] == []
+        assert [
+            row.indexdef for row in indexes if "refreshed_at" in row.indexdef or "counter" in row.indexdef
+        ] == []
 
     def test_refresh_is_a_heap_only_update(self, alice, database):
         session = alice.sign_in()
         changes = "SELECT n_tup_upd AS all, n_tup_hot_upd AS heap_only FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
         database.run("BEGIN")
         before = database.one(changes)
-        database.run("UPDATE sessions SET counter = counter + 1, refreshed_at = clock_timestamp(), ended_at = NULL WHERE id = %(id)s", id=session.id)
+        database.run(
+            "UPDATE sessions SET counter = counter + 1, refreshed_at = clock_timestamp(), ended_at = NULL WHERE id = %(id)s",
+            id=session.id,
+        )
         after = database.one(changes)
         database.run("COMMIT")
         assert (after.all - before.all, after.heap_only - before.heap_only) == (1, 1)
@@ -217,9 +281,15 @@ class TestRefreshes:
 def many(all_rows, database_url):
     """Fill every table with many rows, of which one in a thousand has expired."""
     all_rows.empty()
-    fill(all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END")
-    all_rows.run("INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number")
-    all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 300)")
+    fill(
+        all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END"
+    )
+    all_rows.run(
+        "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number"
+    )
+    all_rows.run(
+        "INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 300)"
+    )
     analyze(database_url, *TABLES)
     yield
     all_rows.empty()
@@ -231,12 +301,16 @@ class TestManyRows:
 
     @pytest.mark.parametrize("statement", janitor.STATEMENTS)
     def test_index_finds_the_expired_rows(self, many, database_url, statement):
-        declared = {name: value for name, value in CONSTANTS.items() if name in STATEMENTS[statement].parameters}
+        declared = {
+            name: value for name, value in CONSTANTS.items() if name in STATEMENTS[statement].parameters
+        }
         plan = plan_of(database_url, statement, batch=janitor.BATCH, **declared)
         assert any(index.startswith(INDEXES[statement]) for index in plan.indexes)
         # There are at most 20 webhooks.
         assert plan.read_whole <= {"webhooks"}
 
     def test_index_finds_the_sessions_of_a_deleted_user(self, many, all_rows):
-        (plan,) = all_rows.one("EXPLAIN (FORMAT JSON) DELETE FROM sessions WHERE user_id = '22222222-2222-2222-2222-222222222222'")
+        (plan,) = all_rows.one(
+            "EXPLAIN (FORMAT JSON) DELETE FROM sessions WHERE user_id = '22222222-2222-2222-2222-222222222222'"
+        )
         assert "sessions_user_id" in str(plan)

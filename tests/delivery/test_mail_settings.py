@@ -19,8 +19,17 @@ from tests.support.outbox import message
 from tests.support.smtp_server import MailServer, sender
 
 SECRET = "whsec_" + base64.b64encode(bytes(24)).decode()
-TWILIO = {"AUTH_SMS_PROVIDER": "twilio", "AUTH_TWILIO_ACCOUNT_SID": "AC1", "AUTH_TWILIO_AUTH_TOKEN": "t", "AUTH_TWILIO_FROM": "+15555550100"}
-WEBHOOK = {"AUTH_SMS_PROVIDER": "webhook", "AUTH_SMS_WEBHOOK_URL": "https://sms.example.com/send", "AUTH_SMS_WEBHOOK_SECRET": SECRET}
+TWILIO = {
+    "AUTH_SMS_PROVIDER": "twilio",
+    "AUTH_TWILIO_ACCOUNT_SID": "AC1",
+    "AUTH_TWILIO_AUTH_TOKEN": "t",
+    "AUTH_TWILIO_FROM": "+15555550100",
+}
+WEBHOOK = {
+    "AUTH_SMS_PROVIDER": "webhook",
+    "AUTH_SMS_WEBHOOK_URL": "https://sms.example.com/send",
+    "AUTH_SMS_WEBHOOK_SECRET": SECRET,
+}
 
 
 @pytest.fixture
@@ -46,16 +55,29 @@ class TestSmtpUrl:
         [
             ("smtp://mail.example.com", ("mail.example.com", 587, "", "", False, "offered")),
             ("smtp://mail.example.com:25", ("mail.example.com", 25, "", "", False, "offered")),
-            ("smtp://u:p@mail.example.com:587?starttls=required", ("mail.example.com", 587, "u", "p", False, "required")),
+            (
+                "smtp://u:p@mail.example.com:587?starttls=required",
+                ("mail.example.com", 587, "u", "p", False, "required"),
+            ),
             ("smtp://localhost:25/?starttls=never", ("localhost", 25, "", "", False, "never")),
-            ("smtps://u%40example.com:p%2F%3A%40%23@mail.example.com", ("mail.example.com", 465, "u@example.com", "p/:@#", True, "offered")),
+            (
+                "smtps://u%40example.com:p%2F%3A%40%23@mail.example.com",
+                ("mail.example.com", 465, "u@example.com", "p/:@#", True, "offered"),
+            ),
             ("smtp://u:p@x@mail.example.com", ("mail.example.com", 587, "u", "p@x", False, "offered")),
             ("smtp://[::1]:2525", ("::1", 2525, "", "", False, "offered")),
         ],
     )
     def test_valid_smtp_url_is_accepted(self, url, expected):
         server = targets.smtp_server(url)
-        assert (server.host, server.port, server.user, server.password, server.implicit_tls, server.starttls) == expected
+        assert (
+            server.host,
+            server.port,
+            server.user,
+            server.password,
+            server.implicit_tls,
+            server.starttls,
+        ) == expected
 
     @pytest.mark.parametrize(
         "url",
@@ -85,7 +107,9 @@ class TestSmtpUrl:
     def test_invalid_smtp_url_is_refused_without_printing_the_password(self, load, url):
         with pytest.raises(SettingsError) as error:
             load(AUTH_SMTP_URL=url)
-        assert str(error.value).startswith("AUTH_SMTP_URL: Must ") or str(error.value).startswith("AUTH_SMTP_URL: Knows ")
+        assert str(error.value).startswith("AUTH_SMTP_URL: Must ") or str(error.value).startswith(
+            "AUTH_SMTP_URL: Knows "
+        )
         assert "hunter2" not in str(error.value)
 
     def test_repr_of_a_server_has_no_password(self):
@@ -125,7 +149,10 @@ class TestMailFrom:
 
 
 class TestSms:
-    @pytest.mark.parametrize(("settings_of_it", "kind"), [(TWILIO, TwilioSender), (WEBHOOK, WebhookSender), ({"AUTH_SMS_PROVIDER": "console"}, ConsoleSender)])
+    @pytest.mark.parametrize(
+        ("settings_of_it", "kind"),
+        [(TWILIO, TwilioSender), (WEBHOOK, WebhookSender), ({"AUTH_SMS_PROVIDER": "console"}, ConsoleSender)],
+    )
     def test_provider_decides_the_sender(self, load, settings_of_it, kind):
         assert isinstance(channels.senders(load(**settings_of_it))["sms"], kind)
 
@@ -139,7 +166,10 @@ class TestSms:
         ]
         with pytest.raises(SettingsError) as error:
             load(AUTH_SMS_PROVIDER="webhook")
-        assert [line.split(":")[0] for line in str(error.value).splitlines()] == ["AUTH_SMS_WEBHOOK_URL", "AUTH_SMS_WEBHOOK_SECRET"]
+        assert [line.split(":")[0] for line in str(error.value).splitlines()] == [
+            "AUTH_SMS_WEBHOOK_URL",
+            "AUTH_SMS_WEBHOOK_SECRET",
+        ]
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -171,21 +201,31 @@ class TestSms:
 class TestSenders:
     def test_messages_are_printed_on_localhost_without_a_mail_server(self, load):
         settings_of_it = load()
-        assert {channel: type(found) for channel, found in channels.senders(settings_of_it).items()} == {"email": ConsoleSender, "sms": ConsoleSender}
+        assert {channel: type(found) for channel, found in channels.senders(settings_of_it).items()} == {
+            "email": ConsoleSender,
+            "sms": ConsoleSender,
+        }
         assert channels.notices(settings_of_it) == []
 
     def test_messages_wait_elsewhere_with_a_warning(self, load):
         settings_of_it = load(AUTH_BASE_URL="https://auth.example.com")
         assert channels.senders(settings_of_it) == {}
-        assert [notice.split()[0] for notice in channels.notices(settings_of_it)] == ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]
+        assert [notice.split()[0] for notice in channels.notices(settings_of_it)] == [
+            "AUTH_SMTP_URL",
+            "AUTH_SMS_PROVIDER",
+        ]
 
     def test_mail_server_is_used_when_set(self, load):
-        settings_of_it = load(AUTH_BASE_URL="https://auth.example.com", AUTH_SMTP_URL="smtp://mail.example.com", **TWILIO)
+        settings_of_it = load(
+            AUTH_BASE_URL="https://auth.example.com", AUTH_SMTP_URL="smtp://mail.example.com", **TWILIO
+        )
         assert isinstance(channels.senders(settings_of_it)["email"], SmtpSender)
         assert channels.notices(settings_of_it) == []
 
     def test_console_can_be_chosen_anywhere(self, load):
-        settings_of_it = load(AUTH_BASE_URL="https://auth.example.com", AUTH_SMTP_URL="console", AUTH_SMS_PROVIDER="console")
+        settings_of_it = load(
+            AUTH_BASE_URL="https://auth.example.com", AUTH_SMTP_URL="console", AUTH_SMS_PROVIDER="console"
+        )
         assert {type(found) for found in channels.senders(settings_of_it).values()} == {ConsoleSender}
 
 
@@ -199,7 +239,9 @@ class TestTemplates:
     def test_faulty_template_is_refused_with_its_error(self, load, tmp_path):
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
-        with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: .*en/signup: UndefinedError: 'lnik' is undefined"):
+        with pytest.raises(
+            SettingsError, match=r"AUTH_MAIL_TEMPLATES: .*en/signup: UndefinedError: 'lnik' is undefined"
+        ):
             load_templates(load(AUTH_MAIL_TEMPLATES=str(tmp_path)))
 
     def test_valid_templates_are_used(self, load, tmp_path):
@@ -208,7 +250,10 @@ class TestTemplates:
         assert load(AUTH_MAIL_TEMPLATES=str(tmp_path)).mail_templates == tmp_path
 
 
-@pytest.mark.parametrize(("host", "name"), [("auth.example.com", "auth.example.com"), ("10.1.2.3", "[10.1.2.3]"), ("::1", "[IPv6:::1]")])
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [("auth.example.com", "auth.example.com"), ("10.1.2.3", "[10.1.2.3]"), ("::1", "[IPv6:::1]")],
+)
 def test_hostname_for_ehlo(host, name):
     assert hostname_for(host) == name
 

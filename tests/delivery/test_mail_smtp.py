@@ -10,7 +10,15 @@ import pytest
 from auth.delivery.senders import Refused, TryLater
 from tests.support.outbox import message
 from tests.support.processes import free_port
-from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer, sender
+from tests.support.smtp_server import (
+    ENCODED_PASSWORD,
+    PASSWORD,
+    USER,
+    BadMailServer,
+    Certificate,
+    MailServer,
+    sender,
+)
 
 ALICE = "alice@example.com"
 CREDENTIALS = f"{USER}:{ENCODED_PASSWORD}@"
@@ -83,7 +91,9 @@ class TestMail:
         assert server.mails[0].get_content_type() == "text/plain"
 
     def test_mail_carries_any_language(self, smtp, server):
-        sent = message(subject="请确认您的电子邮箱地址", text="您好\n" + "很长" * 500 + "\n", html="<p>Grüße</p>")
+        sent = message(
+            subject="请确认您的电子邮箱地址", text="您好\n" + "很长" * 500 + "\n", html="<p>Grüße</p>"
+        )
         smtp.send(ALICE, sent)
         (mail,) = server.mails
         assert mail["Subject"] == sent.subject
@@ -109,12 +119,25 @@ class TestMail:
 
 
 class TestHeaders:
-    @pytest.mark.parametrize("recipient", ["alice@example.com\r\nBcc: eve@example.com", "alice@example.com\nX: y", "a b@example.com", "alice", "@", ""])
+    @pytest.mark.parametrize(
+        "recipient",
+        [
+            "alice@example.com\r\nBcc: eve@example.com",
+            "alice@example.com\nX: y",
+            "a b@example.com",
+            "alice",
+            "@",
+            "",
+        ],
+    )
     def test_invalid_recipient_is_refused(self, smtp, server, recipient):
         assert str(refused_with(Refused, smtp, recipient)) == "the recipient is no email address"
         assert server.mails == []
 
-    @pytest.mark.parametrize("recipient", ["eve@example.com>,<bob@example.com", "a,b@example.com", '"@example.com', "a<b>@example.com"])
+    @pytest.mark.parametrize(
+        "recipient",
+        ["eve@example.com>,<bob@example.com", "a,b@example.com", '"@example.com', "a<b>@example.com"],
+    )
     def test_unusual_recipient_is_one_recipient(self, smtp, server, recipient):
         with contextlib.suppress(Refused):
             smtp.send(recipient, message())
@@ -154,7 +177,10 @@ class TestRefusals:
     @pytest.mark.parametrize("stage", ["RCPT", "DATA"])
     def test_permanent_reply_is_a_refusal(self, smtp, server, stage):
         server.replies[stage] = "550 5.1.1 No such user"
-        assert str(refused_with(Refused, smtp)) == f"{'RCPT TO' if stage == 'RCPT' else 'DATA'} 550 5.1.1 No such user"
+        assert (
+            str(refused_with(Refused, smtp))
+            == f"{'RCPT TO' if stage == 'RCPT' else 'DATA'} 550 5.1.1 No such user"
+        )
 
     @pytest.mark.parametrize("stage", ["RCPT", "DATA"])
     def test_temporary_reply_is_retried(self, smtp, server, stage):
@@ -238,7 +264,9 @@ class TestAuthentication:
     def test_wrong_password_is_reported_without_the_password(self, trusted):
         with MailServer(starttls=trusted, password="another") as server:
             error = refused_with(TryLater, sender(server.url(credentials=CREDENTIALS)))
-            assert str(error) == "can't connect to the mail server: 535 5.7.8 Authentication credentials invalid"
+            assert (
+                str(error) == "can't connect to the mail server: 535 5.7.8 Authentication credentials invalid"
+            )
             assert error.is_down
             assert PASSWORD not in repr(error.__cause__)
 
@@ -261,7 +289,11 @@ class TestBrokenServers:
             began = time.monotonic()
             error = refused_with(TryLater, sender(server.url, **IMPATIENT))
             assert time.monotonic() - began < 1.5
-            expected = {"close": "the connection was closed", "hang": "no answer in time", "drip": "not done within 0.6 s"}[behaviour]
+            expected = {
+                "close": "the connection was closed",
+                "hang": "no answer in time",
+                "drip": "not done within 0.6 s",
+            }[behaviour]
             assert str(error).endswith(expected)
             assert error.is_down == (stage in ("GREETING", "EHLO"))
 
@@ -279,14 +311,19 @@ class TestBrokenServers:
                 queued = waiting.enter_context(socket.socket())
                 queued.setblocking(False)
                 queued.connect_ex(address)
-            monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)] * 10)
+            monkeypatch.setattr(
+                socket, "getaddrinfo", lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)] * 10
+            )
             began = time.monotonic()
             error = refused_with(TryLater, sender("smtp://mail.example.com", **IMPATIENT))
             assert time.monotonic() - began < 1
             assert str(error).startswith("can't connect to the mail server: no")
 
     def test_next_address_is_tried(self, server, monkeypatch):
-        addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in (free_port(), server.port)]
+        addresses = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))
+            for port in (free_port(), server.port)
+        ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)
         smtp = sender("smtp://mail.example.com")
         smtp.send(ALICE, message())
@@ -299,13 +336,20 @@ class TestBrokenServers:
 
     def test_unknown_host_is_reported(self):
         error = refused_with(TryLater, sender("smtp://mail.invalid"))
-        assert (str(error), error.is_down) == ("can't connect to the mail server: its name can't be resolved", True)
+        assert (str(error), error.is_down) == (
+            "can't connect to the mail server: its name can't be resolved",
+            True,
+        )
 
     def test_sending_leaves_no_thread(self):
         before = threading.active_count()
         with BadMailServer("GREETING", "close") as server:
             refused_with(TryLater, sender(server.url, **IMPATIENT))
-        assert [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer) and not thread.finished.is_set()] == []
+        assert [
+            thread
+            for thread in threading.enumerate()
+            if isinstance(thread, threading.Timer) and not thread.finished.is_set()
+        ] == []
         assert threading.active_count() <= before + 2
 
 

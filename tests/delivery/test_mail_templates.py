@@ -47,9 +47,25 @@ each_mail = pytest.mark.parametrize("kind", MAILS)
 each_sms = pytest.mark.parametrize("kind", SMS)
 
 
-def render(kind="magiclink", channel="email", secrets=SECRETS, lifetime=3600, templates=TEMPLATES, recipient="alice@example.com", **variables):
+def render(
+    kind="magiclink",
+    channel="email",
+    secrets=SECRETS,
+    lifetime=3600,
+    templates=TEMPLATES,
+    recipient="alice@example.com",
+    **variables,
+):
     expires_at = NOW + timedelta(seconds=lifetime) if lifetime else None
-    waiting = SimpleNamespace(id="5", channel=channel, kind=kind, recipient=recipient, variables=variables, created_at=NOW, expires_at=expires_at)
+    waiting = SimpleNamespace(
+        id="5",
+        channel=channel,
+        kind=kind,
+        recipient=recipient,
+        variables=variables,
+        created_at=NOW,
+        expires_at=expires_at,
+    )
     return templates.render(waiting, secrets)
 
 
@@ -93,7 +109,11 @@ class TestCatalogues:
 
     @each_language
     def test_every_string_is_translated(self, language):
-        same = {name for name in languages.names(ENGLISH) if language != "en" and string(language, name) == string("en", name)}
+        same = {
+            name
+            for name in languages.names(ENGLISH)
+            if language != "en" and string(language, name) == string("en", name)
+        }
         assert same == set()
 
     @each_language
@@ -103,7 +123,9 @@ class TestCatalogues:
 
     @each_language
     def test_mail_names_the_button_as_the_page_does(self, language):
-        page = tomllib.loads((Path(pages.__file__).parent / "page_texts" / f"{language}.toml").read_text(encoding="utf-8"))
+        page = tomllib.loads(
+            (Path(pages.__file__).parent / "page_texts" / f"{language}.toml").read_text(encoding="utf-8")
+        )
         assert page["common"]["decline"] in string(language, "email.signup.closing")
 
     def test_every_kind_has_a_message(self):
@@ -114,7 +136,14 @@ class TestMails:
     @each_language
     @each_mail
     def test_mail_renders_with_all_variables_and_with_none(self, language, kind):
-        full = render(kind, locale=language, user_agent=FIREFOX, new_email="bob@example.org", new_phone="+4915112345678", provider="github")
+        full = render(
+            kind,
+            locale=language,
+            user_agent=FIREFOX,
+            new_email="bob@example.org",
+            new_phone="+4915112345678",
+            provider="github",
+        )
         bare = render(kind, secrets={}, lifetime=None, locale=language)
         for mail in (full, bare):
             assert 5 < len(mail.subject) < 78
@@ -126,7 +155,9 @@ class TestMails:
     @each_language
     @each_mail
     def test_html_and_text_say_the_same(self, language, kind):
-        mail = render(kind, locale=language, user_agent=FIREFOX, new_email="bob@example.org", provider="github")
+        mail = render(
+            kind, locale=language, user_agent=FIREFOX, new_email="bob@example.org", provider="github"
+        )
         shown = RenderedHtml(mail.html)
         for line in filter(None, mail.text.splitlines()):
             if line != "-- ":
@@ -137,7 +168,9 @@ class TestMails:
     @each_mail
     def test_mail_has_the_link_of_its_kind(self, kind):
         mail = render(kind)
-        expected = f"https://auth.example.com/verify?token={TOKEN}&type={MAILS[kind]}" if MAILS[kind] else None
+        expected = (
+            f"https://auth.example.com/verify?token={TOKEN}&type={MAILS[kind]}" if MAILS[kind] else None
+        )
         found = re.findall(r"^https?://.*$", mail.text, re.MULTILINE)
         assert found == ([expected] if expected else [])
         assert set(RenderedHtml(mail.html).links) == set(found)
@@ -152,7 +185,10 @@ class TestMails:
 
     def test_link_contains_the_redirect_target(self):
         link = render(redirect_to="https://app.example.com/a?b=c&d=é").link
-        assert dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(link).query))["redirect_to"] == "https://app.example.com/a?b=c&d=é"
+        assert (
+            dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(link).query))["redirect_to"]
+            == "https://app.example.com/a?b=c&d=é"
+        )
         assert link.count("https://") == 1
 
     def test_times_are_utc(self):
@@ -177,7 +213,9 @@ class TestMails:
         assert "the new one ends in 678." in text
         assert "15112345" not in text
 
-    @pytest.mark.parametrize(("name", "shown"), [("github", "GitHub"), ("azure", "Microsoft"), ("my-company", "my-company")])
+    @pytest.mark.parametrize(
+        ("name", "shown"), [("github", "GitHub"), ("azure", "Microsoft"), ("my-company", "my-company")]
+    )
     def test_provider_has_its_display_name(self, name, shown):
         assert f"with {shown}." in render("identity_linked", provider=name).text
 
@@ -217,7 +255,11 @@ class TestHostileValues:
             assert "Bcc" not in text
 
     @each_mail
-    @pytest.mark.parametrize("value", [None, 5, True, [], {}, "", "\0", "\ud800", "@", "x" * 10_000], ids=lambda value: repr(value)[:10])
+    @pytest.mark.parametrize(
+        "value",
+        [None, 5, True, [], {}, "", "\0", "\ud800", "@", "x" * 10_000],
+        ids=lambda value: repr(value)[:10],
+    )
     def test_values_of_any_type_render(self, kind, value):
         names = ("locale", "languages", "user_agent", "requested_at", "new_email", "new_phone", "provider")
         assert render(kind, **dict.fromkeys(names, value)).subject == render(kind).subject
@@ -237,18 +279,33 @@ class TestHostileValues:
                 "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0",
                 "Edge on Windows",
             ),
-            ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15", "Safari on macOS"),
+            (
+                "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15",
+                "Safari on macOS",
+            ),
             (
                 "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/140.0 Mobile Safari/604.1",
                 "Chrome on iOS",
             ),
-            ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Mobile Safari/537.36", "Chrome on Android"),
-            ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/28.0 Chrome/140.0 Mobile", "Samsung Internet on Android"),
-            ("Mozilla/5.0 (X11; CrOS x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 OPR/120.0", "Opera on ChromeOS"),
+            (
+                "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Mobile Safari/537.36",
+                "Chrome on Android",
+            ),
+            (
+                "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/28.0 Chrome/140.0 Mobile",
+                "Samsung Internet on Android",
+            ),
+            (
+                "Mozilla/5.0 (X11; CrOS x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 OPR/120.0",
+                "Opera on ChromeOS",
+            ),
         ],
     )
     def test_browser_is_named_by_family_only(self, user_agent, shown):
-        assert f"Requested on 2026-05-06 07:08 UTC, with {shown}." in render(user_agent=user_agent + " see https://evil.example").text
+        assert (
+            f"Requested on 2026-05-06 07:08 UTC, with {shown}."
+            in render(user_agent=user_agent + " see https://evil.example").text
+        )
 
     @pytest.mark.parametrize("user_agent", ["python-requests/2.32", "", "curl/8 https://evil.example"])
     def test_unknown_programs_are_not_named(self, user_agent):
@@ -321,7 +378,10 @@ class TestCustomTemplates:
 
     def test_custom_layout_can_use_built_in_strings(self, folder):
         (folder / "layout.html").write_text("<main>{{ say('opening') }}</main>")
-        assert render(templates=self.templates(folder)).html == "<main>Somebody, hopefully you, asked to sign in to app.example.com by email.</main>"
+        assert (
+            render(templates=self.templates(folder)).html
+            == "<main>Somebody, hopefully you, asked to sign in to app.example.com by email.</main>"
+        )
 
     def test_custom_catalogue_replaces_single_strings(self, folder):
         (folder / "en.toml").write_text('[email.magiclink]\nsubject = "Hello from {{ site }}"\n')
@@ -330,12 +390,17 @@ class TestCustomTemplates:
         assert "Somebody, hopefully you" in mail.text
 
     def test_custom_catalogue_adds_a_language(self, folder):
-        (folder / "sv.toml").write_text((languages.TEMPLATES / "en.toml").read_text().replace("Sign in to", "Logga in på"))
+        (folder / "sv.toml").write_text(
+            (languages.TEMPLATES / "en.toml").read_text().replace("Sign in to", "Logga in på")
+        )
         assert render(templates=self.templates(folder), locale="sv").subject == "Logga in på app.example.com"
 
     def test_variables_in_custom_templates_are_escaped(self, folder):
         (folder / "en" / "magiclink.html").write_text("{{ recipient }}")
-        assert render(templates=self.templates(folder), recipient="<b>@example.com").html == "&lt;b&gt;@example.com"
+        assert (
+            render(templates=self.templates(folder), recipient="<b>@example.com").html
+            == "&lt;b&gt;@example.com"
+        )
 
     @pytest.mark.parametrize(
         ("file", "content", "problem"),
@@ -344,8 +409,16 @@ class TestCustomTemplates:
             ("en/magiclink.html", "{% if %}", "en/magiclink: TemplateSyntaxError"),
             ("en/magiclink.txt", "{{ link.__class__.__mro__ }}", "en/magiclink: SecurityError"),
             ("en/magiclink.txt", "{{ say('nothing') }}", "en/magiclink: KeyError: 'nothing'"),
-            ("sv.toml", '[email.signup]\nsubject = "Hej"', "sv.toml: the string email.common.browser is missing"),
-            ("en.toml", '[email.signup]\nsubjetc = "Hello"', "en.toml: there is no string email.signup.subjetc"),
+            (
+                "sv.toml",
+                '[email.signup]\nsubject = "Hej"',
+                "sv.toml: the string email.common.browser is missing",
+            ),
+            (
+                "en.toml",
+                '[email.signup]\nsubjetc = "Hello"',
+                "en.toml: there is no string email.signup.subjetc",
+            ),
             ("en.toml", "[email.signup]\nsubject = 5", "en.toml: must hold strings in tables [channel.kind]"),
             ("en.toml", "subject = 'Hello'", "en.toml: must hold strings in tables [channel.kind]"),
             ("en.toml", "[", "en.toml: "),
@@ -363,13 +436,24 @@ class TestTheDocumentation:
 
     def table(self, heading):
         section = self.PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
-        return {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
+        return {
+            name
+            for line in section.splitlines()
+            if line.startswith("| `")
+            for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])
+        }
 
     def test_documentation_lists_every_kind(self):
         assert self.table("What is sent") == {kind for _, kind in TEMPLATES.kinds}
 
     def test_documentation_lists_every_variable(self):
         used = set().union(*(variables_of(path.read_text()) for path in languages.TEMPLATES.glob("layout*")))
-        used |= set().union(*(variables_of(string("en", name)) for name in languages.names(ENGLISH) if name != "email.common.browser"))
+        used |= set().union(
+            *(
+                variables_of(string("en", name))
+                for name in languages.names(ENGLISH)
+                if name != "email.common.browser"
+            )
+        )
         named = " ".join(self.table("Your own words"))
         assert [name for name in used if not re.search(rf"\b{name}\b", named)] == []

@@ -1,7 +1,7 @@
 """Limits on messages to one address: a request over them answers as usual, sends nothing and voids nothing.
 
-Counted by recipient and network, and by recipient, so that a stranger can neither flood a mailbox nor keep its owner
-from a link.
+Counted by recipient and network, and by recipient, so that a stranger can neither flood a mailbox nor keep
+its owner from a link.
 """
 
 import pytest
@@ -11,18 +11,26 @@ from tests.support.cast import PASSWORD, Session
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signs_in, later, type_in
 from tests.support.server import at_once
 
-NETWORK, ELSEWHERE, THIRD = ({"REMOTE_ADDR": address} for address in ("198.51.100.1", "203.0.113.1", "192.0.2.1"))
+NETWORK, ELSEWHERE, THIRD = (
+    {"REMOTE_ADDR": address} for address in ("198.51.100.1", "203.0.113.1", "192.0.2.1")
+)
 EFFECTS = ("users", "identities", "one_time_tokens", "sessions")
 
 
 @pytest.fixture
 def app(make_app):
     """Limits on messages, but not on the requests of a network."""
-    return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_RECOVER="100000 per minute", AUTH_RATE_LIMIT_VERIFY="100000 per minute")
+    return make_app(
+        AUTH_RATE_LIMITS_ENABLED="true",
+        AUTH_RATE_LIMIT_RECOVER="100000 per minute",
+        AUTH_RATE_LIMIT_VERIFY="100000 per minute",
+    )
 
 
 def ask(client, email="alice@example.com", place=NETWORK, path="/magiclink", **others):
-    response = client.post(path, json={"phone" if email.startswith("+") else "email": email} | others, environ_overrides=place)
+    response = client.post(
+        path, json={"phone" if email.startswith("+") else "email": email} | others, environ_overrides=place
+    )
     assert_ok(response, ON_ITS_WAY)
     return response
 
@@ -72,11 +80,21 @@ class TestOneAMinute:
         ask(client)
         for path in ("/otp", "/recover", "/magiclink", "/auth/v1/magiclink"):
             ask(client, path=path)
-        assert client.post("/signup", json={"email": alice.email, "password": PASSWORD}, environ_overrides=NETWORK).status_code == 201
+        assert (
+            client.post(
+                "/signup", json={"email": alice.email, "password": PASSWORD}, environ_overrides=NETWORK
+            ).status_code
+            == 201
+        )
         assert outbox.kinds() == [("magiclink", alice.email)]
 
     def test_sign_up_and_resend_count(self, client, outbox):
-        assert client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}, environ_overrides=NETWORK).status_code == 201
+        assert (
+            client.post(
+                "/signup", json={"email": "dave@example.com", "password": PASSWORD}, environ_overrides=NETWORK
+            ).status_code
+            == 201
+        )
         ask(client, "dave@example.com", path="/resend", type="signup")
         assert outbox.kinds() == [("signup", "dave@example.com")]
 
@@ -93,7 +111,12 @@ class TestOneAMinute:
         assert len(outbox.sent()) == 2
 
     @pytest.mark.parametrize(
-        ("places", "sent"), [(("2001:db8::1", "2001:db8::2"), 1), (("2001:db8::1", "2001:db8:0:1::1"), 2), (("::ffff:198.51.100.1", "198.51.100.1"), 1)]
+        ("places", "sent"),
+        [
+            (("2001:db8::1", "2001:db8::2"), 1),
+            (("2001:db8::1", "2001:db8:0:1::1"), 2),
+            (("::ffff:198.51.100.1", "198.51.100.1"), 1),
+        ],
     )
     def test_forms_of_a_network_share_the_limit(self, client, alice, outbox, places, sent):
         for place in places:
@@ -102,7 +125,12 @@ class TestOneAMinute:
 
     def test_forwarding_header_does_not_change_the_network(self, client, alice, outbox):
         for number in range(3):
-            client.post("/magiclink", json={"email": alice.email}, headers={"X-Forwarded-For": f"203.0.113.{number}"}, environ_overrides=NETWORK)
+            client.post(
+                "/magiclink",
+                json={"email": alice.email},
+                headers={"X-Forwarded-For": f"203.0.113.{number}"},
+                environ_overrides=NETWORK,
+            )
         assert len(outbox.sent()) == 1
 
     def test_unknown_address_counts_like_a_known_one(self, client, outbox, database):
@@ -123,7 +151,9 @@ class TestOneAMinute:
         body = {"email": "dave@example.com", "password": PASSWORD}
         client.post("/signup", json=body, environ_overrides=NETWORK)
         before = database.everything(*EFFECTS)
-        again = client.post("/signup", json=body | {"password": "Mallorys-Horse-1"}, environ_overrides=NETWORK)
+        again = client.post(
+            "/signup", json=body | {"password": "Mallorys-Horse-1"}, environ_overrides=NETWORK
+        )
         assert again.status_code == 201
         assert database.everything(*EFFECTS) == before
         assert_signs_in(client, "signup", outbox.last().token)
@@ -194,7 +224,11 @@ def change(session, place=NETWORK, **body):
 class TestSmsTotal:
     @pytest.fixture
     def app(self, make_app):
-        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_RECOVER="100000 per minute", AUTH_RATE_LIMIT_SMS_TOTAL="3 per hour")
+        return make_app(
+            AUTH_RATE_LIMITS_ENABLED="true",
+            AUTH_RATE_LIMIT_RECOVER="100000 per minute",
+            AUTH_RATE_LIMIT_SMS_TOTAL="3 per hour",
+        )
 
     def test_no_sms_is_sent_over_the_total(self, client, outbox, database):
         for number in range(5):
@@ -225,7 +259,9 @@ class TestSmsTotal:
         assert len(outbox.sent(OTHER_PHONE)) == 1
 
     def test_default_total_is_200_an_hour(self, make_app, outbox, database):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_RECOVER="100000 per minute").test_client()
+        client = make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_RECOVER="100000 per minute"
+        ).test_client()
         ask(client, PHONE, path="/otp")
         assert database.run("UPDATE failure_counts SET count = 199 WHERE key = 'sms 3600'") == 1
         ask(client, OTHER_PHONE, path="/otp")
@@ -254,14 +290,23 @@ class TestSignedInUsers:
         assert_ok(self.reauthenticate(session), ON_ITS_WAY)
 
     def test_second_sms_code_within_a_minute_is_429(self, session, database):
-        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email_confirmed_at = NULL", phone=PHONE)
+        database.run(
+            "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email_confirmed_at = NULL",
+            phone=PHONE,
+        )
         assert_ok(self.reauthenticate(session), ON_ITS_WAY)
         assert_error(self.reauthenticate(session), 429, "over_sms_send_rate_limit")
 
     @pytest.mark.parametrize(
-        ("body", "error_code"), [({"email": "new@example.com"}, "over_email_send_rate_limit"), ({"phone": PHONE}, "over_sms_send_rate_limit")]
+        ("body", "error_code"),
+        [
+            ({"email": "new@example.com"}, "over_email_send_rate_limit"),
+            ({"phone": PHONE}, "over_sms_send_rate_limit"),
+        ],
     )
-    def test_second_change_to_an_address_within_a_minute_is_429(self, session, outbox, database, body, error_code):
+    def test_second_change_to_an_address_within_a_minute_is_429(
+        self, session, outbox, database, body, error_code
+    ):
         assert change(session, **body).status_code == 200
         before = database.everything("users", "one_time_tokens", "outbox", "sessions")
         response = change(session, **body, data={"x": 1}, password="Another-Horse-1")
@@ -272,7 +317,9 @@ class TestSignedInUsers:
         assert change(session, **body).status_code == 200
         assert len(outbox.sent()) == 2
 
-    def test_change_of_both_addresses_sends_nothing_when_one_is_over_the_limit(self, session, outbox, database):
+    def test_change_of_both_addresses_sends_nothing_when_one_is_over_the_limit(
+        self, session, outbox, database
+    ):
         assert change(session, email="new@example.com").status_code == 200
         assert_error(change(session, email="new@example.com", phone=PHONE), 429, "over_email_send_rate_limit")
         assert outbox.kinds() == [("email_change", "new@example.com")]
@@ -310,8 +357,17 @@ class TestNotices:
         assert change(session, phone=PHONE).status_code == 200
         assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
         assert change(session, email="new@example.com").status_code == 200
-        assert type_in(client, "email_change", "new@example.com", outbox.last("new@example.com").code).status_code == 200
-        assert [kind for kind, to in outbox.kinds()[before:] if to == alice.email] == ["password_changed", "phone_changed", "email_changed"]
+        assert (
+            type_in(
+                client, "email_change", "new@example.com", outbox.last("new@example.com").code
+            ).status_code
+            == 200
+        )
+        assert [kind for kind, to in outbox.kinds()[before:] if to == alice.email] == [
+            "password_changed",
+            "phone_changed",
+            "email_changed",
+        ]
 
 
 class TestRequestsOfOneNetwork:
@@ -322,7 +378,13 @@ class TestRequestsOfOneNetwork:
         return make_app(AUTH_RATE_LIMITS_ENABLED="true")
 
     def test_thirty_first_request_is_429(self, client, alice, database):
-        paths = [("/magiclink", {}), ("/otp", {}), ("/recover", {}), ("/resend", {"type": "signup"}), ("/auth/v1/magiclink", {})]
+        paths = [
+            ("/magiclink", {}),
+            ("/otp", {}),
+            ("/recover", {}),
+            ("/resend", {"type": "signup"}),
+            ("/auth/v1/magiclink", {}),
+        ]
         for number in range(30):
             path, body = paths[number % 5]
             response = ask(client, f"nobody{number}@example.com", path=path, **body)
@@ -342,7 +404,9 @@ class TestRequestsOfOneNetwork:
         session = signed_in(client, alice)
         for number in range(30):
             ask(client, f"nobody{number}@example.com")
-        response = session.client.get("/reauthenticate", headers=session.authorization, environ_overrides=NETWORK)
+        response = session.client.get(
+            "/reauthenticate", headers=session.authorization, environ_overrides=NETWORK
+        )
         assert_error(response, 429, "over_request_rate_limit")
 
 
@@ -354,7 +418,10 @@ def test_disabled_rate_limits_disable_the_quota(make_app, alice, outbox):
 
 
 def test_settings_change_the_quota(make_app, alice, outbox, database):
-    changes = {"AUTH_RATE_LIMIT_MESSAGES": "2 per minute; 3 per hour", "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT": "4 per hour"}
+    changes = {
+        "AUTH_RATE_LIMIT_MESSAGES": "2 per minute; 3 per hour",
+        "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT": "4 per hour",
+    }
     client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **changes).test_client()
     ask(client)
     ask(client)
@@ -366,7 +433,9 @@ def test_settings_change_the_quota(make_app, alice, outbox, database):
 
 def test_invalid_body_does_not_count(client, alice, outbox):
     for _ in range(3):
-        response = client.post("/magiclink", json={"email": alice.email, "create_user": "x"}, environ_overrides=NETWORK)
+        response = client.post(
+            "/magiclink", json={"email": alice.email, "create_user": "x"}, environ_overrides=NETWORK
+        )
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
     ask(client)
     assert len(outbox.sent()) == 1

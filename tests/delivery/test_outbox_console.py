@@ -37,7 +37,9 @@ class TestSecrets:
         client.post("/signup", json=DAVE)
         client.post("/signup", json=DAVE | {"email": "mallory@example.com"})
         # Mallory can write to the database, but has no key.
-        database.run("UPDATE outbox SET secret = (SELECT secret FROM outbox WHERE recipient = 'dave@example.com') WHERE recipient = 'mallory@example.com'")
+        database.run(
+            "UPDATE outbox SET secret = (SELECT secret FROM outbox WHERE recipient = 'dave@example.com') WHERE recipient = 'mallory@example.com'"
+        )
         assert len(mailbox.messages_to("dave@example.com")) == 1
         assert mailbox.messages_to("mallory@example.com") == []
 
@@ -91,9 +93,16 @@ class TestConsole:
         assert "access_token=" in client.get(link).location
 
     def test_service_on_localhost_prints_messages(self, environment, tmp_path, database):
-        with Service(tmp_path / "var", DATABASE_URL=environment["DATABASE_URL"], AUTH_BCRYPT_COST="4", AUTH_LOG_FORMAT="json") as service:
+        with Service(
+            tmp_path / "var",
+            DATABASE_URL=environment["DATABASE_URL"],
+            AUTH_BCRYPT_COST="4",
+            AUTH_LOG_FORMAT="json",
+        ) as service:
             httpx.post(f"http://127.0.0.1:{service.port}/signup", json=DAVE)
-            (link,) = wait_until(lambda: re.findall(r"^http://localhost:\d+(/verify\S+)$", service.text(), re.MULTILINE))
+            (link,) = wait_until(
+                lambda: re.findall(r"^http://localhost:\d+(/verify\S+)$", service.text(), re.MULTILINE)
+            )
             log = [line for line in service.text().splitlines() if line.startswith("{")]
             assert log
             assert not [line for line in log if "dave@example.com" in line or link in line]

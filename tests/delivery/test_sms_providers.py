@@ -40,7 +40,10 @@ each_provider = pytest.mark.parametrize("provider", [twilio, webhook])
 
 class TestTwilio:
     def test_request_follows_the_api(self, target, sms):
-        target.status, target.body = 201, b'{"sid": "SM42", "status": "queued", "body": "123456 is your code"}'
+        target.status, target.body = (
+            201,
+            b'{"sid": "SM42", "status": "queued", "body": "123456 is your code"}',
+        )
         assert twilio(target).send(DAVE, sms) == "201 SM42 queued"
         (posted,) = target.requests
         assert posted.path == "/2010-04-01/Accounts/AC123/Messages.json"
@@ -53,7 +56,10 @@ class TestTwilio:
         assert parse_qs(target.requests[0].body.decode())["MessagingServiceSid"] == ["MG0123456789"]
 
     def test_refused_number_is_not_retried(self, target, sms):
-        target.status, target.body = 400, b'{"code": 21211, "message": "Invalid \'To\' Phone Number", "status": 400}'
+        target.status, target.body = (
+            400,
+            b'{"code": 21211, "message": "Invalid \'To\' Phone Number", "status": 400}',
+        )
         with pytest.raises(Refused, match=r"^400 Bad Request 21211 Invalid 'To' Phone Number$"):
             twilio(target).send(DAVE, sms)
 
@@ -113,7 +119,10 @@ class TestResponses:
             assert other.requests == []
         assert len(target.requests) == 1
 
-    @pytest.mark.parametrize(("header", "seconds"), [("120", 120), ("0", 0), ("99999999", 3600), ("soon", None), ("-5", None), (None, None)])
+    @pytest.mark.parametrize(
+        ("header", "seconds"),
+        [("120", 120), ("0", 0), ("99999999", 3600), ("soon", None), ("-5", None), (None, None)],
+    )
     def test_retry_after_in_seconds_is_respected(self, target, sms, provider, header, seconds):
         target.status, target.headers = 429, {"Retry-After": header} if header else {}
         with pytest.raises(TryLater) as error:
@@ -140,7 +149,11 @@ class TestResponses:
             provider(target, timeout=0.5).send(DAVE, sms)
         assert time.monotonic() - began < 2
         assert error.value.is_down
-        reasons = {"no answer: the connection was closed"} if behaviour == "close" else {"no answer: no answer in time", "no answer: not done within 0.5 s"}
+        reasons = (
+            {"no answer: the connection was closed"}
+            if behaviour == "close"
+            else {"no answer: no answer in time", "no answer: not done within 0.5 s"}
+        )
         assert str(error.value) in reasons
 
     def test_success_counts_even_if_the_body_never_ends(self, target, sms, provider):
@@ -166,7 +179,9 @@ class TestResponses:
         (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
         monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
         provider(target).send(DAVE, sms)
-        assert base64.b64encode(b"somebody:else").decode() not in target.requests[0].headers.get("authorization", "")
+        assert base64.b64encode(b"somebody:else").decode() not in target.requests[0].headers.get(
+            "authorization", ""
+        )
 
     def test_certificates_are_verified(self, sms, provider, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)
@@ -191,11 +206,16 @@ class TestSettings:
         id = Outbox(database, parts).sms()
         assert Deliverer(parts.settings, parts.db, parts.sealer).deliver_due() == 1
         assert parse_qs(target.requests[0].body.decode())["Body"][0].endswith(f"@app.example.com #{CODE}")
-        assert database.one("SELECT outcome, response FROM outbox WHERE id = %(id)s", id=id) == ("sent", "201 SM42 queued")
+        assert database.one("SELECT outcome, response FROM outbox WHERE id = %(id)s", id=id) == (
+            "sent",
+            "201 SM42 queued",
+        )
 
     def test_retry_after_of_an_endpoint_defers_the_message(self, make_app, database, target):
         target.status, target.headers = 503, {"Retry-After": "200"}
-        app = make_app(AUTH_SMS_PROVIDER="webhook", AUTH_SMS_WEBHOOK_URL=target.url, AUTH_SMS_WEBHOOK_SECRET=SECRET)
+        app = make_app(
+            AUTH_SMS_PROVIDER="webhook", AUTH_SMS_WEBHOOK_URL=target.url, AUTH_SMS_WEBHOOK_SECRET=SECRET
+        )
         parts = app.extensions["latchkey"]
         outbox = Outbox(database, parts)
         id = outbox.sms()

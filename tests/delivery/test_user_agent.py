@@ -1,4 +1,6 @@
-"""The browser's manners that other tests rely on (tests/support/user_agent.py): each is what browsers do, and what they refuse."""
+"""The browser's manners that other tests rely on (tests/support/user_agent.py): each is what browsers do, and
+what they refuse.
+"""
 
 from typing import Any
 
@@ -42,7 +44,9 @@ def there() -> Site:
 @pytest.fixture
 def browser(here, there) -> UserAgent:
     plain = {"http://here.example": Client(here, use_cookies=False)}
-    return UserAgent({HERE: Client(here, use_cookies=False), THERE: Client(there, use_cookies=False), **plain})
+    return UserAgent(
+        {HERE: Client(here, use_cookies=False), THERE: Client(there, use_cookies=False), **plain}
+    )
 
 
 def sent(site: Site) -> str | None:
@@ -80,7 +84,14 @@ def test_a_form_of_the_site_itself_brings_all(browser, here):
 
 @pytest.mark.parametrize(
     "cookie",
-    ["c=1; SameSite=None", "__Host-c=1; Path=/", "__Host-c=1; Secure", "__Host-c=1; Secure; Path=/; Domain=here.example", "__Secure-c=1", "c=1; Max-Age=0"],
+    [
+        "c=1; SameSite=None",
+        "__Host-c=1; Path=/",
+        "__Host-c=1; Secure",
+        "__Host-c=1; Secure; Path=/; Domain=here.example",
+        "__Secure-c=1",
+        "c=1; Max-Age=0",
+    ],
 )
 def test_what_breaks_the_rules_is_not_kept(browser, here, cookie):
     here.sets(cookie)
@@ -108,21 +119,32 @@ def test_a_cookie_is_its_hosts_and_its_paths(browser, here, there):
 
 
 @pytest.mark.parametrize(("status", "method"), [(302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
-def test_a_redirect_after_a_form_keeps_its_body_where_its_status_says_so(browser, here, there, status, method):
+def test_a_redirect_after_a_form_keeps_its_body_where_its_status_says_so(
+    browser, here, there, status, method
+):
     here.answers["/"] = Response(status=status, headers={"Location": f"{THERE}/x"})
     browser.visit(f"{HERE}/page")
     browser.post(f"{HERE}/", {"a": "1"})
-    assert (there.asked[-1].method, dict(there.asked[-1].form)) == (method, {"a": "1"} if method == "POST" else {})
+    assert (there.asked[-1].method, dict(there.asked[-1].form)) == (
+        method,
+        {"a": "1"} if method == "POST" else {},
+    )
 
 
 def test_it_tells_where_a_request_comes_from(browser, here):
     browser.visit(f"{HERE}/")
     assert here.asked[-1].headers["Sec-Fetch-Site"] == "none"
     browser.post(f"{HERE}/", {})
-    assert (here.asked[-1].headers["Sec-Fetch-Site"], here.asked[-1].headers["Origin"]) == ("same-origin", HERE)
+    assert (here.asked[-1].headers["Sec-Fetch-Site"], here.asked[-1].headers["Origin"]) == (
+        "same-origin",
+        HERE,
+    )
     browser.be_at(THERE)
     browser.post(f"{HERE}/", {})
-    assert (here.asked[-1].headers["Sec-Fetch-Site"], here.asked[-1].headers["Origin"]) == ("cross-site", THERE)
+    assert (here.asked[-1].headers["Sec-Fetch-Site"], here.asked[-1].headers["Origin"]) == (
+        "cross-site",
+        THERE,
+    )
 
 
 def test_over_another_site_it_comes_from_there(browser, here, there):
@@ -140,7 +162,9 @@ def test_a_page_without_referrer_tells_no_origin(browser, here):
 
 
 def test_a_form_goes_where_the_pages_policy_lets_it_with_all_redirects(browser, here, there):
-    here.answers["/"] = Response(FORM.format("/x"), headers={"Content-Security-Policy": "default-src 'none'; form-action 'self'"})
+    here.answers["/"] = Response(
+        FORM.format("/x"), headers={"Content-Security-Policy": "default-src 'none'; form-action 'self'"}
+    )
     browser.visit(f"{HERE}/")
     assert browser.submit().url == f"{HERE}/x"
     here.answers["/x"] = Response(status=303, headers={"Location": f"{THERE}/"})

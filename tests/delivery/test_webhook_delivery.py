@@ -32,7 +32,11 @@ class TestBody:
         (posted,) = target.requests
         assert posted.path == "/hooks"
         assert posted.headers["content-type"] == "application/json"
-        assert json.loads(posted.body) == {"event": "user.created", "timestamp": A_TIMESTAMP, "data": {"user": ALICE}}
+        assert json.loads(posted.body) == {
+            "event": "user.created",
+            "timestamp": A_TIMESTAMP,
+            "data": {"user": ALICE},
+        }
 
     def test_webhook_gets_the_events_it_chose(self, hooks, target):
         with HttpTarget() as other:
@@ -71,9 +75,14 @@ class TestBody:
 
     def test_text_in_any_language_arrives_intact(self, hooks, target, database):
         made = hooks.register(target)
-        database.run("SELECT record_acts('{}', NULL, %(email)s, ARRAY[]::text[], ARRAY['user.updated'])", email="用户@例子.example")
+        database.run(
+            "SELECT record_acts('{}', NULL, %(email)s, ARRAY[]::text[], ARRAY['user.updated'])",
+            email="用户@例子.example",
+        )
         hooks.deliver()
-        assert verified(target.requests[0], made["secret"])["data"] == {"user": {"id": None, "email": "用户@例子.example"}}
+        assert verified(target.requests[0], made["secret"])["data"] == {
+            "user": {"id": None, "email": "用户@例子.example"}
+        }
 
 
 class TestSignature:
@@ -104,7 +113,11 @@ class TestSignature:
         hooks.end_pauses()
         hooks.deliver()
         first, second = target.requests
-        assert first.headers["webhook-id"] == second.headers["webhook-id"] == hooks.deliveries(made)[0]["event_id"]
+        assert (
+            first.headers["webhook-id"]
+            == second.headers["webhook-id"]
+            == hooks.deliveries(made)[0]["event_id"]
+        )
         assert abs(int(second.headers["webhook-timestamp"]) - time.time()) < 5
         assert verified(second, made["secret"])
 
@@ -131,7 +144,9 @@ class TestSignature:
             verified(posted, made["secret"])
         assert hooks.show(made)["previous_secret_expires_at"] is None
 
-    def test_housekeeping_encrypts_secrets_with_the_new_root_secret(self, target, make_app, service_role, database):
+    def test_housekeeping_encrypts_secrets_with_the_new_root_secret(
+        self, target, make_app, service_role, database
+    ):
         def hooks_with(*keys):
             app = make_app(AUTH_SECRET_KEY=",".join(keys))
             return Hooks(app.test_client(), service_role, database, app.extensions["latchkey"])
@@ -156,7 +171,10 @@ class TestSignature:
         hooks.happen()
         deliver_due(make_app(AUTH_SECRET_KEY=SECRET_KEYS[0]).extensions["latchkey"])
         (waiting,) = hooks.deliveries(made)
-        assert (waiting["status"], waiting["last_error"]) == ("waiting", "its secret can't be opened: its key is not among AUTH_SECRET_KEY")
+        assert (waiting["status"], waiting["last_error"]) == (
+            "waiting",
+            "its secret can't be opened: its key is not among AUTH_SECRET_KEY",
+        )
         assert hooks.show(made)["failing_since"] is not None
 
 
@@ -272,7 +290,10 @@ class TestRetries:
         assert {one["status"] for one in hooks.deliveries(made)} == {"sent"}
         assert database.value("SELECT failing_since IS NULL AND retry_at IS NULL FROM webhooks")
 
-    @pytest.mark.parametrize(("header", "least", "most"), [("200", 198, 200), ("99999999", 3598, 3600), ("0", 1, 5), ("soon", 1, 5)])
+    @pytest.mark.parametrize(
+        ("header", "least", "most"),
+        [("200", 198, 200), ("99999999", 3598, 3600), ("0", 1, 5), ("soon", 1, 5)],
+    )
     def test_webhook_can_ask_for_a_longer_pause(self, hooks, target, header, least, most):
         made = hooks.register(target)
         target.status, target.headers = 503, {"Retry-After": header}
@@ -302,7 +323,10 @@ class TestRetries:
 
     def test_new_url_and_test_event_end_the_pause(self, hooks, target):
         made = hooks.register(target)
-        for ask in (lambda: hooks.change(made, url=target.url + "/other"), lambda: hooks.ask("post", f"/{made['id']}/test")):
+        for ask in (
+            lambda: hooks.change(made, url=target.url + "/other"),
+            lambda: hooks.ask("post", f"/{made['id']}/test"),
+        ):
             target.status = 500
             hooks.happen()
             hooks.deliver()
@@ -325,10 +349,14 @@ class TestDisabling:
         assert (off["disabled"], off["disabled_reason"]) == (True, "gone")
         assert sorted(one["status"] for one in hooks.deliveries(made)) == ["failed", "waiting"]
         assert len(target.requests) == 1
-        assert hooks.acts() == [("webhook_disabled", "service", {"webhook_id": made["id"], "url": made["url"], "reason": "gone"})]
+        assert hooks.acts() == [
+            ("webhook_disabled", "service", {"webhook_id": made["id"], "url": made["url"], "reason": "gone"})
+        ]
         assert database.count("outbox", "channel = 'email'") == 0
 
-    def test_webhook_that_fails_for_three_days_is_disabled_with_a_mail(self, hooks, target, database, client, service_role, alice, carol):
+    def test_webhook_that_fails_for_three_days_is_disabled_with_a_mail(
+        self, hooks, target, database, client, service_role, alice, carol
+    ):
         dave = register(client, service_role, "dave@example.com", "admin")
         banned = register(client, service_role, "erin@example.com", "admin")
         database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=banned.id)
@@ -351,16 +379,29 @@ class TestDisabling:
             hooks.deliver()
         off = hooks.show(made)
         assert (off["disabled_at"], off["disabled_reason"]) == (A_TIMESTAMP, "failing")
-        assert hooks.acts() == [("webhook_disabled", "service", {"webhook_id": made["id"], "url": made["url"], "reason": "failing"})]
-        mails = database.all("SELECT recipient, kind, variables ->> 'locale' AS locale FROM outbox WHERE channel = 'email' ORDER BY recipient")
-        assert mails == [("carol@example.com", "webhook_disabled", None), ("dave@example.com", "webhook_disabled", "de")]
+        assert hooks.acts() == [
+            (
+                "webhook_disabled",
+                "service",
+                {"webhook_id": made["id"], "url": made["url"], "reason": "failing"},
+            )
+        ]
+        mails = database.all(
+            "SELECT recipient, kind, variables ->> 'locale' AS locale FROM outbox WHERE channel = 'email' ORDER BY recipient"
+        )
+        assert mails == [
+            ("carol@example.com", "webhook_disabled", None),
+            ("dave@example.com", "webhook_disabled", "de"),
+        ]
 
     def test_mail_names_the_host_of_the_webhook_only(self, hooks, target, mailbox, database, parts, carol):
         hooks.register(target.url.replace("127.0.0.1", "localhost") + "/hooks?token=s3cret")
         database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'")
         target.status = 500
         hooks.happen()
-        Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": EventSender(parts.db, parts.sealer, True)}).deliver_due()
+        Deliverer(
+            parts.settings, parts.db, parts.sealer, {"webhook": EventSender(parts.db, parts.sealer, True)}
+        ).deliver_due()
         (mail,) = mailbox.messages_to(carol.email)
         assert mail.subject == "A webhook was switched off"
         assert "at localhost, have failed for three days" in mail.text
@@ -370,13 +411,17 @@ class TestDisabling:
         for number in range(MAX_MAILS + 2):
             register(client, service_role, f"admin{number}@example.com", "admin")
         hooks.register(target)
-        database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'; DELETE FROM outbox WHERE channel = 'email'")
+        database.run(
+            "UPDATE webhooks SET failing_since = now() - interval '3 days'; DELETE FROM outbox WHERE channel = 'email'"
+        )
         target.status = 500
         hooks.happen()
         hooks.deliver()
         assert database.count("outbox", "kind = 'webhook_disabled'") == MAX_MAILS
 
-    def test_event_in_flight_changes_nothing_after_the_webhook_was_disabled(self, hooks, target, database, parts, carol):
+    def test_event_in_flight_changes_nothing_after_the_webhook_was_disabled(
+        self, hooks, target, database, parts, carol
+    ):
         made = hooks.register(target)
         hooks.happen()
         event = as_message(database.one("SELECT * FROM outbox WHERE channel = 'webhook'"))
@@ -426,7 +471,11 @@ class TestLog:
             hooks.end_pauses()
             hooks.deliver()
         told = [(entry["event"], entry["webhook_id"]) for entry in logs if entry["log_level"] == "warning"]
-        assert told == [("webhook_fails", made["id"]), ("webhook_fails", made["id"]), ("webhook_works_again", made["id"])]
+        assert told == [
+            ("webhook_fails", made["id"]),
+            ("webhook_fails", made["id"]),
+            ("webhook_works_again", made["id"]),
+        ]
         assert "s3cret" not in str(logs)
         assert "alice" not in str(logs)
 
@@ -435,5 +484,7 @@ def test_event_keeps_the_data_of_its_time(hooks, target, database):
     hooks.register(target)
     hooks.happen("user.deleted")
     row = database.one("SELECT * FROM outbox WHERE channel = 'webhook'")
-    assert as_message(row).text == json.dumps({"event": "user.deleted", "timestamp": row.variables["timestamp"], "data": {"user": ALICE}})
+    assert as_message(row).text == json.dumps(
+        {"event": "user.deleted", "timestamp": row.variables["timestamp"], "data": {"user": ALICE}}
+    )
     assert LEASE > 10

@@ -47,7 +47,11 @@ def deliver(parts):
 
     def begin():
         sender = EventSender(parts.db, parts.sealer, True, timeout=TIMEOUT)
-        begun.append(RunningDeliverer(Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}, slow_after=SLOW_AFTER)))
+        begun.append(
+            RunningDeliverer(
+                Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}, slow_after=SLOW_AFTER)
+            )
+        )
 
     yield begin
     for deliverer in begun:
@@ -131,7 +135,11 @@ class TestSlowWebhooks:
             deliver()
         wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 60)
         for target in targets_of_two:
-            assert len({posted.headers["webhook-id"] for posted in target.requests}) == len(target.requests) == 30
+            assert (
+                len({posted.headers["webhook-id"] for posted in target.requests})
+                == len(target.requests)
+                == 30
+            )
 
     def test_one_deliverer_at_a_time_tries_a_failing_webhook(self, hooks, targets, parts, database):
         made = hooks.register(targets())
@@ -157,11 +165,16 @@ def test_claim_does_not_read_the_backlog_of_other_webhooks(hooks, database_url):
     with connection.cursor() as cursor:
         insert = "INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'auth.login', %s FROM generate_series(1, 20000)"
         cursor.execute(insert, (dead["id"],))
-        cursor.execute("UPDATE webhooks SET failing_since = now(), retry_at = now() + interval '1 minute' WHERE id = %s", (dead["id"],))
+        cursor.execute(
+            "UPDATE webhooks SET failing_since = now(), retry_at = now() + interval '1 minute' WHERE id = %s",
+            (dead["id"],),
+        )
         # Tells the planner that most waiting events have one recipient.
         cursor.execute("ANALYZE outbox")
         claim = sql.load_statements()["claim_event"].direct
-        cursor.execute(f"EXPLAIN {claim}", {"lease": LEASE, "give_up": 60, "slow_targets": [], "from_slow": False})
+        cursor.execute(
+            f"EXPLAIN {claim}", {"lease": LEASE, "give_up": 60, "slow_targets": [], "from_slow": False}
+        )
         plan = "\n".join(row[0] for row in cursor.fetchall())
     connection.rollback()
     connection.close()
@@ -222,7 +235,11 @@ class TestTheService:
         made = hooks.register(target)
         with serve(AUTH_DELIVER="true") as (service, _):
             began = time.monotonic()
-            answer = httpx.post(f"http://127.0.0.1:{service.port}/admin/webhooks/{made['id']}/test", json={"event": "auth.logout"}, headers=service_role)
+            answer = httpx.post(
+                f"http://127.0.0.1:{service.port}/admin/webhooks/{made['id']}/test",
+                json={"event": "auth.logout"},
+                headers=service_role,
+            )
             assert answer.status_code == 200
             wait_until(lambda: events_at(target) == ["auth.logout"])
             assert time.monotonic() - began < 2
@@ -259,7 +276,14 @@ class TestListening:
         with command("webhooks", "listen", "--secret", "whsec_" + "c2VjcmV0" * 4) as running:
             wait_until(lambda: f"signed with whsec_{'c2VjcmV0' * 4}" in running.text())
             url = hooks.ask("get").json["data"][0]["url"]
-            for headers in ({}, {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time())), "webhook-signature": "nonsense"}):
+            for headers in (
+                {},
+                {
+                    "webhook-id": "msg_1",
+                    "webhook-timestamp": str(int(time.time())),
+                    "webhook-signature": "nonsense",
+                },
+            ):
                 assert httpx.post(url, json={"event": "user.created"}, headers=headers).status_code == 401
             assert len(running.text().splitlines()) == 1
 
@@ -273,9 +297,21 @@ class TestListening:
     @pytest.mark.parametrize(
         ("arguments", "changes", "message"),
         [
-            (["--forward", "ftp://127.0.0.1"], {}, "Invalid value for '--forward': must be an http or https URL without user and fragment"),
-            (["--secret", "whsec_short"], {}, "Invalid value for '--secret': must be whsec_ and 24 to 64 random bytes in base64"),
-            ([], {"AUTH_WEBHOOK_PRIVATE_NETWORKS": "false"}, "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine."),
+            (
+                ["--forward", "ftp://127.0.0.1"],
+                {},
+                "Invalid value for '--forward': must be an http or https URL without user and fragment",
+            ),
+            (
+                ["--secret", "whsec_short"],
+                {},
+                "Invalid value for '--secret': must be whsec_ and 24 to 64 random bytes in base64",
+            ),
+            (
+                [],
+                {"AUTH_WEBHOOK_PRIVATE_NETWORKS": "false"},
+                "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine.",
+            ),
         ],
     )
     def test_listen_refuses_invalid_options(self, make_app, database, arguments, changes, message):

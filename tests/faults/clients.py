@@ -21,7 +21,9 @@ _LINK = re.compile(r"^https?://\S+[?&]token=([\w-]+)", re.MULTILINE)
 
 
 class Client:
-    """One thread's worth of people: each signs up, is signed in here and there, changes this and that, and leaves."""
+    """One thread's worth of people: each signs up, is signed in here and there, changes this and that, and
+    leaves.
+    """
 
     def __init__(self, history: History, post: Post, name: str, seed: int) -> None:
         self._history = history
@@ -36,7 +38,15 @@ class Client:
         person = self._history.person(f"{self._name}-{self._lives}@example.com")
         with contextlib.suppress(Unanswered):
             self._random.choice([self._sign_up, self._be_made])(person)
-            acts = [self._look, self._change, self._log_in, self._refresh, self._follow_link, self._change_password, self._log_out]
+            acts = [
+                self._look,
+                self._change,
+                self._log_in,
+                self._refresh,
+                self._follow_link,
+                self._change_password,
+                self._log_out,
+            ]
             for _ in range(self._random.randint(2, 12)):
                 if person.state.confirmed:
                     self._random.choice(acts)(person)
@@ -61,32 +71,53 @@ class Client:
     def _be_made(self, person: Person) -> None:
         number = self._number()
         made = State(exists=True, confirmed=True, number=number, password=PASSWORD)
-        body = {"email": person.email, "password": PASSWORD, "email_confirm": True, "user_metadata": {"n": number}}
+        body = {
+            "email": person.email,
+            "password": PASSWORD,
+            "email_confirm": True,
+            "user_metadata": {"n": number},
+        }
         person.id = self._change_by(person, made, "POST", "/admin/users", json=body, headers=ADMIN).json["id"]
 
     def _look(self, person: Person) -> None:
         for held in person.live():
             answer = self._ask("GET", "/user", headers=held.session.authorization)
-            if _is_answer(answer) and (answer.status_code, (answer.json or {}).get("user_metadata")) != (200, {"n": person.state.number}):
+            if _is_answer(answer) and (answer.status_code, (answer.json or {}).get("user_metadata")) != (
+                200,
+                {"n": person.state.number},
+            ):
                 self._violate(person, f"should see {person.state}", answer)
 
     def _change(self, person: Person) -> None:
         for held in self._one_of(person.live()):
             number = self._number()
             changed = person.state.but(number=number)
-            self._change_by(person, changed, "PUT", "/user", json={"data": {"n": number}}, headers=held.session.authorization)
+            self._change_by(
+                person,
+                changed,
+                "PUT",
+                "/user",
+                json={"data": {"n": number}},
+                headers=held.session.authorization,
+            )
 
     def _change_password(self, person: Person) -> None:
         for held in self._one_of(person.live()):
             password = f"Another-Horse-{self._number()}"
-            changed = person.state.without_sessions(but=held.id).with_mail("password_changed").but(password=password)
+            changed = (
+                person.state.without_sessions(but=held.id)
+                .with_mail("password_changed")
+                .but(password=password)
+            )
             body = {"password": password}
             self._change_by(person, changed, "PUT", "/user", json=body, headers=held.session.authorization)
             self._check_dead(person)
 
     def _log_in(self, person: Person) -> None:
         body = {"email": person.email, "password": person.state.password}
-        answer = self._change_by(person, person.state.but(untold=1), "POST", "/token?grant_type=password", json=body)
+        answer = self._change_by(
+            person, person.state.but(untold=1), "POST", "/token?grant_type=password", json=body
+        )
         self._hold(person, answer)
 
     def _refresh(self, person: Person) -> None:
@@ -103,7 +134,9 @@ class Client:
             person.state = person.state.refreshed(held.id)
 
     def _follow_link(self, person: Person) -> None:
-        answer = self._ask("POST", "/admin/generate_link", json={"type": "magiclink", "email": person.email}, headers=ADMIN)
+        answer = self._ask(
+            "POST", "/admin/generate_link", json={"type": "magiclink", "email": person.email}, headers=ADMIN
+        )
         if _is_answer(answer) and answer.status_code == 200:
             self._spend(person, "magiclink", answer.json["hashed_token"], person.state)
         elif _is_answer(answer):
@@ -121,14 +154,33 @@ class Client:
     def _log_out(self, person: Person) -> None:
         for held in self._one_of(person.live()):
             if self._random.random() < 0.5:
-                self._change_by(person, person.state.without_sessions(), "POST", "/logout", headers=held.session.authorization)
+                self._change_by(
+                    person,
+                    person.state.without_sessions(),
+                    "POST",
+                    "/logout",
+                    headers=held.session.authorization,
+                )
             else:
-                self._change_by(person, person.state.without_sessions(), "POST", f"/admin/users/{person.id}/logout", headers=ADMIN)
+                self._change_by(
+                    person,
+                    person.state.without_sessions(),
+                    "POST",
+                    f"/admin/users/{person.id}/logout",
+                    headers=ADMIN,
+                )
             self._check_dead(person)
 
     def _be_banned(self, person: Person) -> None:
         banned = person.state.without_sessions().but(banned=True)
-        self._change_by(person, banned, "PUT", f"/admin/users/{person.id}", json={"ban_duration": "permanent"}, headers=ADMIN)
+        self._change_by(
+            person,
+            banned,
+            "PUT",
+            f"/admin/users/{person.id}",
+            json={"ban_duration": "permanent"},
+            headers=ADMIN,
+        )
         self._check_dead(person)
 
     def _leave(self, person: Person) -> None:
@@ -145,7 +197,9 @@ class Client:
 
     # How it is told.
 
-    def _change_by(self, person: Person, after: State, method: str, path: str, expected: int = 200, **options: Any) -> Any:
+    def _change_by(
+        self, person: Person, after: State, method: str, path: str, expected: int = 200, **options: Any
+    ) -> Any:
         answer = self._ask(method, path, **options)
         good = [answer] if _is_answer(answer) and answer.status_code == expected else []
         self._judge(person, [answer], good, after, f"{method} {path.partition('/admin/users/')[0]}")
@@ -153,7 +207,9 @@ class Client:
         return answer
 
     def _judge(self, person: Person, answers: list[Any], good: list[Any], after: State, what: str) -> None:
-        """Go on where there is a good answer; what is not answered leaves the person in doubt; a refusal of what is allowed is wrong."""
+        """Go on where there is a good answer; what is not answered leaves the person in doubt; a refusal of
+        what is allowed is wrong.
+        """
         if good:
             return
         if all(map(_is_answer, answers)):
@@ -172,7 +228,11 @@ class Client:
         for held in person.dead():
             answers = [
                 self._ask("GET", "/user", headers=held.session.authorization),
-                self._ask("POST", "/token?grant_type=refresh_token", json={"refresh_token": held.session.refresh_token}),
+                self._ask(
+                    "POST",
+                    "/token?grant_type=refresh_token",
+                    json={"refresh_token": held.session.refresh_token},
+                ),
             ]
             for answer in answers:
                 if answer is not None and answer.status_code == 200:
@@ -191,7 +251,9 @@ class Client:
         return self._random.randrange(10**9)
 
     def _violate(self, person: Person, what: str, answer: Any) -> None:
-        self._history.violate(f"{person.email}: {what}: {answer.status_code} {answer.get_data(as_text=True)[:300]}")
+        self._history.violate(
+            f"{person.email}: {what}: {answer.status_code} {answer.get_data(as_text=True)[:300]}"
+        )
 
 
 def _is_answer(response: Any) -> bool:
@@ -216,7 +278,9 @@ def load(history: History, post: Post, count: int = 6, seed: int = 1) -> Iterato
                 raise
 
     names = [f"c{seed}-{number}" for number in range(count)]
-    threads = [threading.Thread(target=run, args=(Client(history, post, name, seed),), name=name) for name in names]
+    threads = [
+        threading.Thread(target=run, args=(Client(history, post, name, seed),), name=name) for name in names
+    ]
     for thread in threads:
         thread.start()
     try:

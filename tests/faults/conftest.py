@@ -24,12 +24,16 @@ LINES: list[Line] = []
 
 
 def pytest_addoption(parser: Any) -> None:
-    parser.addoption("--selection", action="store_true", help="run the tests of faults that CI runs, and fewer times each")
+    parser.addoption(
+        "--selection", action="store_true", help="run the tests of faults that CI runs, and fewer times each"
+    )
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if config.getoption("--selection"):
-        left_out = [item for item in items if "faults" in item.path.parts and not item.get_closest_marker("selection")]
+        left_out = [
+            item for item in items if "faults" in item.path.parts and not item.get_closest_marker("selection")
+        ]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 

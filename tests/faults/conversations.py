@@ -1,4 +1,6 @@
-"""A request to each operation that talks to the database, with all that has to be there before it can be made."""
+"""A request to each operation that talks to the database, with all that has to be there before it can be
+made.
+"""
 
 import html
 import re
@@ -20,9 +22,19 @@ Ask = Callable[[], Any]
 ALICE, NEW = "alice@example.com", "new@example.com"
 _ACTION = re.compile(r'action="([^"]*)"')
 _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
-# Operations that need no database, or ask it at most once a second and answer for themselves; and those of providers at home, whose
-# view is that of the own callbacks.
-WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "openapi", "jwks", "oauth_metadata", "static"}
+# Operations that need no database, or ask it at most once a second and answer for themselves; and those of
+# providers at home, whose view is that of the own callbacks.
+WITHOUT = {
+    "callback",
+    "callback_by_form",
+    "health",
+    "welcome",
+    "get_settings",
+    "openapi",
+    "jwks",
+    "oauth_metadata",
+    "static",
+}
 
 
 @dataclass
@@ -107,17 +119,23 @@ def _new(path: str, **body: Any) -> Callable[[Stage], Ask]:
 
 def _login_admin(stage: Stage) -> Ask:
     register(stage.client, ADMIN, "carol@example.com", "admin")
-    return lambda: stage.client.post("/login-admin", json={"email": "carol@example.com", "password": PASSWORD})
+    return lambda: stage.client.post(
+        "/login-admin", json={"email": "carol@example.com", "password": PASSWORD}
+    )
 
 
 def _exchange(stage: Stage) -> Ask:
     code = stage.code()
-    return lambda: stage.client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
+    return lambda: stage.client.post(
+        "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
+    )
 
 
 def _id_token(stage: Stage) -> Ask:
     token = stage.google.id_token()
-    return lambda: stage.client.post("/token?grant_type=id_token", json={"provider": "google", "id_token": token})
+    return lambda: stage.client.post(
+        "/token?grant_type=id_token", json={"provider": "google", "id_token": token}
+    )
 
 
 def _verify_by_code(type: str) -> Callable[[Stage], Ask]:
@@ -197,7 +215,9 @@ def _webhook(act: Callable[[Any, str], Any]) -> Callable[[Stage], Ask]:
 
 
 def _redeliver(stage: Stage) -> Ask:
-    id = stage.client.post("/admin/webhooks", json={"url": "http://127.0.0.1:9/events"}, headers=ADMIN).json["id"]
+    id = stage.client.post("/admin/webhooks", json={"url": "http://127.0.0.1:9/events"}, headers=ADMIN).json[
+        "id"
+    ]
     event = stage.client.post(f"/admin/webhooks/{id}/test", json={}, headers=ADMIN).json["id"]
     stage.rows.run("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE channel = 'webhook'")
     return lambda: stage.client.post(f"/admin/webhooks/{id}/deliveries/{event}/redeliver", headers=ADMIN)
@@ -237,7 +257,9 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "delete_identity": _unlink,
     "get_user": _caller(lambda session: session.get("/user")),
     "update_user, data": _caller(lambda session: session.put("/user", json={"data": {"n": 1}})),
-    "update_user, password": _caller(lambda session: session.put("/user", json={"password": "Another-Horse-1"})),
+    "update_user, password": _caller(
+        lambda session: session.put("/user", json={"password": "Another-Horse-1"})
+    ),
     "update_user, email": _caller(lambda session: session.put("/user", json={"email": NEW})),
     "update_user, phone": _caller(lambda session: session.put("/user", json={"phone": PHONE})),
     "reauthenticate": _caller(lambda session: session.get("/reauthenticate")),
@@ -245,7 +267,11 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "logout": _caller(lambda session: session.post("/logout")),
     "list_sessions": _caller(lambda session: session.get("/sessions")),
     "delete_session": _end_session,
-    "introspect": _caller(lambda session: session.client.post("/introspect", json={"token": session.access_token}, headers=ADMIN)),
+    "introspect": _caller(
+        lambda session: session.client.post(
+            "/introspect", json={"token": session.access_token}, headers=ADMIN
+        )
+    ),
     "list_users": _admin("/admin/users", "get"),
     "create_user": _admin("/admin/users", email=NEW, password=PASSWORD),
     "get_any_user": _admin("/admin/users/{id}", "get"),
@@ -268,5 +294,7 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "redeliver_event": _redeliver,
     "test_webhook": _webhook(lambda client, path: client.post(f"{path}/test", json={}, headers=ADMIN)),
     "list_dev_inbox": lambda stage: lambda: stage.client.get("/dev/inbox"),
-    "get_dev_inbox_message": lambda stage: lambda: stage.client.get("/dev/inbox/00000000-0000-4000-8000-000000000000"),
+    "get_dev_inbox_message": lambda stage: (
+        lambda: stage.client.get("/dev/inbox/00000000-0000-4000-8000-000000000000")
+    ),
 }

@@ -1,8 +1,8 @@
 """What clients were told while something was at fault, and what must be true because of it.
 
-Each person is in the hands of one client, which asks for one change at a time. A change that is answered moves the person on. One
-that is not answered (no answer, half of one, or 503) may have been carried out: the client then leaves the person alone, whose state
-must in the end be one of two, with all that belongs to it.
+Each person is in the hands of one client, which asks for one change at a time. A change that is answered
+moves the person on. One that is not answered (no answer, half of one, or 503) may have been carried out: the
+client then leaves the person alone, whose state must in the end be one of two, with all that belongs to it.
 """
 
 import threading
@@ -19,7 +19,9 @@ from tests.support.server import ServerClient
 
 @dataclass(frozen=True)
 class State:
-    """A person as the service must know them: `live` are the sessions they were told of, with the counters of their tokens."""
+    """A person as the service must know them: `live` are the sessions they were told of, with the counters of
+    their tokens.
+    """
 
     exists: bool = False
     confirmed: bool = False
@@ -61,7 +63,9 @@ class Held:
 
 @dataclass
 class Person:
-    """One address: what all answers add up to, and what the one request without an answer would have made of it."""
+    """One address: what all answers add up to, and what the one request without an answer would have made of
+    it.
+    """
 
     email: str
     state: State = field(default_factory=State)
@@ -96,7 +100,8 @@ class History:
         self.violations: list[str] = []
         self.statuses: Counter[Any] = Counter()
         self.slowest = (0.0, "")
-        # Where Postgres itself crashes, the newest counters of sessions may be lost: a plain refresh does not wait for the disk.
+        # Where Postgres itself crashes, the newest counters of sessions may be lost: a plain refresh does not
+        # wait for the disk.
         self.may_lose_counters = False
         self.spent: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -127,7 +132,9 @@ class History:
             self.statuses[status] += 1
             self.slowest = max(self.slowest, (took, f"{method} {path} {status}"))
         if response is not None and status != 503 and response.status_code >= 500:
-            self.violate(f"{method} {path} answered {response.status_code}: {response.get_data(as_text=True)}")
+            self.violate(
+                f"{method} {path} answered {response.status_code}: {response.get_data(as_text=True)}"
+            )
         return response
 
     def note_spent(self, token: str, successes: int) -> None:

@@ -26,7 +26,12 @@ SELECT account.email, account.id, account.email_confirmed_at IS NOT NULL AS conf
 def check(history: History, post: Post, rows: Rows) -> None:
     """Hold everything to the history. Fails with all that is wrong."""
     deliver_all(rows)
-    wrong = [*history.violations, *_wrong_rows(history, rows), *_wrong_messages("email", post.by_id(), rows), *_wrong_answers(history, rows)]
+    wrong = [
+        *history.violations,
+        *_wrong_rows(history, rows),
+        *_wrong_messages("email", post.by_id(), rows),
+        *_wrong_answers(history, rows),
+    ]
     assert not wrong, f"{len(wrong)} violations, {history.summary()}:\n" + "\n".join(wrong[:40])
 
 
@@ -35,7 +40,9 @@ def deliver_all(rows: Rows) -> None:
 
     def none_waits() -> bool:
         rows.run("UPDATE webhooks SET retry_at = NULL WHERE retry_at IS NOT NULL")
-        rows.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND (last_error IS NOT NULL OR next_attempt_at > now() + interval '5 s')")
+        rows.run(
+            "UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND (last_error IS NOT NULL OR next_attempt_at > now() + interval '5 s')"
+        )
         return rows.count("outbox", "outcome IS NULL") == 0
 
     wait_until(none_waits, 60)
@@ -52,7 +59,9 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
         matching = [state for state in person.states() if _is(row, kinds, state, history.may_lose_counters)]
         if not matching:
             expected = " or ".join(map(str, person.states()))
-            wrong.append(f"{person.email} (in doubt: {person.unanswered or 'no'}) is {row} with {kinds}, and should be {expected}")
+            wrong.append(
+                f"{person.email} (in doubt: {person.unanswered or 'no'}) is {row} with {kinds}, and should be {expected}"
+            )
             continue
         person.state, person.after = matching[0], None
         if row is not None:
@@ -61,19 +70,24 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
                 wrong.append(f"{person.email} has {row.identities} identities")
     wrong += [f"the object of {row.email} is stale: {row.object}" for row in rows.stale_objects()]
     wrong += [f"nobody signed up as {email}" for email in found if email.startswith("c")]
-    wrong += [f"mail to {email}, who never was: {kinds}" for email, kinds in mails.items() if email.startswith("c")]
+    wrong += [
+        f"mail to {email}, who never was: {kinds}" for email, kinds in mails.items() if email.startswith("c")
+    ]
     return wrong
 
 
 def _is(row: Any, kinds: tuple[str, ...], state: State, may_lose_counters: bool) -> bool:
-    """Whether a user's rows are those of a state, all of them. A token that is ahead of its session is tried later: it must be good."""
+    """Whether a user's rows are those of a state, all of them. A token that is ahead of its session is tried
+    later: it must be good.
+    """
     if row is None:
         return not state.exists and kinds == state.mails
     live = dict(row.live)
     counters = [(live[id], counter) for id, counter in state.live if id in live]
     return (
         state.exists
-        and (row.confirmed, bool(row.banned), row.number, kinds) == (state.confirmed, state.banned, state.number, state.mails)
+        and (row.confirmed, bool(row.banned), row.number, kinds)
+        == (state.confirmed, state.banned, state.number, state.mails)
         and all(found == told or (may_lose_counters and found < told) for found, told in counters)
         and len(live) == len(counters) + state.untold
         and len(counters) == len(state.live)
@@ -81,12 +95,16 @@ def _is(row: Any, kinds: tuple[str, ...], state: State, may_lose_counters: bool)
 
 
 def _wrong_messages(channel: str, arrived: Mapping[str, list[tuple[str, ...]]], rows: Rows) -> list[str]:
-    """Each message of a channel that was committed has come, under its own id alone, and none besides; twice is allowed, under one id.
+    """Each message of a channel that was committed has come, under its own id alone, and none besides; twice
+    is allowed, under one id.
 
     What arrived is by id: to whom, and all that it said.
     """
     wrong = []
-    written = rows.all("SELECT id, kind, recipient, outcome, one_time_token_id AS link, user_id FROM outbox WHERE channel = %(channel)s", channel=channel)
+    written = rows.all(
+        "SELECT id, kind, recipient, outcome, one_time_token_id AS link, user_id FROM outbox WHERE channel = %(channel)s",
+        channel=channel,
+    )
     messages = {row.id: row for row in written}
     users = {row.id for row in rows.all("SELECT id FROM users")}
     for id, mails in arrived.items():
@@ -109,9 +127,13 @@ def doubled(post: Post) -> int:
 
 def _wrong_answers(history: History, rows: Rows) -> list[str]:
     """Ask for persons as they would: the password, the sessions, and the refresh tokens of the past."""
-    rows.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '10 min', created_at = created_at - interval '10 min' WHERE ended_at IS NULL")
+    rows.run(
+        "UPDATE sessions SET refreshed_at = refreshed_at - interval '10 min', created_at = created_at - interval '10 min' WHERE ended_at IS NULL"
+    )
     client = history.client
-    persons = [person for person in history.persons if person.held or person.state.exists or person.unanswered]
+    persons = [
+        person for person in history.persons if person.held or person.state.exists or person.unanswered
+    ]
     chosen = random.Random(1).sample(persons, min(ASKED, len(persons)))
     chosen += [person for person in persons if person.unanswered and person not in chosen][:ASKED]
 
@@ -130,7 +152,9 @@ def _wrong_of(person: Person, client: Any) -> list[str]:
 
     def expect(what: str, answer: Any, *statuses: int) -> None:
         if answer.status_code not in statuses:
-            wrong.append(f"{person.email}: {what}: {answer.status_code} {answer.get_data(as_text=True)[:200]}, and not {statuses}; {person.state}")
+            wrong.append(
+                f"{person.email}: {what}: {answer.status_code} {answer.get_data(as_text=True)[:200]}, and not {statuses}; {person.state}"
+            )
 
     state, live = person.state, person.live()
     for held in person.held:

@@ -37,7 +37,9 @@ class Post:
         part = mail.get_body(("plain",))
         match = _ID.match(mail["Message-ID"])
         with self._arrived:
-            self._mails.setdefault(match[1] if match else "no id", []).append((mail["To"], mail["Subject"], part.get_content()))
+            self._mails.setdefault(match[1] if match else "no id", []).append(
+                (mail["To"], mail["Subject"], part.get_content())
+            )
             self._newest[mail["To"]] = part.get_content()
             self._arrived.notify_all()
 

@@ -32,14 +32,27 @@ class Replica(Postgres):
 
     def __init__(self, primary: Postgres, directory: Path) -> None:
         directory.mkdir()
-        backup = [str(_programs() / "pg_basebackup"), "-D", str(directory / "postgres"), "-R", "-X", "stream", "-c", "fast", "-d", primary.url]
+        backup = [
+            str(_programs() / "pg_basebackup"),
+            "-D",
+            str(directory / "postgres"),
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "-d",
+            primary.url,
+        ]
         subprocess.run(backup, check=True, capture_output=True)
         # The lock of the other one's socket, which is in its directory, has come too.
         (directory / "postgres" / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
         self._server = _Standby(directory, {"max_connections": "40"})
         self.url = self._server.start()
         primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
-        wait_until(lambda: primary.run("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == (1,))
+        wait_until(
+            lambda: primary.run("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == (1,)
+        )
 
     def promote(self) -> None:
         assert self.run("SELECT pg_promote()") == (True,)
@@ -57,7 +70,9 @@ class PgBouncer:
     def __init__(self, world: World) -> None:
         program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
         if program is None:
-            pytest.skip("NOTHING IS TESTED BEHIND PGBOUNCER: there is no pgbouncer; apt-get install pgbouncer brings one")
+            pytest.skip(
+                "NOTHING IS TESTED BEHIND PGBOUNCER: there is no pgbouncer; apt-get install pgbouncer brings one"
+            )
         socket_dir = Path(parse_dsn(world.postgres.url)["host"])
         port = free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
@@ -68,7 +83,9 @@ class PgBouncer:
         )
         # It refuses to run as root, and must reach the socket.
         account = pwd.getpwuid(socket_dir.stat().st_uid)
-        self._how = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+        self._how = (
+            {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+        )
         self._program = program
 
     def __enter__(self) -> Self:

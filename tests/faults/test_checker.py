@@ -12,14 +12,26 @@ pytestmark = pytest.mark.selection
 # What somebody does to the rows behind the service's back, and what is said of it then.
 SABOTAGE = {
     "a user is lost": ("DELETE FROM users WHERE id = (SELECT id FROM users LIMIT 1)", "and should be"),
-    "a change is lost": ("UPDATE users SET user_metadata = '{\"n\": 0}' WHERE id = (SELECT id FROM users LIMIT 1)", "and should be"),
+    "a change is lost": (
+        "UPDATE users SET user_metadata = '{\"n\": 0}' WHERE id = (SELECT id FROM users LIMIT 1)",
+        "and should be",
+    ),
     "a ban is lost": ("UPDATE users SET banned_until = NULL", "and should be"),
     "a log-out is lost": ("UPDATE sessions SET ended_at = NULL, end_reason = NULL", "and should be"),
     "a session is lost": ("DELETE FROM sessions WHERE ended_at IS NULL", "and should be"),
-    "a refresh is lost": ("UPDATE sessions SET counter = counter - 1 WHERE counter > 0 AND ended_at IS NULL", "and should be"),
-    "a user has no identity": ("DELETE FROM identities WHERE id = (SELECT id FROM identities LIMIT 1)", "has 0 identities"),
+    "a refresh is lost": (
+        "UPDATE sessions SET counter = counter - 1 WHERE counter > 0 AND ended_at IS NULL",
+        "and should be",
+    ),
+    "a user has no identity": (
+        "DELETE FROM identities WHERE id = (SELECT id FROM identities LIMIT 1)",
+        "has 0 identities",
+    ),
     "a user's object is stale": ("UPDATE user_objects SET object = '{}'", "is stale"),
-    "a message is lost": ("DELETE FROM outbox WHERE id = (SELECT id FROM outbox WHERE kind <> 'none' LIMIT 1)", "a message came that was never written"),
+    "a message is lost": (
+        "DELETE FROM outbox WHERE id = (SELECT id FROM outbox WHERE kind <> 'none' LIMIT 1)",
+        "a message came that was never written",
+    ),
     "a mail is not sent": (
         "INSERT INTO outbox (id, channel, kind, recipient, outcome, finished_at) VALUES (gen_random_uuid(), 'email', 'x', 'x@x.org', 'sent', now())",
         "a message never came",
@@ -41,7 +53,10 @@ def test_it_finds_what_is_wrong(world):
 
         def there_is_enough() -> bool:
             """Whether there is something of each kind to be lost, and more than may be gone a moment later."""
-            refreshed, banned = rows.count("sessions", "counter > 0 AND ended_at IS NULL"), rows.count("users", "banned_until IS NOT NULL")
+            refreshed, banned = (
+                rows.count("sessions", "counter > 0 AND ended_at IS NULL"),
+                rows.count("users", "banned_until IS NOT NULL"),
+            )
             return history.answered() > 300 and refreshed > 4 and banned > 0
 
         with world.load(service) as history:

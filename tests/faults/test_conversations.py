@@ -1,4 +1,6 @@
-"""The connection to Postgres is cut at the n-th message of each operation's conversation, for every n that it has."""
+"""The connection to Postgres is cut at the n-th message of each operation's conversation, for every n that it
+has.
+"""
 
 import json
 from collections import Counter
@@ -17,7 +19,18 @@ from tests.support.fake_provider import Apple, FakeProvider
 pytestmark = pytest.mark.selection
 # What a try uses up, whether or not it ends well: counts, and the flow that a callback belongs to.
 USED_UP = {"request_counts", "failure_counts", "oauth_flows"}
-LIMITS = ("SIGNUP", "LOGIN", "RECOVER", "INVITE", "INVITE_PER_ADDRESS", "VERIFY", "REFRESH", "LOGOUT", "USER_CHANGES", "ADDRESS_CHANGES")
+LIMITS = (
+    "SIGNUP",
+    "LOGIN",
+    "RECOVER",
+    "INVITE",
+    "INVITE_PER_ADDRESS",
+    "VERIFY",
+    "REFRESH",
+    "LOGOUT",
+    "USER_CHANGES",
+    "ADDRESS_CHANGES",
+)
 SEEN: Counter[str] = Counter()
 
 
@@ -40,7 +53,9 @@ def providers() -> Iterator[tuple[FakeProvider, Apple]]:
 @pytest.fixture(scope="module")
 def served(serve, conversation, providers) -> Iterator[Any]:
     """One worker, whose requests one after the other all use one connection; limits count, and allow all."""
-    limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in LIMITS} | {"AUTH_RATE_LIMITS_ENABLED": "true"}
+    limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in LIMITS} | {
+        "AUTH_RATE_LIMITS_ENABLED": "true"
+    }
     settings = {name: value for provider in providers for name, value in provider.settings().items()}
     changes = {
         "DATABASE_URL": conversation.url,
@@ -61,21 +76,38 @@ def stage(served, database, outbox, providers) -> Stage:
 def _line(note) -> Iterator[None]:
     yield
     cuts = SEEN.pop("cuts", 0)
-    note("the connection cut at each message", cuts, f"{len(REQUESTS)} requests; " + ", ".join(f"{many} {what}" for what, many in SEEN.items()))
+    note(
+        "the connection cut at each message",
+        cuts,
+        f"{len(REQUESTS)} requests; " + ", ".join(f"{many} {what}" for what, many in SEEN.items()),
+    )
 
 
 def rows_of(everything: dict[str, list[Any]]) -> Counter[tuple[str, str]]:
-    return Counter((table, json.dumps(row, sort_keys=True)) for table, rows in everything.items() if table not in USED_UP for row in rows)
+    return Counter(
+        (table, json.dumps(row, sort_keys=True))
+        for table, rows in everything.items()
+        if table not in USED_UP
+        for row in rows
+    )
 
 
 def effect(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> Counter[str]:
     """Return how many rows of each table have come and gone; one that has changed has done both."""
     old, new = rows_of(before), rows_of(after)
-    come, gone = Counter(table for table, _ in (new - old).elements()), Counter(table for table, _ in (old - new).elements())
-    return Counter({f"+{table}": many for table, many in come.items()} | {f"-{table}": many for table, many in gone.items()})
+    come, gone = (
+        Counter(table for table, _ in (new - old).elements()),
+        Counter(table for table, _ in (old - new).elements()),
+    )
+    return Counter(
+        {f"+{table}": many for table, many in come.items()}
+        | {f"-{table}": many for table, many in gone.items()}
+    )
 
 
-def asked_for(stage: Stage, name: str, cut_at: int, conversation: Conversation, *, connects: bool) -> tuple[Any, Counter[str]]:
+def asked_for(
+    stage: Stage, name: str, cut_at: int, conversation: Conversation, *, connects: bool
+) -> tuple[Any, Counter[str]]:
     """Make one request, cut where it is told, and return its answer and its effect."""
     stage.rows.empty()
     ask = REQUESTS[name](stage)
@@ -93,7 +125,12 @@ def asked_for(stage: Stage, name: str, cut_at: int, conversation: Conversation, 
 
 
 def test_each_operation_is_asked_for():
-    operations = {operation["operationId"] for path in description()["paths"].values() for operation in path.values() if "operationId" in operation}
+    operations = {
+        operation["operationId"]
+        for path in description()["paths"].values()
+        for operation in path.values()
+        if "operationId" in operation
+    }
     assert {name.partition(",")[0] for name in REQUESTS} | WITHOUT == operations
 
 
@@ -108,7 +145,9 @@ def test_cut_at_each_message(stage, conversation, scale, name):
     step = scale(1, 4)
     for cut_at in range(1 + len(name) % step, whole.messages + 1, step):
         answer, left = asked_for(stage, name, cut_at, conversation, connects=False)
-        where = f"{name}, cut at message {cut_at} of {whole.messages}: {answer.status_code} {left}, whole {done}"
+        where = (
+            f"{name}, cut at message {cut_at} of {whole.messages}: {answer.status_code} {left}, whole {done}"
+        )
         SEEN.update(["cuts", str(answer.status_code), "done" if left and left == done else "not done"])
         assert left in (Counter(), done), where
         # What was not answered to the service is not answered to its client.

@@ -1,4 +1,6 @@
-"""Postgres is stopped, killed, frozen, full, locked or has no connection left: 503 soon, nothing by half, and back to work by itself."""
+"""Postgres is stopped, killed, frozen, full, locked or has no connection left: 503 soon, nothing by half, and
+back to work by itself.
+"""
 
 import contextlib
 import signal
@@ -15,8 +17,8 @@ from tests.faults.world import World, serves_again
 from tests.support.processes import wait_until
 
 IN_CI = pytest.mark.selection
-# Seconds in which every request is answered and the service is back, as promised; and what clients, service and Postgres together
-# may take from each other on two busy cores.
+# Seconds in which every request is answered and the service is back, as promised; and what clients, service
+# and Postgres together may take from each other on two busy cores.
 PROMISED = 5
 SLACK = 3
 QUICK = 1
@@ -60,7 +62,14 @@ def under_load(world: World, crashes: bool) -> Iterator[tuple[History, Watch]]:
         world.check(history)
 
 
-def endure(world: World, times: int, begin: Callable[[], Any], end: Callable[[], Any], seconds: float, crashes: bool = False) -> str:
+def endure(
+    world: World,
+    times: int,
+    begin: Callable[[], Any],
+    end: Callable[[], Any],
+    seconds: float,
+    crashes: bool = False,
+) -> str:
     """Have a fault so often, for so long, and return what was seen."""
     recoveries = []
     with under_load(world, crashes) as (history, watch):
@@ -78,18 +87,26 @@ def endure(world: World, times: int, begin: Callable[[], Any], end: Callable[[],
     return f"back after {max(recoveries):.1f} s at most; {watch}; {history.summary()}"
 
 
-@pytest.mark.parametrize("how", [pytest.param("fast", marks=IN_CI), "immediate", pytest.param("killed", marks=IN_CI)])
+@pytest.mark.parametrize(
+    "how", [pytest.param("fast", marks=IN_CI), "immediate", pytest.param("killed", marks=IN_CI)]
+)
 def test_it_is_stopped(world, note, scale, how):
     number = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT, "killed": signal.SIGKILL}[how]
     times = scale(10, 1)
-    seen = endure(world, times, lambda: world.postgres.end(number), world.postgres.start, 2, crashes=how != "fast")
+    seen = endure(
+        world, times, lambda: world.postgres.end(number), world.postgres.start, 2, crashes=how != "fast"
+    )
     note(f"Postgres stopped, {how}", times, seen)
 
 
 @IN_CI
 def test_it_is_paused(world, note, scale):
     seconds = scale(30, 5)
-    note(f"Postgres paused for {seconds} s", 1, endure(world, 1, world.postgres.freeze, world.postgres.thaw, seconds))
+    note(
+        f"Postgres paused for {seconds} s",
+        1,
+        endure(world, 1, world.postgres.freeze, world.postgres.thaw, seconds),
+    )
 
 
 @IN_CI

@@ -1,4 +1,6 @@
-"""A database that is frozen, stopped, locked, full or read-only: 503 in the envelope soon, and back to work by itself."""
+"""A database that is frozen, stopped, locked, full or read-only: 503 in the envelope soon, and back to work
+by itself.
+"""
 
 import os
 import signal
@@ -52,8 +54,11 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(scope="module")
 def server(serve, postgres) -> Iterator[ServerClient]:
     """gunicorn with two workers of eight threads, on that Postgres."""
-    # A sign-up that is answered 503 may have been made all the same; its mail, printed, would be taken for a secret in the log.
-    with serve(DATABASE_URL=postgres.url, AUTH_DELIVER="true", AUTH_SMTP_URL=f"smtp://127.0.0.1:{free_port()}") as (_, client):
+    # A sign-up that is answered 503 may have been made all the same; its mail, printed, would be taken for a
+    # secret in the log.
+    with serve(
+        DATABASE_URL=postgres.url, AUTH_DELIVER="true", AUTH_SMTP_URL=f"smtp://127.0.0.1:{free_port()}"
+    ) as (_, client):
         yield client
 
 
@@ -110,8 +115,12 @@ def assert_unhealthy(server: ServerClient, seconds: float) -> None:
 
 
 def assert_recovers(server: ServerClient, alice: Session, carol: Session) -> None:
-    wait_until(lambda: {answer.status_code for answer in at_once(8, lambda _: alice.get("/user"))} == {200}, 20)
-    wait_until(lambda: {answer.status_code for answer in at_once(8, lambda _: server.get("/health"))} == {200}, 20)
+    wait_until(
+        lambda: {answer.status_code for answer in at_once(8, lambda _: alice.get("/user"))} == {200}, 20
+    )
+    wait_until(
+        lambda: {answer.status_code for answer in at_once(8, lambda _: server.get("/health"))} == {200}, 20
+    )
     assert carol.get("/admin/users").status_code == 200
     assert sign_in(server, "alice@example.com").status_code == 200
 
@@ -131,7 +140,16 @@ def test_a_frozen_one(postgres, server, alice, carol):
     try:
         assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SOON + SLACK)
         # The connections of before are gone by now, so these are about new ones.
-        paths = ["/user", "/health", "/user", "/health", "/settings", "/.well-known/jwks.json", "/openapi.yaml", "/"]
+        paths = [
+            "/user",
+            "/health",
+            "/user",
+            "/health",
+            "/settings",
+            "/.well-known/jwks.json",
+            "/openapi.yaml",
+            "/",
+        ]
         answers = at_once(len(paths), lambda number: timed(lambda: alice.get(paths[number])))
         assert [response.status_code for response, _ in answers] == [503, 503, 503, 503, 200, 200, 200, 200]
         assert all(took < SOON + SLACK for _, took in answers)
@@ -216,11 +234,21 @@ def test_one_that_only_reads_for_a_while(postgres, server, alice, carol):
     postgres.run("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
     try:
         wait_until(lambda: alice.put("/user", json={"data": {"x": 1}}).status_code == 503)
-        assert_unavailable(at_once(8, lambda _: timed(lambda: alice.put("/user", json={"data": {"x": 1}}))), SOON + SLACK)
+        assert_unavailable(
+            at_once(8, lambda _: timed(lambda: alice.put("/user", json={"data": {"x": 1}}))), SOON + SLACK
+        )
         assert alice.get("/user").status_code == 200
     finally:
         postgres.run("ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
-    wait_until(lambda: {answer.status_code for answer in at_once(8, lambda _: alice.put("/user", json={"data": {"x": 2}}))} == {200})
+    wait_until(
+        lambda: (
+            {
+                answer.status_code
+                for answer in at_once(8, lambda _: alice.put("/user", json={"data": {"x": 2}}))
+            }
+            == {200}
+        )
+    )
 
 
 def test_it_uses_no_more_connections_than_it_says(postgres, server, alice):
@@ -263,7 +291,9 @@ class TestSeveralHosts:
             connect(f"postgresql://postgres@127.0.0.1,127.0.0.1/postgres?port={silent_port},{free_port()}")
 
     def test_it_takes_no_longer_when_all_hang(self, silent_port):
-        database = Database(f"postgresql://postgres@127.0.0.1,localhost,127.0.0.1/postgres?port={silent_port}", size=1)
+        database = Database(
+            f"postgresql://postgres@127.0.0.1,localhost,127.0.0.1/postgres?port={silent_port}", size=1
+        )
         began = time.monotonic()
         with pytest.raises(psycopg2.OperationalError, match="has not answered"):
             database.one("ping")
@@ -290,13 +320,18 @@ class TestOneThatHangs:
 
     def test_after_two_have_waited_in_vain_the_others_do_not(self, postgres, database):
         postgres.signal(signal.SIGSTOP)
-        assert {said for said, _ in at_once(2, lambda _: self.ask(database))} == {f"Postgres has not answered within {DEADLINE} s"}
+        assert {said for said, _ in at_once(2, lambda _: self.ask(database))} == {
+            f"Postgres has not answered within {DEADLINE} s"
+        }
         said, took = self.ask(database)
         assert said == "Postgres does not answer"
         assert took < PAUSE / 2
         time.sleep(PAUSE)
         answers = sorted(at_once(2, lambda _: self.ask(database)), key=lambda answer: answer[1])
-        assert [said for said, _ in answers] == ["Postgres does not answer", f"Postgres has not answered within {DEADLINE} s"]
+        assert [said for said, _ in answers] == [
+            "Postgres does not answer",
+            f"Postgres has not answered within {DEADLINE} s",
+        ]
         assert answers[0][1] < PAUSE / 2
 
     def test_one_that_goes_on_is_used_again_at_once(self, postgres, database):
@@ -333,15 +368,27 @@ class TestOneThatHangs:
         with closing(Pool(postgres.url, 2)) as pool, closing(psycopg2.connect(postgres.url)) as holder:
             holder.cursor().execute("LOCK TABLE users")
             for _ in range(3):
-                with pytest.raises(UnansweredError), pool.connection() as connection, connection.cursor() as cursor:
+                with (
+                    pytest.raises(UnansweredError),
+                    pool.connection() as connection,
+                    connection.cursor() as cursor,
+                ):
                     cursor.execute("SELECT pg_sleep(%s)", (DEADLINE + 1,))
-                with pytest.raises(LockNotAvailable), pool.connection() as connection, connection.cursor() as cursor:
+                with (
+                    pytest.raises(LockNotAvailable),
+                    pool.connection() as connection,
+                    connection.cursor() as cursor,
+                ):
                     cursor.execute("SET lock_timeout = '10ms'; LOCK TABLE users")
 
     def test_a_single_statement_that_is_slow_is_in_nobodys_way(self, postgres):
         with closing(Pool(postgres.url, 2)) as pool:
             for _ in range(3):
-                with pytest.raises(UnansweredError), pool.connection() as connection, connection.cursor() as cursor:
+                with (
+                    pytest.raises(UnansweredError),
+                    pool.connection() as connection,
+                    connection.cursor() as cursor,
+                ):
                     cursor.execute("SELECT pg_sleep(%s)", (DEADLINE + 1,))
                 with pool.connection() as connection, connection.cursor() as cursor:
                     cursor.execute("SELECT 1")
@@ -367,7 +414,10 @@ class TestAConnection:
         pool = Pool(postgres.url, 1)
         with pool.connection():
             began = time.monotonic()
-            with pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"), pool.connection():
+            with (
+                pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"),
+                pool.connection(),
+            ):
                 pass
             assert CHECKOUT_DEADLINE - 0.1 < time.monotonic() - began < CHECKOUT_DEADLINE + SLACK
         with pool.connection() as connection, connection.cursor() as cursor:

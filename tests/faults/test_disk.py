@@ -19,9 +19,15 @@ pytestmark = pytest.mark.selection
 def small_disk() -> Iterator[Path]:
     """A file system with room for a database and little more."""
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", directory], capture_output=True, check=False)
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", directory],
+            capture_output=True,
+            check=False,
+        )
         if mounted.returncode != 0:
-            pytest.skip("NO DISK IS FULL IN THESE TESTS: this needs root, and a machine where it may mount a file system (tmpfs)")
+            pytest.skip(
+                "NO DISK IS FULL IN THESE TESTS: this needs root, and a machine where it may mount a file system (tmpfs)"
+            )
         yield Path(directory)
         subprocess.run(["umount", "--lazy", directory], check=True)
 

@@ -1,4 +1,6 @@
-"""A webhook is down, slow, drips or refuses, and workers are killed: each event that was committed arrives, under one id, and no other does."""
+"""A webhook is down, slow, drips or refuses, and workers are killed: each event that was committed arrives,
+under one id, and no other does.
+"""
 
 import os
 import random
@@ -19,7 +21,8 @@ from tests.support.server import ServerClient
 
 pytestmark = pytest.mark.selection
 CHANCE = random.Random(5)
-# How often each user has been made and deleted, and signed in; and how many sessions it has had, while it is there.
+# How often each user has been made and deleted, and signed in; and how many sessions it has had, while it is
+# there.
 _EVENTS = """
 SELECT event.user_id, account.id IS NOT NULL AS is_there,
        count(*) FILTER (WHERE event.kind = 'user.created') AS created,
@@ -61,29 +64,60 @@ SABOTAGE = {
         "INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users LIMIT 1",
         "events of a user that do not add up",
     ),
-    "a user without events": ("INSERT INTO users (email, made_by) VALUES ('c0-0-0@example.com', 'signup')", "no event of a user"),
+    "a user without events": (
+        "INSERT INTO users (email, made_by) VALUES ('c0-0-0@example.com', 'signup')",
+        "no event of a user",
+    ),
 }
 
 
 def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
-    """Return what differs between what was committed, what was written for the webhook, and what has arrived there."""
+    """Return what differs between what was committed, what was written for the webhook, and what has arrived
+    there.
+    """
     wrong = []
     arrived = defaultdict(set)
     for posted in target.requests:
         arrived[posted.headers["webhook-id"]].add(posted.body)
-    written = {f"msg_{row.event}": row for row in rows.all("SELECT variables ->> 'event_id' AS event, kind, outcome FROM outbox WHERE channel = 'webhook'")}
-    wrong += [f"an event came that was never written: {bodies}" for id, bodies in arrived.items() if id not in written]
+    written = {
+        f"msg_{row.event}": row
+        for row in rows.all(
+            "SELECT variables ->> 'event_id' AS event, kind, outcome FROM outbox WHERE channel = 'webhook'"
+        )
+    }
+    wrong += [
+        f"an event came that was never written: {bodies}"
+        for id, bodies in arrived.items()
+        if id not in written
+    ]
     wrong += [f"one id, and different events: {bodies}" for bodies in arrived.values() if len(bodies) > 1]
-    wrong += [f"an event never came: {row}" for id, row in written.items() if row.outcome != "sent" or id not in arrived]
+    wrong += [
+        f"an event never came: {row}"
+        for id, row in written.items()
+        if row.outcome != "sent" or id not in arrived
+    ]
     for user in rows.all(_EVENTS):
-        if (user.created, user.deleted) != (1, 0 if user.is_there else 1) or (user.is_there and user.logins != user.sessions):
+        if (user.created, user.deleted) != (1, 0 if user.is_there else 1) or (
+            user.is_there and user.logins != user.sessions
+        ):
             wrong.append(f"events of a user that do not add up: {user}")
     told = {user.user_id for user in rows.all(_EVENTS)}
-    acts = {(act.user_id, act.request_id, _EVENT_OF[act.action]) for act in rows.all("SELECT * FROM audit_log") if act.action in _EVENT_OF}
+    acts = {
+        (act.user_id, act.request_id, _EVENT_OF[act.action])
+        for act in rows.all("SELECT * FROM audit_log")
+        if act.action in _EVENT_OF
+    }
     done = Counter((user_id, kind) for user_id, _, kind in acts)
-    sent = Counter((event.user_id, event.kind) for event in rows.all("SELECT user_id, kind FROM outbox WHERE channel = 'webhook'"))
+    sent = Counter(
+        (event.user_id, event.kind)
+        for event in rows.all("SELECT user_id, kind FROM outbox WHERE channel = 'webhook'")
+    )
     wrong += [f"acts and events that differ: {done - sent or sent - done}"] if done != sent else []
-    wrong += [f"no event of a user: {row.email}" for row in rows.all("SELECT id, email FROM users") if row.id not in told]
+    wrong += [
+        f"no event of a user: {row.email}"
+        for row in rows.all("SELECT id, email FROM users")
+        if row.id not in told
+    ]
     return wrong
 
 
@@ -92,7 +126,10 @@ def test_a_webhook(world, note, scale):
     kills = scale(30, 2)
     with HttpTarget() as target, world.service() as service:
         client: Any = ServerClient(service.port)
-        assert client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).status_code == 200
+        assert (
+            client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).status_code
+            == 200
+        )
         client.close()
         rows = Rows(world.postgres.url)
 
@@ -118,7 +155,9 @@ def test_a_webhook(world, note, scale):
         many = rows.count("outbox", "channel = 'webhook'")
         rows.close()
     assert not wrong, "\n".join(wrong[:20])
-    seen = f"and {kills} workers killed: {many} events, posted {len(target.requests)} times; {history.summary()}"
+    seen = (
+        f"and {kills} workers killed: {many} events, posted {len(target.requests)} times; {history.summary()}"
+    )
     note("a webhook down, slow, dripping, refusing", len(faults), seen)
 
 

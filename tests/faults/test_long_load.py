@@ -13,7 +13,8 @@ from tests.support.processes import Service, children_of, wait_until
 
 pytestmark = pytest.mark.selection
 MIB = 2**20
-# What a worker may take more at the end than in the beginning: caches of bounded size fill up to it, a leak goes beyond.
+# What a worker may take more at the end than in the beginning: caches of bounded size fill up to it, a leak
+# goes beyond.
 MORE_MEMORY = 24 * MIB
 
 
@@ -21,7 +22,9 @@ def sample(service: Service, world: Any) -> dict[str, float]:
     """Return what the service holds at this moment: of a worker the most that one holds."""
     workers = [Path(f"/proc/{pid}") for pid in children_of(service.process.pid)]
     pages = [int((worker / "statm").read_text().split()[1]) for worker in workers]
-    (connections,) = world.postgres.run("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'")
+    (connections,) = world.postgres.run(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'"
+    )
     return {
         "memory": max(pages) * os.sysconf("SC_PAGESIZE"),
         "threads": max(len(os.listdir(worker / "task")) for worker in workers),
@@ -48,7 +51,10 @@ def test_nothing_grows(world, note, scale):
     first = {name: statistics.median(values[:10]) for name, values in samples.items()}
     last = {name: statistics.median(values[-10:]) for name, values in samples.items()}
     unit = {"memory": MIB}
-    seen = ", ".join(f"{name} {first[name] / unit.get(name, 1):.0f} to {last[name] / unit.get(name, 1):.0f}" for name in first)
+    seen = ", ".join(
+        f"{name} {first[name] / unit.get(name, 1):.0f} to {last[name] / unit.get(name, 1):.0f}"
+        for name in first
+    )
     seen = seen.replace("memory", "MiB")
     note(f"mixed load for {seconds} s", 1, f"{seen}; {history.summary()}")
     assert history.failed() == 0

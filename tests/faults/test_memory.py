@@ -33,6 +33,10 @@ def test_idle_service_and_its_delivery_process_stay_within_their_limits(new_stat
         (delivery,) = service.delivery_processes()
         delivery_size = pss_of(delivery)
         size = sum(map(pss_of, [service.process.pid, *descendants_of(service.process.pid)]))
-    note("memory of an idle service", 1, f"delivery process {delivery_size // MEBIBYTE} MiB, all {size // MEBIBYTE} MiB (PSS)")
+    note(
+        "memory of an idle service",
+        1,
+        f"delivery process {delivery_size // MEBIBYTE} MiB, all {size // MEBIBYTE} MiB (PSS)",
+    )
     assert delivery_size <= DELIVERY_LIMIT
     assert size <= SERVICE_LIMIT

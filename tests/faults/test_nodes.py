@@ -34,7 +34,12 @@ def test_two_start_at_once_on_an_empty_database(world, note, scale):
         person = register(one, ADMIN, ALICE)
         session = session_of(two, sign_in(two, ALICE))
         assert session.on(one).get("/user").json["id"] == person.id
-        assert one.post("/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}).status_code == 200
+        assert (
+            one.post(
+                "/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}
+            ).status_code
+            == 200
+        )
         for client, node in ((one, nodes[0]), (two, nodes[1])):
             client.close()
             node.__exit__(None, None, None)
@@ -73,7 +78,10 @@ def test_a_primary_is_lost_and_its_replica_promoted(world, note, how):
 @pytest.mark.selection
 def test_behind_pgbouncer(world, note, scale):
     times = scale(10, 2)
-    with PgBouncer(world) as bouncer, world.service(DATABASE_URL=bouncer.url, AUTH_DB_PREPARE="false") as service:
+    with (
+        PgBouncer(world) as bouncer,
+        world.service(DATABASE_URL=bouncer.url, AUTH_DB_PREPARE="false") as service,
+    ):
         with world.load(service) as history:
             for _ in range(times):
                 wait_until(serves_again(history))
@@ -89,10 +97,15 @@ def test_behind_pgbouncer(world, note, scale):
 def test_clocks_ten_minutes_off(world, note):
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     if not found:
-        pytest.skip("NO CLOCK IS WRONG IN THESE TESTS: there is no libfaketime; apt-get install faketime brings it")
+        pytest.skip(
+            "NO CLOCK IS WRONG IN THESE TESTS: there is no libfaketime; apt-get install faketime brings it"
+        )
     # gunicorn keeps a time of its own in a file's, and would find it ten minutes old.
     other: dict[str, Any] = {"LD_PRELOAD": str(found[0]), "NO_FAKE_STAT": "1"}
-    with world.service(FAKETIME="+600s", **other) as ahead, world.service(FAKETIME="-600s", **other) as behind:
+    with (
+        world.service(FAKETIME="+600s", **other) as ahead,
+        world.service(FAKETIME="-600s", **other) as behind,
+    ):
         for service, seconds in ((ahead, 600), (behind, -600)):
             client = ServerClient(service.port)
             told = client.get("/health").json["timestamp"]
@@ -111,4 +124,8 @@ def test_clocks_ten_minutes_off(world, note):
                 client.close()
         world.check(history)
     assert history.failed() == 0
-    note("node clocks 10 minutes ahead and behind", 1, f"times in tokens are the database's; {history.summary()}")
+    note(
+        "node clocks 10 minutes ahead and behind",
+        1,
+        f"times in tokens are the database's; {history.summary()}",
+    )

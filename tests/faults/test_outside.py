@@ -1,4 +1,6 @@
-"""Who the service talks to is down, slow, drips or lies: its clients notice nothing, and what was to be sent arrives."""
+"""Who the service talks to is down, slow, drips or lies: its clients notice nothing, and what was to be sent
+arrives.
+"""
 
 import random
 import time
@@ -29,12 +31,25 @@ pytestmark = pytest.mark.selection
 PROMISED = 5
 SLACK = 3
 CHANCE = random.Random(11)
-LIMITS = {f"AUTH_RATE_LIMIT_{name}": "1000000 per hour" for name in ("SIGNUP", "LOGIN", "VERIFY", "REFRESH", "LOGOUT", "USER_CHANGES")}
-LIMITS |= {"AUTH_RATE_LIMIT_LOGIN_FAILURES": "1000000 per hour", "AUTH_RATE_LIMIT_ACCOUNT_FAILURES": "1000000 per hour"}
+LIMITS = {
+    f"AUTH_RATE_LIMIT_{name}": "1000000 per hour"
+    for name in ("SIGNUP", "LOGIN", "VERIFY", "REFRESH", "LOGOUT", "USER_CHANGES")
+}
+LIMITS |= {
+    "AUTH_RATE_LIMIT_LOGIN_FAILURES": "1000000 per hour",
+    "AUTH_RATE_LIMIT_ACCOUNT_FAILURES": "1000000 per hour",
+}
 
 
 def test_mail(world, note, scale):
-    faults = [("GREETING", "hang"), ("GREETING", "drip"), ("RCPT", "close"), ("END", "close"), ("END", "hang"), ("DATA", "drip")]
+    faults = [
+        ("GREETING", "hang"),
+        ("GREETING", "drip"),
+        ("RCPT", "close"),
+        ("END", "close"),
+        ("END", "hang"),
+        ("DATA", "drip"),
+    ]
     seconds = scale(15, 2)
     with world.service() as service:
         with world.load(service) as history:
@@ -49,14 +64,30 @@ def test_mail(world, note, scale):
         world.check(history)
     assert history.failed() == 0
     assert history.slowest[0] < PROMISED
-    note("SMTP down, slow, dripping, lying", len(faults) + 1, f"{len(world.post.by_id())} mails came, {doubled(world.post)} of them twice; {history.summary()}")
+    note(
+        "SMTP down, slow, dripping, lying",
+        len(faults) + 1,
+        f"{len(world.post.by_id())} mails came, {doubled(world.post)} of them twice; {history.summary()}",
+    )
 
 
 def test_sms(world, note):
-    faults: list[tuple[str, int]] = [("hang", 200), ("drip", 200), ("drip body", 200), ("close", 200), ("", 500), ("", 302), ("", 429)]
+    faults: list[tuple[str, int]] = [
+        ("hang", 200),
+        ("drip", 200),
+        ("drip body", 200),
+        ("close", 200),
+        ("", 500),
+        ("", 302),
+        ("", 429),
+    ]
     secret = "whsec_" + "A" * 44
     with HttpTarget() as target:
-        changes = {"AUTH_SMS_PROVIDER": "webhook", "AUTH_SMS_WEBHOOK_URL": target.url, "AUTH_SMS_WEBHOOK_SECRET": secret}
+        changes = {
+            "AUTH_SMS_PROVIDER": "webhook",
+            "AUTH_SMS_WEBHOOK_URL": target.url,
+            "AUTH_SMS_WEBHOOK_SECRET": secret,
+        }
         with world.service(**changes) as service:
             client, rows = ServerClient(service.port), Rows(world.postgres.url)
             slowest = 0.0
@@ -64,7 +95,9 @@ def test_sms(world, note):
                 target.behaviour, target.status = behaviour, status
                 for last in range(3):
                     began = time.monotonic()
-                    assert client.post("/otp", json={"phone": f"+4917012345{number}{last}"}).status_code == 200
+                    assert (
+                        client.post("/otp", json={"phone": f"+4917012345{number}{last}"}).status_code == 200
+                    )
                     slowest = max(slowest, time.monotonic() - began)
                 target.reached.wait(5)
                 target.reached.clear()
@@ -72,7 +105,9 @@ def test_sms(world, note):
             target.over.set()
 
             def all_sent() -> bool:
-                rows.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND last_error IS NOT NULL")
+                rows.run(
+                    "UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND last_error IS NOT NULL"
+                )
                 return rows.count("outbox", "outcome = 'sent'") == 3 * len(faults)
 
             wait_until(all_sent, 60)
@@ -90,8 +125,14 @@ def test_sms(world, note):
 
 
 def test_a_provider(world, note, scale):
-    faults: list[Answer] = [Answer(behaviour=how) for how in ("hang", "drip head", "drip body", "endless", "close")]
-    faults += [Answer(500, b"oops"), Answer(200, b"[]"), Answer(200, b'{"access_token": "x", "id_token": "a.b.c", "token_type": "bearer"}')]
+    faults: list[Answer] = [
+        Answer(behaviour=how) for how in ("hang", "drip head", "drip body", "endless", "close")
+    ]
+    faults += [
+        Answer(500, b"oops"),
+        Answer(200, b"[]"),
+        Answer(200, b'{"access_token": "x", "id_token": "a.b.c", "token_type": "bearer"}'),
+    ]
     faults = faults[:: scale(1, 4)]
     with FakeProvider("google") as google, world.service(**google.settings()) as service:
         with world.load(service) as history:
@@ -111,16 +152,24 @@ def test_a_provider(world, note, scale):
             client.close()
         rows = Rows(world.postgres.url)
         assert rows.count("users", "email = 'alice@example.com'") == 1
-        rows.run("DELETE FROM users WHERE email = 'alice@example.com'; DELETE FROM outbox WHERE recipient = 'alice@example.com'")
+        rows.run(
+            "DELETE FROM users WHERE email = 'alice@example.com'; DELETE FROM outbox WHERE recipient = 'alice@example.com'"
+        )
         rows.close()
         world.check(history)
     assert history.failed() == 0
     assert history.slowest[0] < PROMISED
-    note("a provider down, slow, dripping, lying", len(faults) * 4, f"sent on with an error after {max(took):.1f} s at most; {history.summary()}")
+    note(
+        "a provider down, slow, dripping, lying",
+        len(faults) * 4,
+        f"sent on with an error after {max(took):.1f} s at most; {history.summary()}",
+    )
 
 
 def _come_back(client: Any, path: str, back: dict[str, str], cookie: dict[str, str]) -> float:
-    """Come back from a provider that is at fault; return the seconds until the browser was sent on with an error."""
+    """Come back from a provider that is at fault; return the seconds until the browser was sent on with an
+    error.
+    """
     began = time.monotonic()
     answer = client.get(path, params=back, headers=cookie)
     assert (answer.status_code, "error=" in answer.location, "token" in answer.location) == (303, True, False)
@@ -129,10 +178,15 @@ def _come_back(client: Any, path: str, back: dict[str, str], cookie: dict[str, s
 
 def test_redis(world, redis_server, note, scale):
     times = scale(10, 2)
-    with world.service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE=redis_server.url, **LIMITS) as service:
+    with world.service(
+        AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE=redis_server.url, **LIMITS
+    ) as service:
         with world.load(service) as history:
             for _ in range(times):
-                for begin, end in ((redis_server.stop, redis_server.start), (redis_server.freeze, redis_server.thaw)):
+                for begin, end in (
+                    (redis_server.stop, redis_server.start),
+                    (redis_server.freeze, redis_server.thaw),
+                ):
                     begin()
                     wait_until(serves_again(history))
                     wait_until(serves_again(history))
@@ -179,4 +233,8 @@ def test_delivery_threads(database, parts, note, scale):
         wait_until(all_sent, 120)
         deliverer.stop()
         assert set(post.by_id()) == written
-    note("an exception in delivery threads", sender.broken, f"{len(written)} mails came, {doubled(post)} of them more than once")
+    note(
+        "an exception in delivery threads",
+        sender.broken,
+        f"{len(written)} mails came, {doubled(post)} of them more than once",
+    )

@@ -1,4 +1,6 @@
-"""The service is restarted while clients use it, one generation of workers or one instance after the other: no request fails."""
+"""The service is restarted while clients use it, one generation of workers or one instance after the other:
+no request fails.
+"""
 
 import signal
 from typing import Any

@@ -87,17 +87,33 @@ def status_of(client: Any, path: str) -> int:
         return 0
 
 
-def test_slow_provider_delays_only_its_own_sign_ins_and_those_end_in_time(make_service, slow_providers, dead_host, google, serve):
-    settings = {name: value for provider in slow_providers.values() for name, value in provider.settings().items()}
+def test_slow_provider_delays_only_its_own_sign_ins_and_those_end_in_time(
+    make_service, slow_providers, dead_host, google, serve
+):
+    settings = {
+        name: value for provider in slow_providers.values() for name, value in provider.settings().items()
+    }
     google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
     flooded = slow_providers["discoveryhang"]
-    with dead_port() as port, ThreadPoolExecutor(64) as threads, serve(AUTH_WORKERS="1", **settings, **google.settings()) as (_, gunicorn):
-        settings |= {"AUTH_PROVIDER_UNREACHABLE_ISSUER": f"http://{dead_host}:{port}", "AUTH_PROVIDER_UNREACHABLE_CLIENT_ID": "x"}
+    with (
+        dead_port() as port,
+        ThreadPoolExecutor(64) as threads,
+        serve(AUTH_WORKERS="1", **settings, **google.settings()) as (_, gunicorn),
+    ):
+        settings |= {
+            "AUTH_PROVIDER_UNREACHABLE_ISSUER": f"http://{dead_host}:{port}",
+            "AUTH_PROVIDER_UNREACHABLE_CLIENT_ID": "x",
+        }
         service = make_service(**settings)
         service.client.get("/settings")  # so that the tests have read openapi.yaml
         asked = len(flooded.asked)
-        slow = {name: threads.submit(timed, service.sign_in, name) for name in [*slow_providers, "unreachable"]}
-        flood = [threads.submit(timed, status_of, gunicorn, "/authorize?provider=discoveryhang") for _ in range(FLOOD)]
+        slow = {
+            name: threads.submit(timed, service.sign_in, name) for name in [*slow_providers, "unreachable"]
+        }
+        flood = [
+            threads.submit(timed, status_of, gunicorn, "/authorize?provider=discoveryhang")
+            for _ in range(FLOOD)
+        ]
         wait_until(lambda: len(flooded.asked) >= asked + 2)
 
         for page, seconds in [timed(service.sign_in, "google") for _ in range(3)]:

@@ -12,14 +12,20 @@ from tests.support.ways import Way, postgres_target
 
 
 class Conversation(Way):
-    """A way to Postgres that counts the messages of both sides together, and ends the connection instead of passing on the n-th."""
+    """A way to Postgres that counts the messages of both sides together, and ends the connection instead of
+    passing on the n-th.
+    """
 
     def __init__(self, url: str) -> None:
         super().__init__(postgres_target(url))
         parts = parse_dsn(url)
-        who = quote(parts["user"], safe="") + (f":{quote(parts['password'], safe='')}" if "password" in parts else "")
+        who = quote(parts["user"], safe="") + (
+            f":{quote(parts['password'], safe='')}" if "password" in parts else ""
+        )
         # What is encrypted can't be counted.
-        self.url = f"postgresql://{who}@127.0.0.1:{self.port}/{parts['dbname']}?sslmode=disable&gssencmode=disable"
+        self.url = (
+            f"postgresql://{who}@127.0.0.1:{self.port}/{parts['dbname']}?sslmode=disable&gssencmode=disable"
+        )
         self._count_lock = threading.Lock()
         self.said: list[str] = []
         self._cut_at = 0
@@ -29,14 +35,18 @@ class Conversation(Way):
         with self._count_lock:
             self.said, self._cut_at = [], cut_at
 
-    def lanes(self, near: socket.socket, far: socket.socket) -> list[tuple[socket.socket, socket.socket, Callable]]:
+    def lanes(
+        self, near: socket.socket, far: socket.socket
+    ) -> list[tuple[socket.socket, socket.socket, Callable]]:
         """Return both directions; of what a client says, the first message has no type."""
         return [
             (near, far, lambda source, sink: self._pass_on(source, sink, ">", first_is_typeless=True)),
             (far, near, lambda source, sink: self._pass_on(source, sink, "<", first_is_typeless=False)),
         ]
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket, direction: str, first_is_typeless: bool) -> None:
+    def _pass_on(
+        self, source: socket.socket, sink: socket.socket, direction: str, first_is_typeless: bool
+    ) -> None:
         reader: Any = source.makefile("rb")
         is_typeless = first_is_typeless
         while True:

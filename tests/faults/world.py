@@ -1,4 +1,6 @@
-"""The service in processes of its own, with a Postgres, a mail server and clients, for something to go wrong with."""
+"""The service in processes of its own, with a Postgres, a mail server and clients, for something to go wrong
+with.
+"""
 
 import contextlib
 import random
@@ -46,7 +48,9 @@ class Balancer(ServerClient):
 
 
 class World:
-    """A Postgres and a mail server, inside the context; services and clients as a test wants them. `disk` is where the database is."""
+    """A Postgres and a mail server, inside the context; services and clients as a test wants them. `disk` is
+    where the database is.
+    """
 
     def __init__(self, disk: Path | None = None, **options: str) -> None:
         self._disk = disk

@@ -1,4 +1,5 @@
-"""Who has an address shows nowhere: the same body, after the same statements and commits, whoever is asked about.
+"""Who has an address shows nowhere: the same body, after the same statements and commits, whoever is asked
+about.
 
 With a mail server that takes mail, one that is down, and one that hangs; and none of them slows a request.
 """
@@ -21,7 +22,8 @@ from tests.support.smtp_server import BadMailServer, MailServer
 # Seconds: far less than anybody waits for a mail server, and more than a busy machine needs.
 PATIENCE = 5
 NOBODY, NOBODYS_PHONE = "nobody@example.com", "+15550100"
-# Each endpoint that takes an address of a stranger's choice: path, the rest of the body, and what is asked about.
+# Each endpoint that takes an address of a stranger's choice: path, the rest of the body, and what is asked
+# about.
 REQUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "/magiclink": ("/magiclink", {}, "email"),
     "/magiclink without create_user": ("/magiclink", {"create_user": False}, "email"),
@@ -45,13 +47,29 @@ def answer_of(client, name, address):
     shown = response.json
     if path == "/signup":
         assert shown[field] == address
-        assert (shown["id"], shown["created_at"], shown["identities"][0]["id"]) == (A_UUID, A_TIMESTAMP, A_UUID)
-        for member in ("id", "email", "phone", "created_at", "updated_at", "confirmation_sent_at", "identities"):
+        assert (shown["id"], shown["created_at"], shown["identities"][0]["id"]) == (
+            A_UUID,
+            A_TIMESTAMP,
+            A_UUID,
+        )
+        for member in (
+            "id",
+            "email",
+            "phone",
+            "created_at",
+            "updated_at",
+            "confirmation_sent_at",
+            "identities",
+        ):
             shown.pop(member)
     else:
         assert shown == ON_ITS_WAY
         shown.pop("message_id")
-    headers = {name: value for name, value in response.headers if name not in ("X-Request-Id", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Content-Length")}
+    headers = {
+        name: value
+        for name, value in response.headers
+        if name not in ("X-Request-Id", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Content-Length")
+    }
     return response.status_code, shown, headers
 
 
@@ -74,17 +92,27 @@ def everybody(client, service_role, database):
     client.post("/admin/invite", json={"email": "invited@example.com"}, headers=service_role)
     client.post("/signup", json={"email": "waiting@example.com", "password": PASSWORD})
     client.post("/signup", json={"phone": "+15550210", "password": PASSWORD})
-    known |= {"invited": {"email": "invited@example.com"}, "waiting": {"email": "waiting@example.com", "phone": "+15550210"}}
+    known |= {
+        "invited": {"email": "invited@example.com"},
+        "waiting": {"email": "waiting@example.com", "phone": "+15550210"},
+    }
     pending = session_of(client, sign_in(client, "confirmed@example.com"))
     pending.put("/user", json={"email": "pending@example.com", "phone": "+15550220"})
-    return known | {"pending": {"email": "pending@example.com", "phone": "+15550220"}, "unknown": {"email": NOBODY, "phone": NOBODYS_PHONE}}
+    return known | {
+        "pending": {"email": "pending@example.com", "phone": "+15550220"},
+        "unknown": {"email": NOBODY, "phone": NOBODYS_PHONE},
+    }
 
 
 class TestTheAnswer:
     @pytest.mark.parametrize("name", REQUESTS)
     def test_it_is_the_same_for_everybody(self, client, everybody, name):
         field = REQUESTS[name][2]
-        answers = {state: answer_of(client, name, addresses[field]) for state, addresses in everybody.items() if field in addresses}
+        answers = {
+            state: answer_of(client, name, addresses[field])
+            for state, addresses in everybody.items()
+            if field in addresses
+        }
         assert len(answers) >= 6
         assert {state: answer for state, answer in answers.items() if answer != answers["unknown"]} == {}
 
@@ -97,18 +125,28 @@ class TestTheAnswer:
             if field in addresses:
                 statements, hashed, messages = parts.db.statements_run, hashes.count, database.count("outbox")
                 answer_of(client, name, addresses[field])
-                work[state] = (parts.db.statements_run - statements, hashes.count - hashed, database.count("outbox") - messages)
+                work[state] = (
+                    parts.db.statements_run - statements,
+                    hashes.count - hashed,
+                    database.count("outbox") - messages,
+                )
         assert len(set(work.values())) == 1
         assert work["unknown"][1:] == (1 if name.startswith("/signup") else 0, 1)
 
     def test_a_statement_is_one_transaction(self, client, database):
-        """Connections commit each statement: what a request for an unknown address has written was written at once."""
+        """Connections commit each statement: what a request for an unknown address has written was written at
+        once.
+        """
         client.post("/magiclink", json={"email": NOBODY})
         tables = ("users", "identities", "one_time_tokens", "outbox")
         union = " UNION ALL ".join(f"SELECT xmin::text AS writer FROM {table}" for table in tables)
-        assert database.one(f"SELECT count(*) AS rows, count(DISTINCT writer) AS writers FROM ({union}) AS written") == (4, 1)
+        assert database.one(
+            f"SELECT count(*) AS rows, count(DISTINCT writer) AS writers FROM ({union}) AS written"
+        ) == (4, 1)
 
-    @pytest.mark.parametrize("name", ["/magiclink", "/otp by phone", "/recover", "/resend signup", "/signup by email"])
+    @pytest.mark.parametrize(
+        "name", ["/magiclink", "/otp by phone", "/recover", "/resend signup", "/signup by email"]
+    )
     def test_so_they_are_where_limits_count_and_over_the_quota(self, make_app, everybody, database, name):
         field = REQUESTS[name][2]
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
@@ -118,7 +156,10 @@ class TestTheAnswer:
             for round in ("first", "second"):
                 statements, messages = parts.db.statements_run, database.count("outbox")
                 answers[state, round] = answer_of(client, name, everybody[state][field])
-                work[state, round] = (parts.db.statements_run - statements, database.count("outbox") - messages)
+                work[state, round] = (
+                    parts.db.statements_run - statements,
+                    database.count("outbox") - messages,
+                )
         assert {key: answer for key, answer in answers.items() if answer != answers["unknown", "first"]} == {}
         assert len(set(work.values())) == 1
         assert work["unknown", "first"][1] == 1
@@ -136,13 +177,21 @@ class TestTheAnswer:
         for change in changes:
             if "data" in change and not path.startswith(("/magiclink", "/otp", "/signup")):
                 continue
-            answers = [client.post(path, json=body | change | {field: everybody[state][field]}) for state in ("confirmed", "waiting", "unknown")]
+            answers = [
+                client.post(path, json=body | change | {field: everybody[state][field]})
+                for state in ("confirmed", "waiting", "unknown")
+            ]
             assert {answer.status_code for answer in answers} == {400}
             assert len({answer.text for answer in answers}) == 1
 
     def test_the_message_names_its_user_nowhere_outside(self, client, everybody, database):
         """The id in the answer is the message's, made for it alone."""
-        ids = {answer["message_id"] for answer in (client.post("/recover", json={"email": "confirmed@example.com"}).json for _ in range(3))}
+        ids = {
+            answer["message_id"]
+            for answer in (
+                client.post("/recover", json={"email": "confirmed@example.com"}).json for _ in range(3)
+            )
+        }
         assert len(ids) == 3
         assert database.count("users", "id::text = ANY (%(ids)s)", ids=list(ids)) == 0
 
@@ -187,23 +236,34 @@ class TestWithoutSlowness:
 
     def test_a_mail_server_that_hangs_drips_or_closes(self, serve, database, parts, alice):
         messages = Messages(database, parts)
-        with MoodyMailServer("NEVER", "") as mail, serve(AUTH_SMTP_URL=mail.url, AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server):
+        with (
+            MoodyMailServer("NEVER", "") as mail,
+            serve(AUTH_SMTP_URL=mail.url, AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server),
+        ):
             for stage, behaviour in (("GREETING", "hang"), ("RCPT", "drip"), ("END", "close")):
                 mail.become(stage, behaviour)
                 answers = at_once(10, lambda number: timed(server, alice.email if number % 2 else NOBODY))
                 assert mail.reached.wait(10), stage
                 # It has the delivering threads by now; and still:
                 answers += [timed(server, email) for email in (alice.email, NOBODY) for _ in range(3)]
-                assert {body for body, _ in answers} == {"If a user has this address, the message is on its way"}
+                assert {body for body, _ in answers} == {
+                    "If a user has this address, the message is on its way"
+                }
                 assert max(seconds for _, seconds in answers) < PATIENCE
                 mail.recover()
-                newest = database.value("SELECT id FROM outbox WHERE recipient = %(email)s ORDER BY created_at DESC LIMIT 1", email=alice.email)
+                newest = database.value(
+                    "SELECT id FROM outbox WHERE recipient = %(email)s ORDER BY created_at DESC LIMIT 1",
+                    email=alice.email,
+                )
                 until(partial(messages.outcome, newest), "sent", messages)
             assert set(mail.taken) == {alice.email, NOBODY}
 
     def test_a_mail_server_that_is_down_and_comes_back(self, serve, database, parts, alice):
         port = free_port()
-        with serve(AUTH_SMTP_URL=f"smtp://127.0.0.1:{port}", AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server):
+        with serve(AUTH_SMTP_URL=f"smtp://127.0.0.1:{port}", AUTH_DELIVER="true", AUTH_WORKERS="1") as (
+            _,
+            server,
+        ):
             answers = [timed(server, email) for email in (alice.email, NOBODY) * 5]
             assert {body for body, _ in answers} == {"If a user has this address, the message is on its way"}
             assert max(seconds for _, seconds in answers) < PATIENCE
@@ -223,7 +283,15 @@ class TestWithoutSlowness:
                 for who in ("confirmed", "banned", "unknown"):
                     before, messages = parts.db.statements_run, database.count("outbox")
                     status, body, _ = answer_of(client, name, everybody[who][field])
-                    seen.add((name.partition(" ")[0], status, str(body), parts.db.statements_run - before, database.count("outbox") - messages))
+                    seen.add(
+                        (
+                            name.partition(" ")[0],
+                            status,
+                            str(body),
+                            parts.db.statements_run - before,
+                            database.count("outbox") - messages,
+                        )
+                    )
             # One for each path, and one more for sign-ups by phone, which name no email.
             assert len(seen) == len({path for path, _, _ in REQUESTS.values()})
 

@@ -1,4 +1,6 @@
-"""Failed passwords: counted by address and network, and by address alone where its user has never signed in from."""
+"""Failed passwords: counted by address and network, and by address alone where its user has never signed in
+from.
+"""
 
 import pytest
 
@@ -14,11 +16,15 @@ TOO_MANY = "Too many failed sign-ins; try again later, or sign in by a link"
 
 @pytest.fixture
 def limited(make_app):
-    """Make a client of an application with the limits of failures as they are, or as said, and none that could come before."""
+    """Make a client of an application with the limits of failures as they are, or as said, and none that
+    could come before.
+    """
 
     def make(**limits):
         changes = {f"AUTH_RATE_LIMIT_{name}": value for name, value in limits.items()}
-        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="1000 per minute", **changes).test_client()
+        return make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="1000 per minute", **changes
+        ).test_client()
 
     return make
 
@@ -43,7 +49,10 @@ def assert_locked(response, seconds):
 
 
 def pass_time(database, seconds):
-    database.run("UPDATE failure_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s)", seconds=seconds)
+    database.run(
+        "UPDATE failure_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s)",
+        seconds=seconds,
+    )
 
 
 def everyone_elses(number):
@@ -57,7 +66,10 @@ class TestByAddressAndNetwork:
         for left in range(9, -1, -1):
             response = log_in(client, alice.email, WRONG)
             assert_invalid(response)
-            assert (response.headers["X-RateLimit-Limit"], response.headers["X-RateLimit-Remaining"]) == ("10", str(left))
+            assert (response.headers["X-RateLimit-Limit"], response.headers["X-RateLimit-Remaining"]) == (
+                "10",
+                str(left),
+            )
         assert_locked(log_in(client, alice.email, WRONG), 900)
 
     def test_then_the_right_password_is_refused_too(self, limited, alice, database, hashes):
@@ -95,12 +107,21 @@ class TestByAddressAndNetwork:
 
     def test_an_address_without_a_user_is_counted_alike(self, limited, alice, service_role, parts):
         client = limited()
-        client.post("/admin/users", json={"email": "nopassword@example.com", "email_confirm": True}, headers=service_role)
+        client.post(
+            "/admin/users",
+            json={"email": "nopassword@example.com", "email_confirm": True},
+            headers=service_role,
+        )
         seen = []
         for email in (alice.email, "nobody@example.com", "nopassword@example.com"):
             answers = [log_in(client, email, WRONG) for _ in range(12)]
             shown = ("X-RateLimit-Limit", "X-RateLimit-Remaining")
-            seen.append([(answer.status_code, answer.data, *[answer.headers.get(name) for name in shown]) for answer in answers])
+            seen.append(
+                [
+                    (answer.status_code, answer.data, *[answer.headers.get(name) for name in shown])
+                    for answer in answers
+                ]
+            )
         assert seen[0] == seen[1] == seen[2]
 
     def test_it_takes_the_same_statements_and_hashes(self, limited, alice, hashes):
@@ -111,7 +132,9 @@ class TestByAddressAndNetwork:
             for times in range(12):
                 run, hashed = database.statements_run, hashes.count
                 log_in(client, email, WRONG)
-                work.append((email if times < 0 else times, database.statements_run - run, hashes.count - hashed))
+                work.append(
+                    (email if times < 0 else times, database.statements_run - run, hashes.count - hashed)
+                )
         assert work[:12] == work[12:]
         assert [hashed for _, _, hashed in work[:12]] == [1] * 10 + [0] * 2
 
@@ -138,7 +161,9 @@ class TestARightPassword:
         ],
         ids=["banned", "unconfirmed", "no administrator"],
     )
-    def test_of_somebody_who_may_not_come_in_is_no_failure_either(self, limited, alice, database, change, path):
+    def test_of_somebody_who_may_not_come_in_is_no_failure_either(
+        self, limited, alice, database, change, path
+    ):
         client = limited()
         database.run(change)
         assert {log_in(client, alice.email, path=path).status_code for _ in range(12)} == {403}
@@ -167,7 +192,10 @@ class TestByAddressAlone:
         client = limited()
         self.stranger(client, alice.email, 1)
         key = f"account {alice.email}"
-        assert database.value("SELECT extract(epoch FROM expires_at - now()) > 86000 FROM failure_counts WHERE key = %(key)s", key=key)
+        assert database.value(
+            "SELECT extract(epoch FROM expires_at - now()) > 86000 FROM failure_counts WHERE key = %(key)s",
+            key=key,
+        )
         database.run("UPDATE failure_counts SET count = 99 WHERE key = %(key)s", key=key)
         assert [self.stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
 
@@ -209,7 +237,10 @@ class TestByAddressAlone:
 
     def test_an_address_without_a_user_is_counted_alike(self, limited, alice):
         client = limited(ACCOUNT_FAILURES="3 per day")
-        seen = [[self.stranger(client, email, number) for number in range(5)] for email in (alice.email, "nobody@example.com")]
+        seen = [
+            [self.stranger(client, email, number) for number in range(5)]
+            for email in (alice.email, "nobody@example.com")
+        ]
         assert seen[0] == seen[1] == [[401], [401], [401], [429], [429]]
 
     def test_a_link_lets_the_owner_in_and_makes_the_network_known(self, limited, alice, outbox):
@@ -245,7 +276,13 @@ class TestKnownNetworks:
         fail(client, alice.email, 1, HOME)
         assert not self.knows(client, alice.email, HOME)
 
-    @pytest.mark.parametrize("change", ["UPDATE users SET banned_until = now() + interval '1 hour'", "UPDATE users SET email_confirmed_at = NULL"])
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE users SET banned_until = now() + interval '1 hour'",
+            "UPDATE users SET email_confirmed_at = NULL",
+        ],
+    )
     def test_a_right_one_without_a_session_makes_none_known(self, client, alice, database, change):
         database.run(change)
         assert log_in(client, alice.email, place=HOME).status_code == 403
@@ -254,7 +291,9 @@ class TestKnownNetworks:
 
     def test_a_refresh_makes_none_known(self, client, alice):
         session = session_of(client, log_in(client, alice.email, place=HOME))
-        client.post("/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}, **at(OFFICE))
+        client.post(
+            "/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}, **at(OFFICE)
+        )
         assert not self.knows(client, alice.email, OFFICE)
 
     def test_it_is_known_for_this_user_alone(self, client, alice, mallory):
@@ -280,11 +319,16 @@ class TestTheCurrentPassword:
     def session(self, limited, alice):
         client = limited(LOGIN_FAILURES="3 per 15 minutes", USER_CHANGES="100 per minute")
         client.application.extensions[EXTENSION]
-        return Session(client, *[getattr(alice.sign_in(), name) for name in ("access_token", "refresh_token", "user")])
+        return Session(
+            client, *[getattr(alice.sign_in(), name) for name in ("access_token", "refresh_token", "user")]
+        )
 
     def change(self, session, current_password):
         return session.client.put(
-            "/user", json={"password": "Another-Horse-1", "current_password": current_password}, headers=session.authorization, **at(HOME)
+            "/user",
+            json={"password": "Another-Horse-1", "current_password": current_password},
+            headers=session.authorization,
+            **at(HOME),
         )
 
     @pytest.fixture(autouse=True)
@@ -297,7 +341,11 @@ class TestTheCurrentPassword:
         hashed = hashes.count
         assert_error(self.change(session, PASSWORD), 429, "over_request_rate_limit", TOO_MANY)
         assert_error(
-            session.client.delete("/user", json={"current_password": PASSWORD}, headers=session.authorization, **at(HOME)), 429, "over_request_rate_limit"
+            session.client.delete(
+                "/user", json={"current_password": PASSWORD}, headers=session.authorization, **at(HOME)
+            ),
+            429,
+            "over_request_rate_limit",
         )
         assert hashes.count == hashed
 
@@ -332,6 +380,8 @@ class TestTheHashingQueue:
         app = client.application
         for _ in range(20):
             app.extensions[EXTENSION].db.close()
-            database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'latchkey'")
+            database.run(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'latchkey'"
+            )
             log_in(client, alice.email, WRONG, everyone_elses(1))
         assert log_in(client, alice.email).status_code == 200

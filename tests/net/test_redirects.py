@@ -1,4 +1,6 @@
-"""Where links may lead: AUTH_SITE_URL's own origin, and what AUTH_REDIRECT_ALLOW_LIST allows. Anything else leads to the site."""
+"""Where links may lead: AUTH_SITE_URL's own origin, and what AUTH_REDIRECT_ALLOW_LIST allows. Anything else
+leads to the site.
+"""
 
 import pytest
 
@@ -30,7 +32,9 @@ class TestTheSite:
     def test_its_own_origin_is_allowed(self, url):
         assert leads_to(url) == url
 
-    @pytest.mark.parametrize("site", ["http://localhost:3000", "http://[::1]:3000", "https://xn--bcher-kva.example/app/"])
+    @pytest.mark.parametrize(
+        "site", ["http://localhost:3000", "http://[::1]:3000", "https://xn--bcher-kva.example/app/"]
+    )
     def test_it_may_be_any_url(self, site):
         assert leads_to(None, site=site) == site
         assert leads_to(site + "/x", site=site) == site + "/x"
@@ -126,16 +130,36 @@ class TestPatterns:
     @pytest.mark.parametrize(
         ("pattern", "allowed", "refused"),
         [
-            ("https://a.example/x", ["https://a.example/x"], ["https://a.example", "https://a.example/x/", "https://a.example/xy", "https://a.example/X"]),
-            ("https://a.example", ["https://a.example", "https://a.example/"], ["https://a.example/x", "https://a.examples", "http://a.example"]),
-            ("https://a.example/*", ["https://a.example/x", "https://a.example/x?y=1"], ["https://a.example/x/y", "https://a.example/"]),
-            ("https://a.example/x/*/y", ["https://a.example/x/1/y"], ["https://a.example/x/1/2/y", "https://a.example/x//y", "https://a.example/x/1/y/z"]),
+            (
+                "https://a.example/x",
+                ["https://a.example/x"],
+                ["https://a.example", "https://a.example/x/", "https://a.example/xy", "https://a.example/X"],
+            ),
+            (
+                "https://a.example",
+                ["https://a.example", "https://a.example/"],
+                ["https://a.example/x", "https://a.examples", "http://a.example"],
+            ),
+            (
+                "https://a.example/*",
+                ["https://a.example/x", "https://a.example/x?y=1"],
+                ["https://a.example/x/y", "https://a.example/"],
+            ),
+            (
+                "https://a.example/x/*/y",
+                ["https://a.example/x/1/y"],
+                ["https://a.example/x/1/2/y", "https://a.example/x//y", "https://a.example/x/1/y/z"],
+            ),
             (
                 "https://a.example/x/**",
                 ["https://a.example/x", "https://a.example/x/", "https://a.example/x/1/2"],
                 ["https://a.example/xy", "https://a.example/"],
             ),
-            ("https://a.example/**", ["https://a.example", "https://a.example/", "https://a.example/x/y"], ["https://a.example:8443/", "https://b.a.example/"]),
+            (
+                "https://a.example/**",
+                ["https://a.example", "https://a.example/", "https://a.example/x/y"],
+                ["https://a.example:8443/", "https://b.a.example/"],
+            ),
             (
                 "https://*.a.example",
                 ["https://x.a.example", "https://x-1.a.example/"],
@@ -148,13 +172,29 @@ class TestPatterns:
                     "https://evil.example/.a.example",
                 ],
             ),
-            ("https://pr-*.a.example/**", ["https://pr-7.a.example/x"], ["https://pr-.a.example", "https://pr-7.b.a.example", "https://xpr-7.a.example"]),
-            ("http://localhost:3000/**", ["http://localhost:3000/x"], ["http://localhost/x", "http://localhost:3001", "https://localhost:3000"]),
+            (
+                "https://pr-*.a.example/**",
+                ["https://pr-7.a.example/x"],
+                ["https://pr-.a.example", "https://pr-7.b.a.example", "https://xpr-7.a.example"],
+            ),
+            (
+                "http://localhost:3000/**",
+                ["http://localhost:3000/x"],
+                ["http://localhost/x", "http://localhost:3001", "https://localhost:3000"],
+            ),
             ("http://127.0.0.1:*/**", [], ["http://127.0.0.1:1234/", "http://127.0.0.1"]),
-            ("https://a.example?x=1", ["https://a.example?x=1"], ["https://a.example", "https://a.example?x=2", "https://a.example?x=1&y=2"]),
+            (
+                "https://a.example?x=1",
+                ["https://a.example?x=1"],
+                ["https://a.example", "https://a.example?x=2", "https://a.example?x=1&y=2"],
+            ),
             ("https://a.example/x.html", ["https://a.example/x.html"], ["https://a.example/xxhtml"]),
             ("https://a+b.example/(x)", ["https://a+b.example/(x)"], ["https://aab.example/x"]),
-            ("myapp://callback", ["myapp://callback", "myapp://callback?x=1"], ["myapp://other", "myapp://callback/x", "myapp2://callback", "myap://callback"]),
+            (
+                "myapp://callback",
+                ["myapp://callback", "myapp://callback?x=1"],
+                ["myapp://other", "myapp://callback/x", "myapp2://callback", "myap://callback"],
+            ),
             ("myapp://callback/**", ["myapp://callback/x"], ["myapp://other/x"]),
             ("com.example.app://**", [], ["com.example.app://anything", "com-example-app://x"]),
         ],
@@ -174,5 +214,10 @@ class TestPatterns:
             assert leads_to(url, "https://a.example", "https://b.example") == url
 
     def test_a_star_never_stands_for_nothing_nor_for_a_dot_or_slash(self):
-        for url in ("https://.example.org", "https://x.y.example.org", "https://x/.example.org", "https://.x.example.org"):
+        for url in (
+            "https://.example.org",
+            "https://x.y.example.org",
+            "https://x/.example.org",
+            "https://.x.example.org",
+        ):
             assert leads_to(url, "https://*.example.org") == SITE

@@ -1,4 +1,5 @@
-"""Where webhooks may lead: never to a machine's own secrets, into private networks only where that is allowed, and unencrypted only there.
+"""Where webhooks may lead: never to a machine's own secrets, into private networks only where that is
+allowed, and unencrypted only there.
 
 It counts what a name leads to when it is registered, and again when it is connected to.
 """
@@ -16,20 +17,46 @@ from tests.support.hooks import Hooks
 
 PUBLIC = ["93.184.216.34", "1.1.1.1", "2606:2800:220:1::1", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 PRIVATE = [
-    *("127.0.0.1", "127.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.0.1", "100.64.0.1", "0.1.2.3", "192.0.2.1"),
+    *(
+        "127.0.0.1",
+        "127.1.2.3",
+        "10.0.0.1",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.0.1",
+        "100.64.0.1",
+        "0.1.2.3",
+        "192.0.2.1",
+    ),
     "0.0.0.0",  # noqa: S104
     *("198.18.0.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255"),
     *("::", "::1", "fc00::1", "fd12:3456::1", "ff02::1", "2001:db8::1", "100::1", "64:ff9b:1::1", "2001::1"),
     # Reserved, or given back.
     *("fec0::1", "5f00::1", "4000::1", "::5efe:7f00:1"),
     # Carried by another: mapped, IPv4-compatible, NAT64, 6to4, Teredo.
-    *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "::10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::1"),
+    *(
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::127.0.0.1",
+        "::10.0.0.1",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a00:1",
+        "2002:7f00:1::",
+        "2002:a00:1::1",
+    ),
     *("2001:0:a00:1::1", "::ffff:0:7f00:1"),
 ]
 FORBIDDEN = [
     *("169.254.169.254", "169.254.0.1", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
     *("fe80::1", "fe80::1%eth0", "febf::1", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42"),
-    *("::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "::ffff:0:a9fe:a9fe", "2002:a9fe:a9fe::1"),
+    *(
+        "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "::ffff:0:a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+    ),
     # Teredo: the server's address, and the client's with its bits turned round.
     *("2001:0:a9fe:a9fe::1", "2001:0:101:101:0:0:5601:5601"),
 ]
@@ -44,7 +71,9 @@ def strict(make_app, service_role, database):
 
 @pytest.fixture
 def names(monkeypatch):
-    """A name server of the test: `names["hooks.example"] = ["192.0.2.1"]`, or an iterator over what it answers, time after time."""
+    """A name server of the test: `names["hooks.example"] = ["192.0.2.1"]`, or an iterator over what it
+    answers, time after time.
+    """
     known: dict[str, Any] = {}
     really = socket.getaddrinfo
 
@@ -53,13 +82,18 @@ def names(monkeypatch):
             return really(host, port, *arguments, **options)
         addresses = next(known[host]) if isinstance(known[host], Iterator) else known[host]
         found = [really(address, port, *arguments, **options)[0] for address in addresses]
-        return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address) for family, _, _, _, address in found]
+        return [
+            (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)
+            for family, _, _, _, address in found
+        ]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return known
 
 
-@pytest.mark.parametrize(("addresses", "how_far"), [(PUBLIC, "public"), (PRIVATE, "private"), (FORBIDDEN, "forbidden")])
+@pytest.mark.parametrize(
+    ("addresses", "how_far"), [(PUBLIC, "public"), (PRIVATE, "private"), (FORBIDDEN, "forbidden")]
+)
 def test_each_address_reaches_as_far_as_what_it_carries(addresses, how_far):
     assert {address: reach(address) for address in addresses} == dict.fromkeys(addresses, how_far)
 
@@ -78,12 +112,27 @@ class TestAUrl:
         refused(hooks, url, "must be an http or https URL")
 
     @pytest.mark.parametrize(
-        "url", ["https://user:password@1.1.1.1/", "https://@1.1.1.1/", "https://1.1.1.1/#top", "https://[fe80::1%25eth0]/", "https://1.1%2e1.1/"]
+        "url",
+        [
+            "https://user:password@1.1.1.1/",
+            "https://@1.1.1.1/",
+            "https://1.1.1.1/#top",
+            "https://[fe80::1%25eth0]/",
+            "https://1.1%2e1.1/",
+        ],
     )
     def test_it_has_nothing_that_belongs_nowhere(self, hooks, url):
         refused(hooks, url, "must have no user, zone and fragment")
 
-    @pytest.mark.parametrize("url", ["https://nowhere.invalid/", "https://a..example/", f"https://{'a' * 64}.example/", "https://.example/"])
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://nowhere.invalid/",
+            "https://a..example/",
+            f"https://{'a' * 64}.example/",
+            "https://.example/",
+        ],
+    )
     def test_its_name_leads_somewhere(self, hooks, url):
         refused(hooks, url, "its name can't be resolved")
 
@@ -101,7 +150,9 @@ class TestAUrl:
         assert database.count("webhooks") == 0
 
     @pytest.mark.parametrize("address", FORBIDDEN)
-    def test_to_what_is_always_refused_not_even_where_private_networks_are_allowed(self, hooks, names, address):
+    def test_to_what_is_always_refused_not_even_where_private_networks_are_allowed(
+        self, hooks, names, address
+    ):
         names["hooks.example"] = [address.partition("%")[0]]
         refused(hooks, "http://hooks.example/", "must not lead into a private network")
 
@@ -121,7 +172,9 @@ class TestAUrl:
         names["localhost."] = ["127.0.0.1"]
         refused(strict, f"https://{host}/", "must not lead into a private network")
 
-    @pytest.mark.parametrize("host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]", "[fe80::1]"])
+    @pytest.mark.parametrize(
+        "host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]", "[fe80::1]"]
+    )
     def test_however_a_metadata_service_is_spelled(self, hooks, host):
         refused(hooks, f"http://{host}/latest/meta-data/", "must not lead into a private network")
 
@@ -197,7 +250,9 @@ class TestTheSetting:
             ("https://auth.example.com", "10.0.0.5", False),
         ],
     )
-    def test_it_is_on_only_where_nobody_else_is_reached(self, monkeypatch, tmp_path, base_url, bind, expected):
+    def test_it_is_on_only_where_nobody_else_is_reached(
+        self, monkeypatch, tmp_path, base_url, bind, expected
+    ):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("AUTH_BASE_URL", base_url)
         monkeypatch.setenv("AUTH_BIND", bind)

@@ -29,7 +29,9 @@ def outbox(database, parts) -> Outbox:
 @pytest.fixture
 def service(environment, state_dir, database) -> Callable[..., Service]:
     """Make a service with the secrets and the database of the tests that delivers."""
-    shared = {name: value for name, value in environment.items() if name not in ("AUTH_STATE_DIR", "AUTH_DELIVER")}
+    shared = {
+        name: value for name, value in environment.items() if name not in ("AUTH_STATE_DIR", "AUTH_DELIVER")
+    }
     return lambda **changes: Service(state_dir, **shared, **changes)
 
 
@@ -39,7 +41,9 @@ def delivery_process(service: Service) -> int:
 
 
 def sign_up(service: Service, email: str = "dave@example.com") -> None:
-    response = httpx.post(f"http://127.0.0.1:{service.port}/signup", json={"email": email, "password": PASSWORD})
+    response = httpx.post(
+        f"http://127.0.0.1:{service.port}/signup", json={"email": email, "password": PASSWORD}
+    )
     assert response.status_code == 201
 
 
@@ -55,7 +59,11 @@ def modules_of(program: str, environment: dict[str, str]) -> set[str]:
     """Return the modules that a Python process has loaded after running a program."""
     command = [sys.executable, "-c", f"{program}; import sys; print(*sys.modules)"]
     everything = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
-    return set(subprocess.run(command, cwd=CHECKOUT, env=everything, capture_output=True, text=True, check=True).stdout.split())
+    return set(
+        subprocess.run(
+            command, cwd=CHECKOUT, env=everything, capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
 
 
 def test_delivery_process_loads_no_flask(environment):

@@ -1,4 +1,6 @@
-"""The embedded Postgres: it begins and ends with the process that starts it, and no crash keeps it from the next start."""
+"""The embedded Postgres: it begins and ends with the process that starts it, and no crash keeps it from the
+next start.
+"""
 
 import os
 import shutil
@@ -13,7 +15,12 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError, _programs
+from auth.operations.embedded_postgres import (
+    EmbeddedPostgres,
+    EmbeddedPostgresError,
+    StateInUseError,
+    _programs,
+)
 from tests.support.processes import wait_until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -84,7 +91,15 @@ def test_it_sets_up_a_durable_database_that_speaks_utf8_and_no_tcp():
         postgres = EmbeddedPostgres(Path(directory, "var"))
         try:
             url = postgres.start()
-            names = ("fsync", "synchronous_commit", "full_page_writes", "server_encoding", "TimeZone", "jit", "listen_addresses")
+            names = (
+                "fsync",
+                "synchronous_commit",
+                "full_page_writes",
+                "server_encoding",
+                "TimeZone",
+                "jit",
+                "listen_addresses",
+            )
             settings = run(url, "SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
             assert settings == ("on", "on", "on", "UTF8", "UTC", "off", "")
             assert run(url, "SELECT lower('ÄÉШ'), current_setting('max_connections')") == ("äéш", "100")
@@ -101,7 +116,12 @@ def test_it_finds_its_data_again(start):
 def test_psql_understands_its_url(start):
     _, url = start()
 
-    done = subprocess.run([_programs() / "psql", url, "-tAc", "SELECT what FROM kept"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [_programs() / "psql", url, "-tAc", "SELECT what FROM kept"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
 
     assert done.stdout == "since the first start\n"
 
@@ -118,7 +138,15 @@ def test_it_keeps_others_out_of_the_state_directory(start, state_dir):
 def test_it_lets_no_other_user_connect(start):
     _, url = start()
 
-    done = subprocess.run([_programs() / "psql", url, "-c", "SELECT 1"], user=54321, group=54321, extra_groups=[], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [_programs() / "psql", url, "-c", "SELECT 1"],
+        user=54321,
+        group=54321,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert done.returncode != 0
     assert "Permission denied" in done.stderr
@@ -132,7 +160,10 @@ def test_it_opens_directories_for_passing_through_only(state_dir):
         (closed / "inner").chmod(0o700)
         try:
             postgres.start()
-            assert [directory for directory in postgres.opened if directory.is_relative_to(closed)] == [closed, closed / "inner"]
+            assert [directory for directory in postgres.opened if directory.is_relative_to(closed)] == [
+                closed,
+                closed / "inner",
+            ]
             assert [mode(closed), mode(closed / "inner")] == [0o701, 0o701]
         finally:
             postgres.stop()
@@ -174,7 +205,9 @@ def test_it_starts_though_the_recorded_process_id_is(now, start, state_dir):
     postgres, _ = start()
     crash(postgres, state_dir)
     # Of the same user, for Postgres doesn't take another's process for a server of its own.
-    other = subprocess.Popen(["sleep", "60"] if now == "another process" else ["true"], user=(state_dir / "postgres").stat().st_uid)
+    other = subprocess.Popen(
+        ["sleep", "60"] if now == "another process" else ["true"], user=(state_dir / "postgres").stat().st_uid
+    )
     if now == "a zombie":
         os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
     elif now == "nothing":
@@ -240,7 +273,9 @@ def test_it_puts_the_socket_elsewhere_when_libpq_could_not_reach_it(name, start,
 def test_it_says_why_postgres_does_not_start(state_dir):
     postgres = EmbeddedPostgres(state_dir, {"shared_buffers": "plenty"})
 
-    with pytest.raises(EmbeddedPostgresError, match=r'did not start.*\n.*invalid value for parameter "shared_buffers"'):
+    with pytest.raises(
+        EmbeddedPostgresError, match=r'did not start.*\n.*invalid value for parameter "shared_buffers"'
+    ):
         postgres.start()
 
 
@@ -276,5 +311,7 @@ def test_it_logs_no_value_of_a_row(start, state_dir):
     with pytest.raises(psycopg2.errors.UniqueViolation):
         run(url, "INSERT INTO users VALUES ('alice@example.com')")
 
-    log = wait_until(lambda: text if "duplicate key" in (text := (state_dir / "postgres.log").read_text()) else "")
+    log = wait_until(
+        lambda: text if "duplicate key" in (text := (state_dir / "postgres.log").read_text()) else ""
+    )
     assert "alice" not in log

@@ -1,4 +1,6 @@
-"""What is not even HTTP, or no HTTP that we take: answered in our envelope, with our headers, and nothing repeated or logged of it."""
+"""What is not even HTTP, or no HTTP that we take: answered in our envelope, with our headers, and nothing
+repeated or logged of it.
+"""
 
 import json
 import re
@@ -18,7 +20,10 @@ POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + JSON
 
 def assert_envelope(reply: Reply, status: int, error_code: str, secret: str = SECRET) -> None:
     """Hold a whole response to the error envelope and to the headers that each response has."""
-    assert (reply.status, reply.json) == (status, {"code": status, "msg": A_SENTENCE, "error_code": error_code} | _details(reply))
+    assert (reply.status, reply.json) == (
+        status,
+        {"code": status, "msg": A_SENTENCE, "error_code": error_code} | _details(reply),
+    )
     assert reply.headers["Content-Type"] == "application/json"
     assert reply.headers["Content-Length"] == str(len(reply.body))
     assert reply.headers["Cache-Control"] == "no-store"
@@ -55,11 +60,27 @@ NOT_HTTP = {
     "a method in small letters": b"get /health HTTP/1.1\r\n" + HOST + b"\r\n",
     "a method with brackets": b"GET{} /health HTTP/1.1\r\n" + HOST + b"\r\n",
     "the PROXY protocol": b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\nGET /health HTTP/1.1\r\n" + HOST + b"\r\n",
-    "a header without a colon": b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization Bearer " + SECRET.encode() + b"\r\n\r\n",
-    "a space before the colon": b"GET /health HTTP/1.1\r\n" + HOST + b"X-Secret : " + SECRET.encode() + b"\r\n\r\n",
-    "a folded header": b"GET /health HTTP/1.1\r\n" + HOST + b"X-Secret: a\r\n " + SECRET.encode() + b"\r\n\r\n",
+    "a header without a colon": b"GET /health HTTP/1.1\r\n"
+    + HOST
+    + b"Authorization Bearer "
+    + SECRET.encode()
+    + b"\r\n\r\n",
+    "a space before the colon": b"GET /health HTTP/1.1\r\n"
+    + HOST
+    + b"X-Secret : "
+    + SECRET.encode()
+    + b"\r\n\r\n",
+    "a folded header": b"GET /health HTTP/1.1\r\n"
+    + HOST
+    + b"X-Secret: a\r\n "
+    + SECRET.encode()
+    + b"\r\n\r\n",
     "a header that begins with a space": b"GET /health HTTP/1.1\r\n Host: x\r\n\r\n",
-    "a name that is no token": b"GET /health HTTP/1.1\r\n" + HOST + b"X(Secret): " + SECRET.encode() + b"\r\n\r\n",
+    "a name that is no token": b"GET /health HTTP/1.1\r\n"
+    + HOST
+    + b"X(Secret): "
+    + SECRET.encode()
+    + b"\r\n\r\n",
     "an empty name": b"GET /health HTTP/1.1\r\n" + HOST + b": " + SECRET.encode() + b"\r\n\r\n",
     "NUL in a header": b"GET /health HTTP/1.1\r\n" + HOST + b"X-Secret: a\0" + SECRET.encode() + b"\r\n\r\n",
     "a bare CR in a header": b"GET /health HTTP/1.1\r\n" + HOST + b"X-Secret: a\rb\r\n\r\n",
@@ -74,7 +95,9 @@ class TestTheHead:
         assert_envelope(reply, 400, "validation_failed")
 
     def test_a_target_that_is_too_long_is_414(self, port):
-        (reply,) = exchange(port, b"GET /verify?token=" + SECRET.encode() * 500 + b" HTTP/1.1\r\n" + HOST + b"\r\n")
+        (reply,) = exchange(
+            port, b"GET /verify?token=" + SECRET.encode() * 500 + b" HTTP/1.1\r\n" + HOST + b"\r\n"
+        )
         assert_envelope(reply, 414, "request_entity_too_large")
 
     def test_a_line_that_never_ends_is_414(self, port):
@@ -82,7 +105,14 @@ class TestTheHead:
         assert_envelope(reply, 414, "request_entity_too_large")
 
     def test_a_header_that_is_too_large_is_431(self, port):
-        (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + SECRET.encode() * 2000 + b"\r\n\r\n")
+        (reply,) = exchange(
+            port,
+            b"GET /health HTTP/1.1\r\n"
+            + HOST
+            + b"Authorization: Bearer "
+            + SECRET.encode() * 2000
+            + b"\r\n\r\n",
+        )
         assert_envelope(reply, 431, "request_entity_too_large")
 
     def test_too_many_headers_are_431(self, port):
@@ -91,12 +121,23 @@ class TestTheHead:
         assert_envelope(reply, 431, "request_entity_too_large")
 
     def test_headers_without_end_are_refused(self, port):
-        replies = exchange(port, b"GET /health HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (number, b"x" * 30_000) for number in range(200)))
+        replies = exchange(
+            port,
+            b"GET /health HTTP/1.1\r\n"
+            + b"".join(b"X-%d: %s\r\n" % (number, b"x" * 30_000) for number in range(200)),
+        )
         if replies:
             assert_envelope(replies[0], 431, "request_entity_too_large")
 
     def test_a_header_of_32_kib_is_taken(self, port):
-        (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + b"x" * 32_000 + b"\r\nConnection: close\r\n\r\n")
+        (reply,) = exchange(
+            port,
+            b"GET /health HTTP/1.1\r\n"
+            + HOST
+            + b"Authorization: Bearer "
+            + b"x" * 32_000
+            + b"\r\nConnection: close\r\n\r\n",
+        )
         assert reply.status == 200
 
     @pytest.mark.parametrize(
@@ -126,12 +167,26 @@ class TestTheHead:
             # An address without a path is that of the page at /.
             assert reply.status in (200, 308, 400, 404)
             if reply.status >= 400:
-                assert_envelope(reply, reply.status, "not_found" if reply.status == 404 else "validation_failed")
+                assert_envelope(
+                    reply, reply.status, "not_found" if reply.status == 404 else "validation_failed"
+                )
 
-    @pytest.mark.parametrize("method", [b"CONNECT", b"TRACE", b"PROPFIND", b"M-SEARCH", b"X" * 20, b"DEBUG", b"TRACK"])
+    @pytest.mark.parametrize(
+        "method", [b"CONNECT", b"TRACE", b"PROPFIND", b"M-SEARCH", b"X" * 20, b"DEBUG", b"TRACK"]
+    )
     def test_another_method_is_refused(self, port, method):
-        (reply,) = exchange(port, method + b" /health HTTP/1.1\r\n" + HOST + b"X-Secret: " + SECRET.encode() + b"\r\nConnection: close\r\n\r\n")
-        assert_envelope(reply, reply.status, {405: "method_not_allowed", 400: "validation_failed"}[reply.status])
+        (reply,) = exchange(
+            port,
+            method
+            + b" /health HTTP/1.1\r\n"
+            + HOST
+            + b"X-Secret: "
+            + SECRET.encode()
+            + b"\r\nConnection: close\r\n\r\n",
+        )
+        assert_envelope(
+            reply, reply.status, {405: "method_not_allowed", 400: "validation_failed"}[reply.status]
+        )
 
     @pytest.mark.parametrize("headers", [b"", b"Host: a\r\nHost: b\r\n", b"Host:\r\n", b"Host: a b\r\n"])
     def test_a_missing_or_strange_host_is_no_500(self, port, headers):
@@ -140,14 +195,20 @@ class TestTheHead:
 
     @pytest.mark.parametrize(
         "headers",
-        [b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", b"Upgrade: websocket\r\nConnection: Upgrade\r\n"],
+        [
+            b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+            b"Upgrade: websocket\r\nConnection: Upgrade\r\n",
+        ],
     )
     def test_no_other_protocol_is_changed_to(self, port, headers):
         with connect(port, b"GET /health HTTP/1.1\r\n" + HOST + headers + b"\r\n") as connection:
             assert connection.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 400")
 
     def test_an_expectation_that_is_none_is_refused(self, port):
-        (reply,) = exchange(port, POST + b"Expect: " + SECRET.encode() + b"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        (reply,) = exchange(
+            port,
+            POST + b"Expect: " + SECRET.encode() + b"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+        )
         assert reply.status in (400, 417)
         assert_envelope(reply, reply.status, "validation_failed")
 
@@ -160,7 +221,9 @@ class TestTheBody:
         assert others == []
 
     def test_a_length_beyond_all_measure_is_413(self, port):
-        (reply,) = exchange(port, POST + b"Connection: close\r\nContent-Length: " + b"9" * 400 + b"\r\n\r\n" + BODY)
+        (reply,) = exchange(
+            port, POST + b"Connection: close\r\nContent-Length: " + b"9" * 400 + b"\r\n\r\n" + BODY
+        )
         assert_envelope(reply, 413, "request_entity_too_large")
 
     @pytest.mark.parametrize(
@@ -204,16 +267,28 @@ class TestTheBody:
     )
     def test_a_bad_chunk_is_400(self, port, small_service, chunks):
         logged = len(small_service.text())
-        (reply, *others) = exchange(port, POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n")
+        (reply, *others) = exchange(
+            port,
+            POST
+            + b"Transfer-Encoding: chunked\r\n\r\n"
+            + chunks
+            + b"GET /settings HTTP/1.1\r\n"
+            + HOST
+            + b"\r\n",
+        )
         assert reply.status == 400
         assert reply.json["error_code"] in ("bad_json", "validation_failed")
         assert others == []
         assert "unexpected_failure" not in small_service.text()[logged:]
 
-    @pytest.mark.parametrize("chunks", [b"zz\r\n", b"0\r\nAuthorization: x\r\n\r\n", b"1;a b\r\nx\r\n0\r\n\r\n"])
+    @pytest.mark.parametrize(
+        "chunks", [b"zz\r\n", b"0\r\nAuthorization: x\r\n\r\n", b"1;a b\r\nx\r\n0\r\n\r\n"]
+    )
     def test_a_bad_chunk_that_comes_after_the_answer_is_not_answered_again(self, port, chunks):
         # A proxy would take the second answer for that to somebody else's request.
-        with connect(port, b"GET /settings HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n") as connection:
+        with connect(
+            port, b"GET /settings HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+        ) as connection:
             assert connection.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200"
             connection.sendall(chunks)
             assert [reply.status for reply in read(connection)] == [200]
@@ -242,18 +317,35 @@ class TestTheBody:
     def test_half_of_one_is_not_taken_for_the_whole(self, port, alice):
         # RFC 9112, section 8: the message is incomplete. Its sender, or a proxy, may send it again.
         session = alice.sign_in()
-        head = b"DELETE /user HTTP/1.1\r\n" + HOST + JSON + b"Authorization: Bearer " + session.access_token.encode() + b"\r\n"
-        for sent in (b"Content-Length: 50\r\n\r\n", b"Content-Length: 50\r\n\r\n   ", b"Content-Length: 50\r\n\r\n{}"):
+        head = (
+            b"DELETE /user HTTP/1.1\r\n"
+            + HOST
+            + JSON
+            + b"Authorization: Bearer "
+            + session.access_token.encode()
+            + b"\r\n"
+        )
+        for sent in (
+            b"Content-Length: 50\r\n\r\n",
+            b"Content-Length: 50\r\n\r\n   ",
+            b"Content-Length: 50\r\n\r\n{}",
+        ):
             assert [reply.status for reply in exchange(port, head + sent)] in ([], [400])
         assert session.get("/user").status_code == 200
 
     def test_one_that_is_too_large_is_413_though_it_is_still_being_sent(self, port):
-        replies = exchange(port, POST + b"Content-Length: 3000000\r\n\r\n" + b'{"x": "' + b"x" * 2_999_991 + b'"}')
+        replies = exchange(
+            port, POST + b"Content-Length: 3000000\r\n\r\n" + b'{"x": "' + b"x" * 2_999_991 + b'"}'
+        )
         assert [reply.status for reply in replies] == [413]
         assert replies[0].json["error_code"] == "request_entity_too_large"
 
     def test_one_that_says_that_it_is_too_large_is_not_waited_for(self, port):
-        with connect(port, POST + b"Content-Length: 3000000\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n", timeout=8) as connection:
+        with connect(
+            port,
+            POST + b"Content-Length: 3000000\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
+            timeout=8,
+        ) as connection:
             assert connection.recv(12) in (b"HTTP/1.1 413", b"HTTP/1.1 100")
 
     def test_one_in_chunks_is_measured_too(self, port):
@@ -265,18 +357,35 @@ class TestTheBody:
     def test_one_of_a_mebibyte_is_taken(self, port):
         body = b'{"email": "alice@example.com", "password": 1, "x": "' + b"x" * (1024 * 1024 - 54) + b'"}'
         assert len(body) == 1024 * 1024
-        (reply,) = exchange(port, POST + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+        (reply,) = exchange(
+            port, POST + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body
+        )
         assert (reply.status, reply.json["error_code"]) == (400, "validation_failed")
 
     def test_chunks_are_taken(self, port):
-        (reply,) = exchange(port, POST + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n2;name=value\r\n{}\r\n0\r\nX-Trailer: 1\r\n\r\n")
+        (reply,) = exchange(
+            port,
+            POST
+            + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n2;name=value\r\n{}\r\n0\r\nX-Trailer: 1\r\n\r\n",
+        )
         assert (reply.status, reply.json["error_code"]) == (400, "validation_failed")
 
     @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"OPTIONS"])
     def test_one_where_none_belongs_does_not_become_a_request(self, port, method):
         smuggled = b"GET /settings HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
-        request = method + b" /health HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(smuggled) + smuggled
-        with connect(port, request + b"GET /.well-known/jwks.json HTTP/1.0\r\n" + HOST + b"\r\n") as connection, connection.makefile("rb") as stream:
+        request = (
+            method
+            + b" /health HTTP/1.1\r\n"
+            + HOST
+            + b"Content-Length: %d\r\n\r\n" % len(smuggled)
+            + smuggled
+        )
+        with (
+            connect(
+                port, request + b"GET /.well-known/jwks.json HTTP/1.0\r\n" + HOST + b"\r\n"
+            ) as connection,
+            connection.makefile("rb") as stream,
+        ):
             data = stream.read()
         assert data.count(b" 200 OK\r\n") == 2
         assert b"rate_limits" not in data
@@ -305,7 +414,13 @@ class TestAfterwards:
         exchange(port, b"GET /verify?token=" + SECRET.encode() * 500 + b" HTTP/1.1\r\n" + HOST + b"\r\n")
         exchange(port, b"GET /verify?token=" + SECRET.encode())
         exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + SECRET.encode())
-        text = wait_until(lambda: log if (log := small_service.text()[logged:]).count('"invalid_request"') >= len(NOT_HTTP) + 2 else "")
+        text = wait_until(
+            lambda: (
+                log
+                if (log := small_service.text()[logged:]).count('"invalid_request"') >= len(NOT_HTTP) + 2
+                else ""
+            )
+        )
         assert SECRET not in text
         events = [json.loads(line) for line in text.splitlines() if '"invalid_request"' in line]
         assert {(event["level"], event["ip"]) for event in events} == {("warning", "127.0.0.1")}

@@ -1,4 +1,6 @@
-"""Running the service: what it says, whom it lets finish, what it leaves behind, and what keeps it from starting."""
+"""Running the service: what it says, whom it lets finish, what it leaves behind, and what keeps it from
+starting.
+"""
 
 import contextlib
 import os
@@ -16,7 +18,15 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from tests.support.processes import Service, UnfinishedRequest, free_port, processes_of, python_for, sockets_of, wait_until
+from tests.support.processes import (
+    Service,
+    UnfinishedRequest,
+    free_port,
+    processes_of,
+    python_for,
+    sockets_of,
+    wait_until,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
@@ -42,7 +52,9 @@ def used_directory() -> Iterator[Path]:
 
 
 def kill_all(directory: Path) -> None:
-    """Kill every process of a state directory; the death of one may have ended another, which is as dead then."""
+    """Kill every process of a state directory; the death of one may have ended another, which is as dead
+    then.
+    """
     for pid in processes_of(directory):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -60,11 +72,15 @@ def none_left(state_dir: Path) -> bool:
 
 
 def secrets_of(state_dir: Path) -> dict[str, str]:
-    return {name: (state_dir / name).read_text() for name in ("secret_key", "service_role_key", "jwt_keys.json")}
+    return {
+        name: (state_dir / name).read_text() for name in ("secret_key", "service_role_key", "jwt_keys.json")
+    }
 
 
 def workers_of(service: Service) -> set[int]:
-    return {pid for pid, command in processes_of(service.state_dir).items() if "gunicorn" in command} - {service.process.pid}
+    return {pid for pid, command in processes_of(service.state_dir).items() if "gunicorn" in command} - {
+        service.process.pid
+    }
 
 
 def run(state_dir: Path, statement: str) -> None:
@@ -78,7 +94,10 @@ def test_it_says_where_its_state_is_and_keeps_that_closed(running):
     text = running.text()
     directory = running.state_dir
     assert f"State: {directory} (secrets and signing keys, database). A backup needs all of it.\n" in text
-    assert f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Ctrl-C stops it.\n" in text
+    assert (
+        f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Ctrl-C stops it.\n"
+        in text
+    )
     for secret in secrets_of(directory).values():
         assert secret.strip() not in text
     assert stat.S_IMODE(directory.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
@@ -105,7 +124,10 @@ def test_it_refuses_a_state_directory_in_use(running):
     status, text = Service(running.state_dir).refuses_to_start()
 
     assert status == 2
-    assert text == f"{running.state_dir} is in use by a service that runs already; set AUTH_STATE_DIR to use another directory\n"
+    assert (
+        text
+        == f"{running.state_dir} is in use by a service that runs already; set AUTH_STATE_DIR to use another directory\n"
+    )
     assert running.get("/health")[0] == 200
 
 
@@ -113,13 +135,18 @@ def test_it_refuses_a_port_in_use(running, state_dir):
     status, text = Service(state_dir, PORT=str(running.port)).refuses_to_start()
 
     assert status == 1
-    assert text == f"Can't listen on 127.0.0.1:{running.port}: Address already in use. PORT and AUTH_BIND choose another address.\n"
+    assert (
+        text
+        == f"Can't listen on 127.0.0.1:{running.port}: Address already in use. PORT and AUTH_BIND choose another address.\n"
+    )
     assert none_left(state_dir)
     assert running.get("/health")[0] == 200
 
 
 def test_it_refuses_bad_settings_with_a_line_for_each(state_dir):
-    status, text = Service(state_dir, AUTH_WORKERS="many", DATABASE_URL="mysql://localhost/auth").refuses_to_start()
+    status, text = Service(
+        state_dir, AUTH_WORKERS="many", DATABASE_URL="mysql://localhost/auth"
+    ).refuses_to_start()
 
     assert status == 1
     assert text.splitlines() == [
@@ -189,7 +216,11 @@ def listens(pid: int, port: int) -> bool:
     """Whether a process has a socket that listens on a port."""
     sockets = sockets_of(pid)
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return any(f"socket:[{line[9]}]" in sockets for line in lines if line[1].endswith(f":{port:04X}") and line[3] == "0A")
+    return any(
+        f"socket:[{line[9]}]" in sockets
+        for line in lines
+        if line[1].endswith(f":{port:04X}") and line[3] == "0A"
+    )
 
 
 def accepts_requests(service: Service) -> bool:
@@ -202,7 +233,12 @@ def accepts_requests(service: Service) -> bool:
 
 def test_it_says_which_setting_is_gone(state_dir):
     with Service(state_dir, AUTH_THREADS="64") as service:
-        assert service.text().count("AUTH_THREADS is gone, remove it: workers do not serve requests in threads any more.\n") == 1
+        assert (
+            service.text().count(
+                "AUTH_THREADS is gone, remove it: workers do not serve requests in threads any more.\n"
+            )
+            == 1
+        )
         assert "Warning" not in service.text()
 
 
@@ -239,7 +275,10 @@ def test_it_ends_when_its_postgres_has_ended(state_dir):
         os.kill(postmaster, signal.SIGKILL)
 
         assert service.process.wait(15) == 1
-        assert f"\nThe embedded Postgres has ended by itself, see {state_dir}/postgres.log. Stopping.\n" in service.text()
+        assert (
+            f"\nThe embedded Postgres has ended by itself, see {state_dir}/postgres.log. Stopping.\n"
+            in service.text()
+        )
     assert none_left(state_dir)
 
 

@@ -1,4 +1,6 @@
-"""Slow clients cost a greenlet and a descriptor: others are served beside them, and their requests have a deadline."""
+"""Slow clients cost a greenlet and a descriptor: others are served beside them, and their requests have a
+deadline.
+"""
 
 import selectors
 import socket
@@ -25,7 +27,9 @@ SLOW = {
     "a body that is expected": HEAD + b"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n",
     "half a chunk": HEAD + b'Transfer-Encoding: chunked\r\n\r\n50\r\n{"email": "',
     "a chunk without the next": HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
-    "half a body that nobody reads": b"GET /settings HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\nhalf",
+    "half a body that nobody reads": b"GET /settings HTTP/1.1\r\n"
+    + HOST
+    + b"Content-Length: 100\r\n\r\nhalf",
     "responses that are not read": (b"GET /openapi.yaml HTTP/1.1\r\n" + HOST + b"\r\n") * 20,
 }
 # More than any number of threads that the service would have had.
@@ -95,7 +99,9 @@ def test_a_request_in_two_halves_is_served(small_service, opened):
 
 
 def test_pipelined_requests_are_served_in_order_and_others_between_them(small_service):
-    requests = GOOD + HEAD + b"Content-Length: 2\r\n\r\n{}" + GOOD * 1000 + GOOD[:-2] + b"Connection: close\r\n\r\n"
+    requests = (
+        GOOD + HEAD + b"Content-Length: 2\r\n\r\n{}" + GOOD * 1000 + GOOD[:-2] + b"Connection: close\r\n\r\n"
+    )
     with connect(small_service.port) as connection, ThreadPoolExecutor(1) as threads:
         sending = threads.submit(connection.sendall, requests)
         assert small_service.get("/health", timeout=8)[0] == 200

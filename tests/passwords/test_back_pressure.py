@@ -1,4 +1,6 @@
-"""Back-pressure: the hashing queue refuses what it cannot hold, early and cheaply, and everything else goes on."""
+"""Back-pressure: the hashing queue refuses what it cannot hold, early and cheaply, and everything else goes
+on.
+"""
 
 import json
 import re
@@ -81,7 +83,12 @@ def test_full_queue_is_logged_at_most_once_a_second(make_app):
     with crowd(app.extensions[EXTENSION].passwords), capture_logs() as logs:
         began = time.monotonic()
         for _ in range(40):
-            assert app.test_client().post("/token?grant_type=password", json={"email": "alice@example.com", "password": PASSWORD}).status_code == 503
+            assert (
+                app.test_client()
+                .post("/token?grant_type=password", json={"email": "alice@example.com", "password": PASSWORD})
+                .status_code
+                == 503
+            )
         seconds = time.monotonic() - began
     lines = [line for line in logs if line["event"] == "hashing_queue_full"]
     assert len(lines) <= 1 + seconds
@@ -100,11 +107,21 @@ class TestTheService:
         assert {response.headers["Retry-After"] for response in responses if response.status == 503} == {"2"}
 
     def test_queued_sign_ins_are_checked_when_their_client_only_ends_its_side(self, slow_service):
-        with wire.connect(slow_service.port, POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(LOG_IN) + LOG_IN.encode()) as connection:
+        with wire.connect(
+            slow_service.port,
+            POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(LOG_IN) + LOG_IN.encode(),
+        ) as connection:
             connection.shutdown(socket.SHUT_WR)
             assert [reply.status for reply in wire.read(connection)] == [401]
 
-    @pytest.mark.parametrize("announced", [b"Expect: 100-continue\r\nContent-Length: 60", b"Transfer-Encoding: chunked", b"Content-Length: 70000"])
+    @pytest.mark.parametrize(
+        "announced",
+        [
+            b"Expect: 100-continue\r\nContent-Length: 60",
+            b"Transfer-Encoding: chunked",
+            b"Content-Length: 70000",
+        ],
+    )
     def test_slow_bodies_take_no_place_in_the_queue(self, slow_service, announced):
         with ExitStack() as stack, connect(slow_service) as connection:
             for _ in range(80):
@@ -129,4 +146,12 @@ class TestTheService:
         with ExitStack() as stack, connect(slow_service) as connection:
             for _ in range(10):
                 stack.enter_context(UnfinishedRequest(slow_service, "/login-admin"))
-            assert status(connection, "POST", "/signup", json.dumps({"email": "dave@example.com", "password": PASSWORD})) == 201
+            assert (
+                status(
+                    connection,
+                    "POST",
+                    "/signup",
+                    json.dumps({"email": "dave@example.com", "password": PASSWORD}),
+                )
+                == 201
+            )

@@ -18,19 +18,40 @@ from tests.support.server import ServerClient, at_once
 
 @pytest.fixture
 def sign_up(client):
-    return lambda password, email="dave@example.com": client.post("/signup", json={"email": email, "password": password})
+    return lambda password, email="dave@example.com": client.post(
+        "/signup", json={"email": email, "password": password}
+    )
 
 
 def reasons(response):
     """Return why a password is weak."""
     found = response.json.get("weak_password", {}).get("reasons")
-    assert_error(response, 422, "weak_password", "The password is too weak", A_SENTENCE, weak_password={"reasons": found})
+    assert_error(
+        response,
+        422,
+        "weak_password",
+        "The password is too weak",
+        A_SENTENCE,
+        weak_password={"reasons": found},
+    )
     assert response.json["details"].startswith("password: must ")
     return found
 
 
 class TestStrength:
-    @pytest.mark.parametrize("password", ["Aa1-Aa1-", "correct Horse 1!", "Größe-42", "Пароль-42", "Aa1☃Aa1☃", "Aa1_xxxx", "Aa1" + " " * 5, "Aa1-" * 256])
+    @pytest.mark.parametrize(
+        "password",
+        [
+            "Aa1-Aa1-",
+            "correct Horse 1!",
+            "Größe-42",
+            "Пароль-42",
+            "Aa1☃Aa1☃",
+            "Aa1_xxxx",
+            "Aa1" + " " * 5,
+            "Aa1-" * 256,
+        ],
+    )
     def test_a_good_one(self, sign_up, password):
         assert sign_up(password).status_code == 201
 
@@ -64,12 +85,21 @@ class TestStrength:
 
     def test_a_common_one_with_more_to_it_is_not(self, make_app):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
-        assert client.post("/signup", json={"email": "dave@example.com", "password": "password-password"}).status_code == 201
+        assert (
+            client.post(
+                "/signup", json={"email": "dave@example.com", "password": "password-password"}
+            ).status_code
+            == 201
+        )
 
     def test_length_is_counted_in_characters_and_not_in_bytes(self, make_app):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="", AUTH_PASSWORD_MIN_LENGTH="4").test_client()
-        assert reasons(client.post("/signup", json={"email": "dave@example.com", "password": "äöü"})) == ["length"]
-        assert client.post("/signup", json={"email": "dave@example.com", "password": "äöüß"}).status_code == 201
+        assert reasons(client.post("/signup", json={"email": "dave@example.com", "password": "äöü"})) == [
+            "length"
+        ]
+        assert (
+            client.post("/signup", json={"email": "dave@example.com", "password": "äöüß"}).status_code == 201
+        )
 
     def test_the_length_is_a_setting(self, make_app):
         client = make_app(AUTH_PASSWORD_MIN_LENGTH="12").test_client()
@@ -79,14 +109,27 @@ class TestStrength:
 
     def test_the_characters_are_a_setting(self, make_app):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="numbers").test_client()
-        assert client.post("/signup", json={"email": "dave@example.com", "password": "xxxxxxx1"}).status_code == 201
-        assert reasons(client.post("/signup", json={"email": "erin@example.com", "password": "xxxxxxxx"})) == ["characters"]
+        assert (
+            client.post("/signup", json={"email": "dave@example.com", "password": "xxxxxxx1"}).status_code
+            == 201
+        )
+        assert reasons(
+            client.post("/signup", json={"email": "erin@example.com", "password": "xxxxxxxx"})
+        ) == ["characters"]
 
     def test_the_common_ones_are_a_setting(self, make_app):
         changes = {"AUTH_PASSWORD_REQUIREMENTS": "", "AUTH_PASSWORD_COMMON_CHECK": "false"}
-        assert make_app(**changes).test_client().post("/signup", json={"email": "dave@example.com", "password": "password"}).status_code == 201
+        assert (
+            make_app(**changes)
+            .test_client()
+            .post("/signup", json={"email": "dave@example.com", "password": "password"})
+            .status_code
+            == 201
+        )
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
-        assert reasons(client.post("/signup", json={"email": "erin@example.com", "password": "PassWord"})) == ["common"]
+        assert reasons(
+            client.post("/signup", json={"email": "erin@example.com", "password": "PassWord"})
+        ) == ["common"]
 
     def test_a_log_in_does_not_ask(self, alice, database):
         weak = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
@@ -117,14 +160,21 @@ class TestHashing:
             # More requests than the queue has places: each leaves it again.
             for _ in range(100):
                 response = sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1")
-                assert_error(response, 503, "service_unavailable", "Too many sign-ins at once; try again shortly")
+                assert_error(
+                    response, 503, "service_unavailable", "Too many sign-ins at once; try again shortly"
+                )
         assert sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1").status_code == 401
 
     @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority for each thread")
     def test_threads_that_hash_give_way_to_everything_else(self, slow_service):
         server = ServerClient(slow_service.port)
-        assert {answer.status_code for answer in at_once(8, lambda _: sign_in(server, "nobody@example.com", "Wrong-Horse-1"))} == {401}
+        assert {
+            answer.status_code
+            for answer in at_once(8, lambda _: sign_in(server, "nobody@example.com", "Wrong-Horse-1"))
+        } == {401}
         (worker,) = children_of(slow_service.process.pid)
-        priorities = [os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{worker}/task").iterdir()]
+        priorities = [
+            os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{worker}/task").iterdir()
+        ]
         assert os.getpriority(os.PRIO_PROCESS, worker) == os.getpriority(os.PRIO_PROCESS, 0)
         assert [priority for priority in priorities if priority > 0] == [13, 13]

@@ -1,6 +1,8 @@
-"""A provider at fault: a browser is sent on with a clean error in time, nothing is left behind, and nobody else notices.
+"""A provider at fault: a browser is sent on with a clean error in time, nothing is left behind, and nobody
+else notices.
 
-What is right about the faults is in tests/support/fake_provider.py; here the provider is told which one to have.
+What is right about the faults is in tests/support/fake_provider.py; here the provider is told which one to
+have.
 """
 
 import base64
@@ -36,7 +38,9 @@ def _people(google: FakeProvider) -> None:
 @pytest.fixture
 def assert_nothing_happened(service, database, google) -> Callable[[], None]:
     def check() -> None:
-        left = database.everything("users", "identities", "sessions", "authorization_codes", "outbox", "oauth_flows")
+        left = database.everything(
+            "users", "identities", "sessions", "authorization_codes", "outbox", "oauth_flows"
+        )
         assert left == {table: [] for table in left}
         # Nor is the provider's next sign-in affected.
         google.reset()
@@ -47,7 +51,11 @@ def assert_nothing_happened(service, database, google) -> Callable[[], None]:
 
 
 def encoded(value: Any) -> str:
-    return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode())
+        .rstrip(b"=")
+        .decode()
+    )
 
 
 def of_parts(header: Any, claims: Any, signature: bytes = b"") -> str:
@@ -56,7 +64,9 @@ def of_parts(header: Any, claims: Any, signature: bytes = b"") -> str:
 
 def with_secret(secret: bytes) -> Callable[[dict[str, Any]], str]:
     """Return what signs with HS256, as if a secret were the key."""
-    return lambda claims: jws.serialize_compact({"alg": "HS256"}, json.dumps(claims), OctKey.import_key(secret), algorithms=["HS256"])
+    return lambda claims: jws.serialize_compact(
+        {"alg": "HS256"}, json.dumps(claims), OctKey.import_key(secret), algorithms=["HS256"]
+    )
 
 
 NOW = int(time.time())
@@ -69,7 +79,10 @@ WRONG_CLAIMS = {
     "no audience": {"aud": None},
     "audiences of others": {"aud": ["another-client", "and-another"]},
     "audience of ours among others without azp": {"aud": ["client-at-google", "another-client"]},
-    "audience of ours among others and another azp": {"aud": ["client-at-google", "another-client"], "azp": "another-client"},
+    "audience of ours among others and another azp": {
+        "aud": ["client-at-google", "another-client"],
+        "azp": "another-client",
+    },
     "audience that begins alike": {"aud": "client-at-google-2"},
     "audience that is an object": {"aud": {"client-at-google": True}},
     "nonce": {"nonce": "x" * 43},
@@ -99,13 +112,22 @@ class TestIdTokens:
 
     @pytest.mark.parametrize("claims", WRONG_CLAIMS.values(), ids=list(WRONG_CLAIMS))
     def test_wrong_claims_are_refused(self, service, google, claims, assert_nothing_happened):
-        google.claims = {name: value.format(url=google.url) if isinstance(value, str) else value for name, value in claims.items()}
+        google.claims = {
+            name: value.format(url=google.url) if isinstance(value, str) else value
+            for name, value in claims.items()
+        }
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    @pytest.mark.parametrize("header", [{"alg": "none"}, {"alg": "None"}, {"alg": "nOnE", "kid": "google-1"}, {"alg": ""}, {}], ids=str)
+    @pytest.mark.parametrize(
+        "header",
+        [{"alg": "none"}, {"alg": "None"}, {"alg": "nOnE", "kid": "google-1"}, {"alg": ""}, {}],
+        ids=str,
+    )
     @pytest.mark.parametrize("signature", [b"", b"x" * 256], ids=["unsigned", "signed with nothing"])
-    def test_without_an_algorithm_it_is_refused(self, service, google, header, signature, assert_nothing_happened):
+    def test_without_an_algorithm_it_is_refused(
+        self, service, google, header, signature, assert_nothing_happened
+    ):
         google.sign = lambda claims: of_parts(header, claims, signature)
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
@@ -122,7 +144,9 @@ class TestIdTokens:
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    def test_a_key_that_the_issuer_does_not_publish_is_refused(self, service, google, assert_nothing_happened):
+    def test_a_key_that_the_issuer_does_not_publish_is_refused(
+        self, service, google, assert_nothing_happened
+    ):
         google.signing_key = signing_key("google-9", 1)
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
@@ -134,7 +158,11 @@ class TestIdTokens:
 
     def test_a_key_that_comes_with_the_token_is_refused(self, service, google, assert_nothing_happened):
         own = signing_key("google-9", 1)
-        for header in ({"jwk": own.as_dict(private=False)}, {"jku": "https://evil.example/jwks"}, {"x5u": "https://evil.example/x5u"}):
+        for header in (
+            {"jwk": own.as_dict(private=False)},
+            {"jku": "https://evil.example/jwks"},
+            {"x5u": "https://evil.example/x5u"},
+        ):
             google.signing_key = own
             google.sign = lambda claims, header=header: google.signed(claims, kid=None, **header)
             assert_failed(service.sign_in("google"), *FAILED)
@@ -142,7 +170,9 @@ class TestIdTokens:
 
     def test_a_critical_header_that_nobody_knows_is_refused(self, service, google, assert_nothing_happened):
         def sign(claims: dict[str, Any]) -> str:
-            header = encoded({"alg": "RS256", "kid": google.signing_key.kid, "crit": ["exotic"], "exotic": True})
+            header = encoded(
+                {"alg": "RS256", "kid": google.signing_key.kid, "crit": ["exotic"], "exotic": True}
+            )
             content = f"{header}.{encoded(claims)}"
             return f"{content}.{encoded(jws.JWSRegistry.algorithms['RS256'].sign(content.encode(), google.signing_key))}"
 
@@ -151,7 +181,9 @@ class TestIdTokens:
         assert_nothing_happened()
 
     @pytest.mark.parametrize("change", ["claims", "header"])
-    def test_what_was_changed_after_signing_is_refused(self, service, google, change, assert_nothing_happened):
+    def test_what_was_changed_after_signing_is_refused(
+        self, service, google, change, assert_nothing_happened
+    ):
         def sign(claims: dict[str, Any]) -> str:
             header, body, signature = google.signed(claims).split(".")
             if change == "claims":
@@ -163,7 +195,20 @@ class TestIdTokens:
         assert_nothing_happened()
 
     @pytest.mark.parametrize(
-        "token", ["", "x", "a.b.c", "..", "e30.e30.", "null", "x" * 70_000, "ä.ö.ü", 'e30"e30', of_parts([], []), of_parts({"alg": "RS256"}, NESTED)]
+        "token",
+        [
+            "",
+            "x",
+            "a.b.c",
+            "..",
+            "e30.e30.",
+            "null",
+            "x" * 70_000,
+            "ä.ö.ü",
+            'e30"e30',
+            of_parts([], []),
+            of_parts({"alg": "RS256"}, NESTED),
+        ],
     )
     def test_what_is_no_token_is_refused(self, service, google, token, assert_nothing_happened):
         google.sign = lambda _: token
@@ -215,7 +260,14 @@ def test_a_long_name_and_picture_keep_nobody_out(service, github, length):
 
 
 RIGHT_KEYS = {
-    "beside keys that nobody can read": [{"kty": "XXX", "kid": "a"}, {"kty": "EC", "crv": "P-9", "kid": "b"}, {"kid": "c"}, "x", None, 7],
+    "beside keys that nobody can read": [
+        {"kty": "XXX", "kid": "a"},
+        {"kty": "EC", "crv": "P-9", "kid": "b"},
+        {"kid": "c"},
+        "x",
+        None,
+        7,
+    ],
     "beside keys for encryption": [signing_key("enc", 1).as_dict(private=False) | {"use": "enc"}],
 }
 
@@ -238,7 +290,9 @@ class TestKeys:
 
     def test_a_shared_key_in_the_set_does_not_make_hs256_good(self, make_service, google):
         secret = b"s" * 32
-        google.instead["/jwks"] = Answer(body=json.dumps({"keys": [{"kty": "oct", "kid": "o", "k": encoded(secret)}]}).encode())
+        google.instead["/jwks"] = Answer(
+            body=json.dumps({"keys": [{"kty": "oct", "kid": "o", "k": encoded(secret)}]}).encode()
+        )
         google.sign = with_secret(secret)
         assert_failed(make_service().sign_in("google"), *FAILED)
 
@@ -298,12 +352,16 @@ class TestDiscovery:
         assert_failed(service.sign_in("google"), *FAILED)
         assert "/moved" in google.paths()
 
-    @pytest.mark.parametrize("issuer", ["https://evil.example", "{url}.evil.example", "{url}/x", "", None, 7, ["{url}"]])
+    @pytest.mark.parametrize(
+        "issuer", ["https://evil.example", "{url}.evil.example", "{url}/x", "", None, 7, ["{url}"]]
+    )
     def test_a_document_of_another_issuer_is_refused(self, make_service, google, issuer):
         google.metadata = {"issuer": issuer.format(url=google.url) if isinstance(issuer, str) else issuer}
         assert_turned_back(make_service().sign_in("google"))
 
-    @pytest.mark.parametrize("url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"])
+    @pytest.mark.parametrize(
+        "url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"]
+    )
     def test_an_endpoint_that_is_no_address_is_refused(self, make_service, google, url):
         google.metadata = {"authorization_endpoint": url}
         assert_turned_back(make_service().sign_in("google"))
@@ -313,10 +371,16 @@ class TestDiscovery:
 
 GARBAGE = {
     "500": Answer(500, b"<h1>Internal Server Error</h1>"),
-    "503 in JSON": Answer(503, b'{"error": "temporarily_unavailable"}', {"Content-Type": "application/json", "Retry-After": "86400"}),
+    "503 in JSON": Answer(
+        503,
+        b'{"error": "temporarily_unavailable"}',
+        {"Content-Type": "application/json", "Retry-After": "86400"},
+    ),
     "404": Answer(404),
     "nothing": Answer(200),
-    "HTML": Answer(200, b"<html><body>Welcome to this hotel's network</body></html>", {"Content-Type": "text/html"}),
+    "HTML": Answer(
+        200, b"<html><body>Welcome to this hotel's network</body></html>", {"Content-Type": "text/html"}
+    ),
     "bytes": Answer(200, bytes(range(256)) * 40, {"Content-Type": "application/json"}),
     "a list": Answer(200, b'["x"]'),
     "null": Answer(200, b"null"),
@@ -344,7 +408,12 @@ def thief() -> Iterator[PlainProvider]:
 
 
 def located(fault: Answer, thief: PlainProvider) -> Answer:
-    return Answer(fault.status, fault.body, {name: value.format(thief=thief.url) for name, value in fault.headers.items()}, fault.behaviour)
+    return Answer(
+        fault.status,
+        fault.body,
+        {name: value.format(thief=thief.url) for name, value in fault.headers.items()},
+        fault.behaviour,
+    )
 
 
 class TestGarbage:
@@ -405,12 +474,18 @@ class TestGarbage:
         assert database.count("oauth_flows") == 0
 
     def test_no_such_host(self, make_service):
-        service = make_service(AUTH_PROVIDER_GONE_ISSUER="https://no-such-host.invalid", AUTH_PROVIDER_GONE_CLIENT_ID="x")
+        service = make_service(
+            AUTH_PROVIDER_GONE_ISSUER="https://no-such-host.invalid", AUTH_PROVIDER_GONE_CLIENT_ID="x"
+        )
         assert_turned_back(service.sign_in("gone"))
 
     def test_an_issuer_with_tls_that_leads_to_where_there_is_none(self):
         known = IdTokens("https://id.example.com", ["x"])
-        known._metadata = {"issuer": "https://id.example.com", "token_endpoint": "http://127.0.0.1:9/token", "jwks_uri": "https://id.example.com/keys"}
+        known._metadata = {
+            "issuer": "https://id.example.com",
+            "token_endpoint": "http://127.0.0.1:9/token",
+            "jwks_uri": "https://id.example.com/keys",
+        }
         known._metadata_until = float("inf")
         assert known.endpoint("jwks_uri") == "https://id.example.com/keys"
         with pytest.raises(IssuerUnavailable):
@@ -444,7 +519,16 @@ class TestTokenResponses:
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    @pytest.mark.parametrize("members", [{"expires_in": "3600"}, {"expires_in": None}, {"scope": ["a", "b"]}, {"token_type": "bearer"}, {"x": {"y": []}}])
+    @pytest.mark.parametrize(
+        "members",
+        [
+            {"expires_in": "3600"},
+            {"expires_in": None},
+            {"scope": ["a", "b"]},
+            {"token_type": "bearer"},
+            {"x": {"y": []}},
+        ],
+    )
     def test_what_is_only_unusual_is_taken(self, service, google, members):
         google.token_response = members
         service.signed_in("google")

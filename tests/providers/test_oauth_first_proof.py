@@ -1,7 +1,9 @@
-"""When a provider proves an address for the first time, whoever signed up with it before keeps nothing of the user.
+"""When a provider proves an address for the first time, whoever signed up with it before keeps nothing of the
+user.
 
-Mallory signs up with Alice's address and waits for Alice to come by Google ("pre-hijacking", Sudhodanan and Paverd, 2022): by then
-she must have no password, no session, no identity, no code and no link that still works.
+Mallory signs up with Alice's address and waits for Alice to come by Google ("pre-hijacking", Sudhodanan and
+Paverd, 2022): by then she must have no password, no session, no identity, no code and no link that still
+works.
 """
 
 import pytest
@@ -52,7 +54,10 @@ class TestAnUnconfirmedSignUp:
         user_id = database.value("SELECT id FROM users")
         user = come(service).get("/user").json
         assert (user["id"], user["email"], user["email_confirmed_at"]) == (user_id, EMAIL, A_TIMESTAMP)
-        assert user["identities"] == [identity("email", EMAIL), external("google", "alice-at-google", EMAIL, True, name="Alice")]
+        assert user["identities"] == [
+            identity("email", EMAIL),
+            external("google", "alice-at-google", EMAIL, True, name="Alice"),
+        ]
         assert database.one("SELECT email_proved, password_hash FROM users") == (True, None)
 
     def test_its_links_are_dead(self, service, client, outbox):
@@ -63,7 +68,9 @@ class TestAnUnconfirmedSignUp:
         come(service)
         for kind, token in tokens:
             assert_error(client.post("/verify", json={"type": kind, "token_hash": token}), 403, "otp_expired")
-            assert link_fragment(client.get(f"/verify?type={kind}&token={token}"))["error_code"] == "otp_expired"
+            assert (
+                link_fragment(client.get(f"/verify?type={kind}&token={token}"))["error_code"] == "otp_expired"
+            )
 
     def test_alice_is_told(self, service, client, outbox):
         client.post("/signup", json=MALLORYS)
@@ -72,7 +79,9 @@ class TestAnUnconfirmedSignUp:
 
     def test_by_a_native_id_token_too(self, service, client, google):
         client.post("/signup", json=MALLORYS)
-        response = service.client.post("/token?grant_type=id_token", json={"provider": "google", "id_token": google.id_token()})
+        response = service.client.post(
+            "/token?grant_type=id_token", json={"provider": "google", "id_token": google.id_token()}
+        )
         assert response.status_code == 200
         assert_error(sign_in(client, EMAIL), 401, "invalid_credentials")
 
@@ -96,7 +105,9 @@ class TestAnUnconfirmedSignUp:
         client.post("/signup", json=MALLORYS)
         acme.person = {"sub": "x", "email": EMAIL, "email_verified": True}
         assert service.signed_in("acme").get("/user").json["email"] is None
-        assert database.value("SELECT password_hash IS NOT NULL FROM users WHERE email = %(email)s", email=EMAIL)
+        assert database.value(
+            "SELECT password_hash IS NOT NULL FROM users WHERE email = %(email)s", email=EMAIL
+        )
 
     def test_a_banned_one_stays_as_it_is(self, service, client, database):
         client.post("/signup", json=MALLORYS)
@@ -126,7 +137,9 @@ class TestAUserWhomMalloryUses:
             assert_error(session.get("/user"), 401, "session_not_found")
             assert_error(session.refresh(), 400, "refresh_token_not_found")
         assert alice.get("/user").status_code == 200
-        assert database.all("SELECT DISTINCT end_reason FROM sessions WHERE ended_at IS NOT NULL") == [("address_proved",)]
+        assert database.all("SELECT DISTINCT end_reason FROM sessions WHERE ended_at IS NOT NULL") == [
+            ("address_proved",)
+        ]
 
     def test_her_password_is_gone_however_she_set_it(self, lax, mallory):
         mallory.put("/user", json={"password": "Another-Horse-2", "current_password": PASSWORD})
@@ -142,7 +155,10 @@ class TestAUserWhomMalloryUses:
         assert (hers["id"] != alice["id"], hers["email"]) == (True, "mallory@evil.example")
 
     def test_her_identity_of_the_same_provider_is_gone(self, lax, mallory, google):
-        alices, google.person = google.person, {"sub": "mallory-at-google", "email": "mallory@evil.example", "email_verified": True}
+        alices, google.person = (
+            google.person,
+            {"sub": "mallory-at-google", "email": "mallory@evil.example", "email_verified": True},
+        )
         fragment(link(lax, mallory, "google"))
         google.person = alices
         alice = come(lax).get("/user").json
@@ -152,10 +168,16 @@ class TestAUserWhomMalloryUses:
 
     def test_her_phone_is_gone(self, lax, mallory, outbox):
         mallory.put("/user", json={"phone": PHONE})
-        response = lax.client.post("/verify", json={"type": "phone_change", "phone": PHONE, "token": outbox.last(PHONE).code})
+        response = lax.client.post(
+            "/verify", json={"type": "phone_change", "phone": PHONE, "token": outbox.last(PHONE).code}
+        )
         assert response.status_code == 200
         alice = come(lax).get("/user").json
-        assert (alice["phone"], alice["phone_confirmed_at"], alice["app_metadata"]["providers"]) == (None, None, ["email", "google"])
+        assert (alice["phone"], alice["phone_confirmed_at"], alice["app_metadata"]["providers"]) == (
+            None,
+            None,
+            ["email", "google"],
+        )
         asked = lax.client.post("/otp", json={"phone": PHONE, "create_user": False})
         assert (asked.status_code, outbox.sent(PHONE, "sms")) == (200, [])
 
@@ -163,16 +185,31 @@ class TestAUserWhomMalloryUses:
         mallory.put("/user", json={"email": "mallory@evil.example", "phone": PHONE})
         by_mail, by_sms = outbox.last("mallory@evil.example"), outbox.last(PHONE)
         alice = come(lax)
-        assert_error(lax.client.post("/verify", json={"type": "email_change", "token_hash": by_mail.token}), 403, "otp_expired")
-        assert_error(lax.client.post("/verify", json={"type": "phone_change", "phone": PHONE, "token": by_sms.code}), 403, "otp_expired")
+        assert_error(
+            lax.client.post("/verify", json={"type": "email_change", "token_hash": by_mail.token}),
+            403,
+            "otp_expired",
+        )
+        assert_error(
+            lax.client.post("/verify", json={"type": "phone_change", "phone": PHONE, "token": by_sms.code}),
+            403,
+            "otp_expired",
+        )
         user = alice.get("/user").json
-        assert (user["email"], user["phone"], user["new_email"], user["new_phone"]) == (EMAIL, None, None, None)
+        assert (user["email"], user["phone"], user["new_email"], user["new_phone"]) == (
+            EMAIL,
+            None,
+            None,
+            None,
+        )
 
     def test_a_code_that_she_has_not_traded_yet_is_dead(self, lax, mallory):
         fragment(link(lax, mallory, "github"))
         code = query(lax.sign_in("github", **WITH_CHALLENGE))["code"]
         alice = come(lax)
-        response = lax.client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
+        response = lax.client.post(
+            "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
+        )
         assert_error(response, 400, "flow_state_not_found")
         assert [session["current"] for session in alice.get("/sessions").json["data"]] == [True]
 
@@ -216,7 +253,9 @@ class TestAtOnce:
         page = by_github.result()
         if "access_token" in page.url:
             assert lax.session(page).get("/user").json["id"] != user["id"]
-        assert [session["current"] for session in lax.session(alice.result()).get("/sessions").json["data"]] == [True]
+        assert [
+            session["current"] for session in lax.session(alice.result()).get("/sessions").json["data"]
+        ] == [True]
 
     def test_a_linking_of_another_identity(self, lax, mallory, database):
         browser, other = lax.browser(), lax.browser()
@@ -226,7 +265,10 @@ class TestAtOnce:
         with database.locked("users", mallory.claims["sub"]) as lock:
             alice = lock.start(lambda: browser.visit(url))
             linking = lock.start(lambda: other.visit(hers))
-        assert lax.session(alice.result()).get("/user").json["app_metadata"]["providers"] == ["email", "google"]
+        assert lax.session(alice.result()).get("/user").json["app_metadata"]["providers"] == [
+            "email",
+            "google",
+        ]
         assert_failed(linking.result(), "session_not_found")
 
     def test_a_code_that_she_trades(self, lax, mallory, database):
@@ -236,7 +278,11 @@ class TestAtOnce:
         url = lax.return_url(browser, "google")
         with database.locked("users", mallory.claims["sub"]) as lock:
             alice = lock.start(lambda: browser.visit(url))
-            trade = lock.start(lambda: lax.client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}))
+            trade = lock.start(
+                lambda: lax.client.post(
+                    "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
+                )
+            )
         session = lax.session(alice.result())
         assert trade.result().status_code == 400
         assert [each["current"] for each in session.get("/sessions").json["data"]] == [True]
@@ -268,11 +314,19 @@ class TestAProvedAddress:
         assert alice.try_to_sign_in().status_code == 200
 
 
-def test_an_invited_person_who_comes_by_the_provider_is_the_invited_user(service, client, service_role, outbox):
-    invited = client.post("/admin/invite", json={"email": EMAIL, "data": {"team": "red"}}, headers=service_role).json["user"]
+def test_an_invited_person_who_comes_by_the_provider_is_the_invited_user(
+    service, client, service_role, outbox
+):
+    invited = client.post(
+        "/admin/invite", json={"email": EMAIL, "data": {"team": "red"}}, headers=service_role
+    ).json["user"]
     user = come(service).get("/user").json
     assert (user["id"], user["user_metadata"]) == (invited["id"], {"team": "red"})
-    assert_error(client.post("/verify", json={"type": "invite", "token_hash": outbox.last(EMAIL, "invite").token}), 403, "otp_expired")
+    assert_error(
+        client.post("/verify", json={"type": "invite", "token_hash": outbox.last(EMAIL, "invite").token}),
+        403,
+        "otp_expired",
+    )
 
 
 def test_a_link_that_waits_to_be_sent_is_not_sent_any_more(service, client, mailbox):

@@ -1,4 +1,6 @@
-"""Signing in with GitHub, and what is in its manner: plain OAuth 2, a user without id_token, and addresses in a list of their own."""
+"""Signing in with GitHub, and what is in its manner: plain OAuth 2, a user without id_token, and addresses in
+a list of their own.
+"""
 
 import secrets
 from typing import Any
@@ -100,7 +102,11 @@ def test_a_verified_address_that_is_not_the_primary_one_is_nobodys(service, gith
 def test_a_list_without_a_good_address_gives_none(service, github, alice, entries):
     github.documents["/user/emails"] = entries
     user = service.signed_in("github").get("/user").json
-    assert (user["id"] != alice.id, user["email"], user["app_metadata"]["providers"]) == (True, None, ["github"])
+    assert (user["id"] != alice.id, user["email"], user["app_metadata"]["providers"]) == (
+        True,
+        None,
+        ["github"],
+    )
 
 
 def test_the_public_address_of_the_profile_is_not_believed(service, github, alice):
@@ -112,7 +118,10 @@ def test_the_public_address_of_the_profile_is_not_believed(service, github, alic
 def test_a_verified_address_leads_to_the_user_who_has_it(service, github, alice):
     github.be(583231, alice.email)
     user = service.signed_in("github").get("/user").json
-    assert (user["id"], user["app_metadata"]) == (alice.id, {"provider": "email", "providers": ["email", "github"]})
+    assert (user["id"], user["app_metadata"]) == (
+        alice.id,
+        {"provider": "email", "providers": ["email", "github"]},
+    )
 
 
 @pytest.mark.parametrize("number", [None, True, False, "", [], {}, 1.5])
@@ -122,7 +131,9 @@ def test_a_profile_that_names_nobody_is_refused(service, github, database, numbe
     assert database.count("users") == 0
 
 
-@pytest.mark.parametrize("subject", ["x\0y", "x\ud800", secrets.token_hex(3000)], ids=["NUL", "half a character", "too long"])
+@pytest.mark.parametrize(
+    "subject", ["x\0y", "x\ud800", secrets.token_hex(3000)], ids=["NUL", "half a character", "too long"]
+)
 def test_a_profile_that_names_somebody_whom_nobody_can_store_is_refused(service, github, database, subject):
     github.documents["/user"]["id"] = subject
     assert_failed(service.sign_in("github"), *FAILED)
@@ -154,8 +165,13 @@ def test_two_people_with_one_number_at_different_providers_are_two_users(service
 
 def test_with_a_code_challenge_the_application_gets_a_code(service, github):
     code = query(service.sign_in("github", **WITH_CHALLENGE))["code"]
-    response = service.client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
-    assert (response.status_code, response.json["user"]) == (200, new_user("github", "583231", "octocat@github.com", **OCTOCAT))
+    response = service.client.post(
+        "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
+    )
+    assert (response.status_code, response.json["user"]) == (
+        200,
+        new_user("github", "583231", "octocat@github.com", **OCTOCAT),
+    )
 
 
 def test_it_has_no_id_tokens(service, google):
@@ -193,10 +209,15 @@ class TestTwitter:
     def test_such_a_user_can_take_an_address(self, service, twitter, outbox):
         session = service.signed_in("twitter")
         assert session.put("/user", json={"email": "x@example.com"}).status_code == 200
-        response = service.client.post("/verify", json={"type": "email_change", "token_hash": outbox.last("x@example.com").token})
+        response = service.client.post(
+            "/verify", json={"type": "email_change", "token_hash": outbox.last("x@example.com").token}
+        )
         assert response.status_code == 200, response.text
         again = service.signed_in("twitter").get("/user").json
-        assert (again["email"], again["identities"][1]) == ("x@example.com", identity("email", "x@example.com"))
+        assert (again["email"], again["identities"][1]) == (
+            "x@example.com",
+            identity("email", "x@example.com"),
+        )
 
 
 class TestASecretOfAnyCharacters:

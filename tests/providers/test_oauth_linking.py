@@ -1,4 +1,6 @@
-"""Which user a provider's identity signs in: the one who has it; else, where the provider may be believed, the one who has the address."""
+"""Which user a provider's identity signs in: the one who has it; else, where the provider may be believed,
+the one who has the address.
+"""
 
 import pytest
 
@@ -9,30 +11,65 @@ from tests.support.oauth import assert_failed, external, fragment, identities_of
 from tests.support.server import at_once
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-NOT_VERIFIED = [False, "false", "False", None, 0, 1, "0", "1", "yes", "", [], {}, [True], {"email_verified": True}]
+NOT_VERIFIED = [
+    False,
+    "false",
+    "False",
+    None,
+    0,
+    1,
+    "0",
+    "1",
+    "yes",
+    "",
+    [],
+    {},
+    [True],
+    {"email_verified": True},
+]
 FAILED = ("bad_oauth_callback", "server_error")
 
 
-def be(provider: FakeProvider, subject: str, email: str | None = None, verified: object = True, **claims: object) -> None:
+def be(
+    provider: FakeProvider, subject: str, email: str | None = None, verified: object = True, **claims: object
+) -> None:
     """Have somebody be signed in at a provider."""
     provider.person = {"sub": subject, "email": email, "email_verified": verified, **claims}
 
 
 def untouched(database, person) -> bool:
     """Whether a user has no more than at the start: the password, and the identity of the address."""
-    user = database.one("SELECT email, email_proved, password_hash, last_sign_in_at FROM users WHERE id = %(id)s", id=person.id)
+    user = database.one(
+        "SELECT email, email_proved, password_hash, last_sign_in_at FROM users WHERE id = %(id)s",
+        id=person.id,
+    )
     owned = database.all("SELECT provider FROM identities WHERE user_id = %(id)s", id=person.id)
-    return (user.email, user.email_proved, user.password_hash is not None, user.last_sign_in_at, owned) == (person.email, True, True, None, [("email",)])
+    return (user.email, user.email_proved, user.password_hash is not None, user.last_sign_in_at, owned) == (
+        person.email,
+        True,
+        True,
+        None,
+        [("email",)],
+    )
 
 
 class TestAVerifiedAddressOfATrustedProvider:
     def test_it_signs_in_the_user_who_has_it(self, service, google, alice, database):
-        be(google, "alice-at-google", alice.email, name="Alice Liddell", picture="https://pictures.example/alice")
+        be(
+            google,
+            "alice-at-google",
+            alice.email,
+            name="Alice Liddell",
+            picture="https://pictures.example/alice",
+        )
         session = service.signed_in("google")
         user = session.get("/user").json
         data = {"name": "Alice Liddell", "avatar_url": "https://pictures.example/alice"}
         assert user["id"] == alice.id
-        assert user["identities"] == [identity("email", alice.email), external("google", "alice-at-google", alice.email, True, **data)]
+        assert user["identities"] == [
+            identity("email", alice.email),
+            external("google", "alice-at-google", alice.email, True, **data),
+        ]
         assert user["app_metadata"] == {"provider": "email", "providers": ["email", "google"]}
         assert session.claims["app_metadata"] == user["app_metadata"]
         assert user["user_metadata"] == {}
@@ -51,7 +88,11 @@ class TestAVerifiedAddressOfATrustedProvider:
         for _ in range(2):
             service.signed_in("google")
         (message,) = outbox.sent()
-        assert (message.kind, message.to, message.variables["provider"]) == ("identity_linked", alice.email, "google")
+        assert (message.kind, message.to, message.variables["provider"]) == (
+            "identity_linked",
+            alice.email,
+            "google",
+        )
 
     @pytest.mark.parametrize("email", ["ALICE@example.com", "Alice@EXAMPLE.COM"])
     def test_every_spelling_is_the_same_address(self, service, google, alice, email):
@@ -61,7 +102,13 @@ class TestAVerifiedAddressOfATrustedProvider:
     # The third and the last have a letter that only looks like an a: of another width, and of another script.
     @pytest.mark.parametrize(
         "email",
-        ["alice+1@example.com", "alice@examp1e.com", "\uff41lice@example.com", "alice@example.com.evil.example", "alice@ex\u0430mple.com"],
+        [
+            "alice+1@example.com",
+            "alice@examp1e.com",
+            "\uff41lice@example.com",
+            "alice@example.com.evil.example",
+            "alice@ex\u0430mple.com",
+        ],
     )
     def test_what_only_looks_like_it_is_somebody_elses(self, service, google, alice, database, email):
         be(google, "mallory-at-google", email)
@@ -69,7 +116,14 @@ class TestAVerifiedAddressOfATrustedProvider:
         assert untouched(database, alice)
 
     @pytest.mark.parametrize(
-        "email", ["alice@example.com\0", "alice@example.com\n", "<alice@example.com>", "alice@example.com,mallory@example.com", " alice@example.com"]
+        "email",
+        [
+            "alice@example.com\0",
+            "alice@example.com\n",
+            "<alice@example.com>",
+            "alice@example.com,mallory@example.com",
+            " alice@example.com",
+        ],
     )
     def test_what_is_no_address_is_none(self, service, google, alice, database, email):
         be(google, "mallory-at-google", email)
@@ -103,16 +157,23 @@ class TestAnAddressThatIsNotVerified:
     def test_it_links_to_nobody(self, service, google, alice, database, outbox, verified):
         be(google, "mallory-at-google", alice.email, verified)
         session = service.signed_in("google")
-        assert session.get("/user").json == new_user("google", "mallory-at-google", alice.email, verified=False)
+        assert session.get("/user").json == new_user(
+            "google", "mallory-at-google", alice.email, verified=False
+        )
         assert session.claims["email"] == ""
         assert untouched(database, alice)
         assert outbox.sent() == []
 
     def test_nor_where_it_is_free(self, service, google, client, database):
         be(google, "mallory-at-google", "dave@example.com", False)
-        assert service.signed_in("google").get("/user").json == new_user("google", "mallory-at-google", "dave@example.com", verified=False)
+        assert service.signed_in("google").get("/user").json == new_user(
+            "google", "mallory-at-google", "dave@example.com", verified=False
+        )
         # Whoever has the address can still sign up with it.
-        assert client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}).status_code == 201
+        assert (
+            client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}).status_code
+            == 201
+        )
         assert database.count("users", "email = 'dave@example.com' AND made_by = 'signup'") == 1
 
     def test_without_an_address_nothing_is_verified(self, service, google, alice, database):
@@ -120,7 +181,9 @@ class TestAnAddressThatIsNotVerified:
         assert service.signed_in("google").get("/user").json["email"] is None
         assert untouched(database, alice)
 
-    def test_what_one_document_verifies_does_not_count_for_the_address_of_another(self, service, google, alice, database):
+    def test_what_one_document_verifies_does_not_count_for_the_address_of_another(
+        self, service, google, alice, database
+    ):
         google.person = {"sub": "mallory-at-google", "email": alice.email, "email_verified": False}
         google.claims = {"email": None, "email_verified": True}
         assert service.signed_in("google").get("/user").json["id"] != alice.id
@@ -138,11 +201,26 @@ class TestAnAddressThatIsNotVerified:
         browser = service.browser()
         service.sign_in("apple", browser)
         user = service.session(browser.submit()).get("/user").json
-        assert (user["id"] != alice.id, user["email"], user["user_metadata"]) == (True, None, {"name": "Alice L."})
+        assert (user["id"] != alice.id, user["email"], user["user_metadata"]) == (
+            True,
+            None,
+            {"name": "Alice L."},
+        )
         assert untouched(database, alice)
 
     @pytest.mark.parametrize(
-        "sent", ["", "x", "[]", '"x"', "null", '{"name": "Alice"}', '{"name": {"firstName": {}}}', '{"name": null}', '{"name":{"firstName":"\\u0000"}}']
+        "sent",
+        [
+            "",
+            "x",
+            "[]",
+            '"x"',
+            "null",
+            '{"name": "Alice"}',
+            '{"name": {"firstName": {}}}',
+            '{"name": null}',
+            '{"name":{"firstName":"\\u0000"}}',
+        ],
     )
     def test_a_name_in_another_form_keeps_nobody_out(self, service, fakes, sent):
         fakes.apple.person = {"sub": "001.alice"}
@@ -156,31 +234,49 @@ class TestAProviderThatIsNotTrusted:
     def test_its_word_links_to_nobody(self, service, acme, alice, database, outbox):
         be(acme, "mallory-at-acme", alice.email)
         user = service.signed_in("acme").get("/user").json
-        assert (user["id"] != alice.id, user["email"], user["app_metadata"]) == (True, None, {"provider": "acme", "providers": ["acme"]})
+        assert (user["id"] != alice.id, user["email"], user["app_metadata"]) == (
+            True,
+            None,
+            {"provider": "acme", "providers": ["acme"]},
+        )
         assert user["identities"] == [external("acme", "mallory-at-acme", alice.email, True)]
         assert untouched(database, alice)
         assert outbox.sent() == []
 
     def test_a_free_address_is_confirmed_and_not_proved(self, service, acme, database):
         be(acme, "dave-at-acme", "dave@example.com")
-        assert service.signed_in("acme").get("/user").json == new_user("acme", "dave-at-acme", "dave@example.com")
+        assert service.signed_in("acme").get("/user").json == new_user(
+            "acme", "dave-at-acme", "dave@example.com"
+        )
         assert database.value("SELECT email_proved FROM users") is False
 
-    def test_whoever_proves_that_address_by_mail_takes_it_over_clean(self, service, client, acme, outbox, database):
+    def test_whoever_proves_that_address_by_mail_takes_it_over_clean(
+        self, service, client, acme, outbox, database
+    ):
         be(acme, "mallory-at-acme", "dave@example.com")
         mallory = service.signed_in("acme")
         assert mallory.put("/user", json={"password": "Mallorys-Own-1"}).status_code == 200
         client.post("/magiclink", json={"email": "dave@example.com"})
-        response = client.post("/verify", json={"type": "magiclink", "token_hash": outbox.last("dave@example.com").token})
+        response = client.post(
+            "/verify", json={"type": "magiclink", "token_hash": outbox.last("dave@example.com").token}
+        )
         assert response.status_code == 200
         assert response.json["user"]["app_metadata"]["providers"] == ["email"]
         assert_error(mallory.get("/user"), 401, "session_not_found")
-        assert_error(client.post("/token?grant_type=password", json={"email": "dave@example.com", "password": "Mallorys-Own-1"}), 401, "invalid_credentials")
+        assert_error(
+            client.post(
+                "/token?grant_type=password", json={"email": "dave@example.com", "password": "Mallorys-Own-1"}
+            ),
+            401,
+            "invalid_credentials",
+        )
         # Mallory comes again, and is nobody's user but her own.
         again = service.signed_in("acme").get("/user").json
         assert (again["id"] != response.json["user"]["id"], again["email"]) == (True, None)
 
-    def test_whoever_proves_that_address_by_a_trusted_provider_takes_it_over_clean(self, service, acme, google, database):
+    def test_whoever_proves_that_address_by_a_trusted_provider_takes_it_over_clean(
+        self, service, acme, google, database
+    ):
         be(acme, "mallory-at-acme", "dave@example.com")
         mallory = service.signed_in("acme")
         be(google, "dave-at-google", "dave@example.com")
@@ -198,7 +294,10 @@ class TestAProviderThatIsNotTrusted:
 class TestTheSettingThatTrusts:
     def test_it_can_trust_a_provider(self, make_service, acme, alice):
         be(acme, "alice-at-acme", alice.email)
-        assert make_service(AUTH_PROVIDER_ACME_LINK_BY_EMAIL="true").signed_in("acme").get("/user").json["id"] == alice.id
+        assert (
+            make_service(AUTH_PROVIDER_ACME_LINK_BY_EMAIL="true").signed_in("acme").get("/user").json["id"]
+            == alice.id
+        )
 
     @pytest.mark.parametrize("provider", ["google", "github"])
     def test_it_can_trust_no_provider(self, make_service, fakes, alice, database, provider):
@@ -210,11 +309,20 @@ class TestTheSettingThatTrusts:
 
     def test_a_trusted_provider_still_has_to_say_verified(self, make_service, acme, alice, database):
         be(acme, "mallory-at-acme", alice.email, "false")
-        assert make_service(AUTH_PROVIDER_ACME_LINK_BY_EMAIL="true").signed_in("acme").get("/user").json["id"] != alice.id
+        assert (
+            make_service(AUTH_PROVIDER_ACME_LINK_BY_EMAIL="true").signed_in("acme").get("/user").json["id"]
+            != alice.id
+        )
         assert untouched(database, alice)
 
     @pytest.mark.parametrize(
-        ("claims", "links"), [({"xms_edov": True}, True), ({"xms_edov": "true"}, True), ({"email_verified": True}, False), ({"xms_edov": 0}, False)]
+        ("claims", "links"),
+        [
+            ({"xms_edov": True}, True),
+            ({"xms_edov": "true"}, True),
+            ({"email_verified": True}, False),
+            ({"xms_edov": 0}, False),
+        ],
     )
     def test_azure_verifies_by_a_claim_of_its_own(self, make_service, fakes, alice, claims, links):
         fakes.azure.person = {"sub": "alice-at-azure", "email": alice.email, **claims}
@@ -233,7 +341,9 @@ class TestTheSameSubject:
             assert again["identities"][0]["identity_data"]["email"] == email
         assert (database.count("users"), database.count("identities")) == (1, 2)
 
-    def test_not_even_the_address_of_another_user_makes_it_that_user(self, service, google, alice, bob, database):
+    def test_not_even_the_address_of_another_user_makes_it_that_user(
+        self, service, google, alice, bob, database
+    ):
         be(google, "bob-at-google", bob.email)
         service.signed_in("google")
         be(google, "bob-at-google", alice.email)
@@ -245,14 +355,19 @@ class TestTheSameSubject:
         be(google, "alice-at-google", "alice@example.com")
         session = service.signed_in("google")
         session.put("/user", json={"email": "elsewhere@example.org"})
-        client.post("/verify", json={"type": "email_change", "token_hash": outbox.last("elsewhere@example.org").token})
+        client.post(
+            "/verify", json={"type": "email_change", "token_hash": outbox.last("elsewhere@example.org").token}
+        )
         again = service.signed_in("google").get("/user").json
         assert (again["id"], again["email"]) == (session.get("/user").json["id"], "elsewhere@example.org")
 
     def test_at_another_provider_it_is_another_user(self, service, google, acme):
         be(google, "the-same", "alice@example.com")
         be(acme, "the-same", "alice@example.com")
-        assert service.signed_in("google").get("/user").json["id"] != service.signed_in("acme").get("/user").json["id"]
+        assert (
+            service.signed_in("google").get("/user").json["id"]
+            != service.signed_in("acme").get("/user").json["id"]
+        )
 
     def test_cases_and_spaces_make_another_subject(self, service, google, database):
         for subject in ("alice", "Alice", "alice ", " alice"):
@@ -267,7 +382,9 @@ class TestTheSameSubject:
 
 
 class TestASecondSubject:
-    """Somebody else's account at the provider that has the address by now, or the same person's other one: nobody knows."""
+    """Somebody else's account at the provider that has the address by now, or the same person's other one:
+    nobody knows.
+    """
 
     def test_it_is_never_linked_by_the_address(self, service, google, alice, database):
         be(google, "alice-at-google", alice.email)
@@ -295,7 +412,10 @@ class TestASecondSubject:
         be(google, "alice-at-google", alice.email)
         service.signed_in("google")
         be(google, "another-at-google", alice.email)
-        assert_failed(service.sign_in("google", code_challenge="x" * 43, code_challenge_method="s256"), "identity_already_exists")
+        assert_failed(
+            service.sign_in("google", code_challenge="x" * 43, code_challenge_method="s256"),
+            "identity_already_exists",
+        )
 
 
 class TestABannedUser:
@@ -349,7 +469,12 @@ class TestDisabledSignUp:
         be(google, "dave", "dave@example.com")
         be(acme, "dave", "dave@example.com")
         assert_failed(closed.sign_in(provider), "signup_disabled")
-        assert [database.count(table) for table in ("users", "identities", "sessions", "outbox")] == [0, 0, 0, 0]
+        assert [database.count(table) for table in ("users", "identities", "sessions", "outbox")] == [
+            0,
+            0,
+            0,
+            0,
+        ]
 
     def test_nor_by_an_id_token(self, closed, google, database):
         be(google, "dave", "dave@example.com")
@@ -373,13 +498,21 @@ class TestAtOnce:
         be(google, "dave", "dave@example.com")
         pages = at_once(8, lambda _: service.sign_in("google"))
         ids = {service.session(page).get("/user").json["id"] for page in pages}
-        assert (len(ids), database.count("users"), database.count("identities"), database.count("sessions")) == (1, 1, 2, 8)
+        assert (
+            len(ids),
+            database.count("users"),
+            database.count("identities"),
+            database.count("sessions"),
+        ) == (1, 1, 2, 8)
 
     def test_a_users_first_sign_ins_by_an_address_link_once(self, service, google, alice, database, outbox):
         be(google, "alice-at-google", alice.email)
         pages = at_once(8, lambda _: service.sign_in("google"))
         assert {service.session(page).get("/user").json["id"] for page in pages} == {alice.id}
-        assert (database.count("identities"), [message.kind for message in outbox.sent()]) == (2, ["identity_linked"])
+        assert (database.count("identities"), [message.kind for message in outbox.sent()]) == (
+            2,
+            ["identity_linked"],
+        )
 
     def test_two_subjects_with_one_address_are_not_both_linked(self, service, google, alice, database):
         browsers = [service.browser() for _ in range(2)]
@@ -388,7 +521,10 @@ class TestAtOnce:
             be(google, subject, alice.email)
             urls.append(service.return_url(browser, "google"))
         pages = at_once(2, lambda number: browsers[number].visit(urls[number]))
-        assert sorted(fragment(page).get("error_code", "") for page in pages) == ["", "identity_already_exists"]
+        assert sorted(fragment(page).get("error_code", "") for page in pages) == [
+            "",
+            "identity_already_exists",
+        ]
         assert database.count("identities", "provider = 'google'") == 1
 
     def test_two_providers_with_a_new_address_make_one_user(self, service, google, github, database):
@@ -430,9 +566,15 @@ class TestAnIdentityThatIsUnlinkedMeanwhile:
         database.run("CREATE TRIGGER hidden BEFORE UPDATE ON identities FOR EACH ROW EXECUTE FUNCTION hide()")
         try:
             page = service.sign_in("twitter")
-            assert (page.status, page.headers["Retry-After"], "service_unavailable" in page.text) == (503, "2", True)
+            assert (page.status, page.headers["Retry-After"], "service_unavailable" in page.text) == (
+                503,
+                "2",
+                True,
+            )
             body = {"provider": "google", "id_token": google.id_token()}
-            assert_error(service.client.post("/token?grant_type=id_token", json=body), 503, "service_unavailable")
+            assert_error(
+                service.client.post("/token?grant_type=id_token", json=body), 503, "service_unavailable"
+            )
         finally:
             database.run("DROP FUNCTION hide() CASCADE")
         assert database.count("sessions") == sessions
@@ -447,7 +589,9 @@ def test_a_deleted_user_can_come_again_as_a_new_one(service, google, service_rol
     assert (again["id"] != first["id"], again["email"]) == (True, "dave@example.com")
 
 
-def test_a_user_whom_an_administrator_made_by_phone_is_not_found_by_an_address(service, google, alice, service_role):
+def test_a_user_whom_an_administrator_made_by_phone_is_not_found_by_an_address(
+    service, google, alice, service_role
+):
     be(google, "dave", "dave@example.com")
     body = {"email": "erin@example.com", "phone": "+491701234567", "phone_confirm": True}
     erin = service.client.post("/admin/users", json=body, headers=service_role).json

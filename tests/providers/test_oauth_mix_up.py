@@ -1,4 +1,5 @@
-"""Providers against each other (mix-up, RFC 9700, section 4.4): none is handed the code of another one, whoever runs it.
+"""Providers against each other (mix-up, RFC 9700, section 4.4): none is handed the code of another one,
+whoever runs it.
 
 One that is built in, at its own host, comes back to /callback; any other to a redirect URI of its own.
 """
@@ -32,8 +33,12 @@ def _people(acme: FakeProvider, google: FakeProvider, github: GitHub) -> None:
 @pytest.fixture
 def at_home(monkeypatch, fakes: Fakes) -> None:
     """GitHub and Google are at home on loopback: where the fakes are is where the presets say that they are."""
-    urls = [fakes.github.url + path for path in (GitHub.AUTHORIZE, GitHub.TOKEN, GitHub.USERINFO, GitHub.EMAILS)]
-    github = replace(PRESETS["github"], authorize_url=urls[0], token_url=urls[1], userinfo_url=urls[2], emails_url=urls[3])
+    urls = [
+        fakes.github.url + path for path in (GitHub.AUTHORIZE, GitHub.TOKEN, GitHub.USERINFO, GitHub.EMAILS)
+    ]
+    github = replace(
+        PRESETS["github"], authorize_url=urls[0], token_url=urls[1], userinfo_url=urls[2], emails_url=urls[3]
+    )
     monkeypatch.setitem(PRESETS, "github", github)
     monkeypatch.setitem(PRESETS, "google", replace(PRESETS["google"], issuer=fakes.google.url))
     fakes.github.registered = CALLBACK
@@ -45,14 +50,18 @@ def told(provider: FakeProvider, code: str) -> bool:
 
 
 class TestAHostileProvider:
-    """Mallory runs acme. Alice signs in there and is sent on to GitHub, where she has agreed long ago, with acme's state.
+    """Mallory runs acme. Alice signs in there and is sent on to GitHub, where she has agreed long ago, with
+    acme's state.
 
-    Mallory has chosen the code_challenge: that of a flow of her own, in which she would hand the code in and be Alice. GitHub sends no `iss`.
+    Mallory has chosen the code_challenge: that of a flow of her own, in which she would hand the code in and
+    be Alice. GitHub sends no `iss`.
     """
 
     @pytest.fixture
     def bring(self) -> Callable[..., Page]:
-        def bring(service: Service, hostile: str, runs: FakeProvider, honest: FakeProvider, **changes: str) -> Page:
+        def bring(
+            service: Service, hostile: str, runs: FakeProvider, honest: FakeProvider, **changes: str
+        ) -> Page:
             alices = service.browser()
             of_mallory = service.leave(service.browser(), honest.name)
             crossed = of_mallory | {"state": service.leave(alices, hostile)["state"]} | changes
@@ -61,38 +70,57 @@ class TestAHostileProvider:
 
         return bring
 
-    def test_a_provider_cannot_have_the_code_of_another_one_brought_to_it(self, at_home, make_service, bring, acme, github, database, capfd):
+    def test_a_provider_cannot_have_the_code_of_another_one_brought_to_it(
+        self, at_home, make_service, bring, acme, github, database, capfd
+    ):
         page = bring(make_service(), "acme", acme, github)
         (code,) = github.grants
         assert_failed(page, *FAILED)
         assert (told(acme, code), database.count("users"), database.count("oauth_flows")) == (False, 0, 1)
         assert "another provider" in capfd.readouterr().err
 
-    def test_nor_that_of_one_of_openid_connect_that_names_itself_nowhere(self, at_home, make_service, bring, acme, google, database):
+    def test_nor_that_of_one_of_openid_connect_that_names_itself_nowhere(
+        self, at_home, make_service, bring, acme, google, database
+    ):
         page = bring(make_service(), "acme", acme, google)
         (code,) = google.grants
         assert_failed(page, *FAILED)
         assert (told(acme, code), database.count("users")) == (False, 0)
 
     @pytest.mark.parametrize("name", ["gitlab", "slack", "apple"])
-    def test_the_name_of_a_built_in_one_changes_nothing(self, at_home, make_service, bring, acme, github, database, name):
+    def test_the_name_of_a_built_in_one_changes_nothing(
+        self, at_home, make_service, bring, acme, github, database, name
+    ):
         # As AUTH_PROVIDER_GITLAB_ISSUER=https://git.example.com is run by whoever runs that.
         service = make_service(
-            **{"AUTH_PROVIDER_APPLE_PRIVATE_KEY": "", "AUTH_PROVIDER_APPLE_TEAM_ID": "", "AUTH_PROVIDER_APPLE_KEY_ID": ""} | acme.settings(name)
+            **{
+                "AUTH_PROVIDER_APPLE_PRIVATE_KEY": "",
+                "AUTH_PROVIDER_APPLE_TEAM_ID": "",
+                "AUTH_PROVIDER_APPLE_KEY_ID": "",
+            }
+            | acme.settings(name)
         )
         bring(service, name, acme, github)
         (code,) = github.grants
         assert (told(acme, code), database.count("users")) == (False, 0)
 
-    def test_nor_has_it_the_code_of_another_at_an_address_of_its_own(self, service, bring, acme, google, database):
+    def test_nor_has_it_the_code_of_another_at_an_address_of_its_own(
+        self, service, bring, acme, google, database
+    ):
         page = bring(service, "acme", acme, google)
         (code,) = google.grants
         assert_failed(page, *FAILED)
         assert (told(acme, code), database.count("users")) == (False, 0)
 
-    @pytest.mark.parametrize("path", ["{base}", "{base}/", "{base}/acme", "{base}/providers/acme/callback", "{own}"])
-    def test_no_path_that_github_would_send_a_code_to_is_acmes(self, at_home, make_service, bring, acme, github, database, path):
-        """GitHub sends a code to whatever is below what is registered there, if whoever begins a flow says so."""
+    @pytest.mark.parametrize(
+        "path", ["{base}", "{base}/", "{base}/acme", "{base}/providers/acme/callback", "{own}"]
+    )
+    def test_no_path_that_github_would_send_a_code_to_is_acmes(
+        self, at_home, make_service, bring, acme, github, database, path
+    ):
+        """GitHub sends a code to whatever is below what is registered there, if whoever begins a flow says
+        so.
+        """
         redirect_uri = path.format(base=CALLBACK, own=f"{SITE}/providers/acme/callback")
         bring(make_service(), "acme", acme, github, redirect_uri=redirect_uri)
         assert len(github.grants) == (0 if path == "{own}" else 1)
@@ -106,18 +134,32 @@ class TestAHostileProvider:
         alices.visit(begin_linking(service, session, "acme"))
         to_acme = single(urlsplit(alices.submit(stop=lambda url: not url.startswith(SITE)).url).query)
         alices.be_at(f"{acme.url}/authorize")
-        page = alices.click(f"{github.url}{github.AUTHORIZE}?{urlencode(of_mallory | {'state': to_acme['state']})}")
+        page = alices.click(
+            f"{github.url}{github.AUTHORIZE}?{urlencode(of_mallory | {'state': to_acme['state']})}"
+        )
         (code,) = github.grants
         assert_failed(page, *FAILED)
         assert (told(acme, code), database.count("identities", "provider <> 'email'")) == (False, 0)
 
 
 class TestTheRedirectUri:
-    def redirect_uri(self, make_service: Callable[..., Service], fakes: Fakes, name: str, **settings: str) -> str:
+    def redirect_uri(
+        self, make_service: Callable[..., Service], fakes: Fakes, name: str, **settings: str
+    ) -> str:
         """Return what a provider is told to come back to, if it is asked nothing before."""
         prefix = f"AUTH_PROVIDER_{name.upper()}_"
-        unset = {key: "" for key in fakes.settings() if key.startswith(prefix) and not key.endswith("LINK_BY_EMAIL")}
-        service = make_service(**unset | {f"{prefix}{key}": value for key, value in {"CLIENT_ID": "x", "CLIENT_SECRET": "y", **settings}.items()})
+        unset = {
+            key: ""
+            for key in fakes.settings()
+            if key.startswith(prefix) and not key.endswith("LINK_BY_EMAIL")
+        }
+        service = make_service(
+            **unset
+            | {
+                f"{prefix}{key}": value
+                for key, value in {"CLIENT_ID": "x", "CLIENT_SECRET": "y", **settings}.items()
+            }
+        )
         return service.leave(service.browser(), name)["redirect_uri"]
 
     @pytest.mark.parametrize(
@@ -125,24 +167,49 @@ class TestTheRedirectUri:
         [
             ("github", {}),
             ("discord", {}),
-            ("google", {"AUTHORIZE_URL": "https://accounts.google.com/o/oauth2/v2/auth", "ISSUER": "https://accounts.google.com"}),
-            ("facebook", {"AUTHORIZE_URL": "https://www.facebook.com/v99.0/dialog/oauth", "TOKEN_URL": "https://graph.facebook.com/v99.0/oauth/access_token"}),
+            (
+                "google",
+                {
+                    "AUTHORIZE_URL": "https://accounts.google.com/o/oauth2/v2/auth",
+                    "ISSUER": "https://accounts.google.com",
+                },
+            ),
+            (
+                "facebook",
+                {
+                    "AUTHORIZE_URL": "https://www.facebook.com/v99.0/dialog/oauth",
+                    "TOKEN_URL": "https://graph.facebook.com/v99.0/oauth/access_token",
+                },
+            ),
             ("azure", {"ISSUER": f"{TENANT}/v2.0", "AUTHORIZE_URL": f"{TENANT}/oauth2/v2.0/authorize"}),
         ],
         ids=str,
     )
-    def test_a_built_in_provider_comes_to_the_one_callback_whatever_version_or_tenant_is_set(self, make_service, fakes, name, settings):
+    def test_a_built_in_provider_comes_to_the_one_callback_whatever_version_or_tenant_is_set(
+        self, make_service, fakes, name, settings
+    ):
         assert self.redirect_uri(make_service, fakes, name, **settings) == CALLBACK
 
     @pytest.mark.parametrize("variable", ["AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
-    @pytest.mark.parametrize("host", ["github.example.com", "github.com.evil.example", "github.com:8443", "github.com.", "gitlab.com"])
-    def test_with_any_address_at_another_host_it_has_one_of_its_own(self, make_service, fakes, variable, host):
-        assert self.redirect_uri(make_service, fakes, "github", **{variable: f"https://{host}/x"}) == f"{SITE}/providers/github/callback"
+    @pytest.mark.parametrize(
+        "host",
+        ["github.example.com", "github.com.evil.example", "github.com:8443", "github.com.", "gitlab.com"],
+    )
+    def test_with_any_address_at_another_host_it_has_one_of_its_own(
+        self, make_service, fakes, variable, host
+    ):
+        assert (
+            self.redirect_uri(make_service, fakes, "github", **{variable: f"https://{host}/x"})
+            == f"{SITE}/providers/github/callback"
+        )
 
     @pytest.mark.parametrize("name", ["acme", "git_hub_2"])
     def test_any_other_provider_has_one_of_its_own(self, make_service, fakes, name):
         urls = {f"{key}_URL": "https://github.com/x" for key in ("AUTHORIZE", "TOKEN", "USERINFO")}
-        assert self.redirect_uri(make_service, fakes, name, ISSUER="", **urls) == f"{SITE}/providers/{name}/callback"
+        assert (
+            self.redirect_uri(make_service, fakes, name, ISSUER="", **urls)
+            == f"{SITE}/providers/{name}/callback"
+        )
 
     def test_none_is_below_another(self, at_home, make_service, fakes):
         service = make_service()
@@ -152,13 +219,25 @@ class TestTheRedirectUri:
 
     def test_it_is_under_the_public_address(self, make_service):
         service = make_service(AUTH_BASE_URL="https://example.com/auth/v1")
-        assert service.parts.providers["acme"].redirect_uri == "https://example.com/auth/v1/providers/acme/callback"
+        assert (
+            service.parts.providers["acme"].redirect_uri
+            == "https://example.com/auth/v1/providers/acme/callback"
+        )
 
 
 class TestWhereAFlowEnds:
     """At its own provider's redirect URI, and nowhere else; there is no second try."""
 
-    @pytest.mark.parametrize("path", ["/callback", "/auth/v1/callback", "/providers/acme/callback", "/providers/nobody/callback", "/providers/GOOGLE/callback"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/callback",
+            "/auth/v1/callback",
+            "/providers/acme/callback",
+            "/providers/nobody/callback",
+            "/providers/GOOGLE/callback",
+        ],
+    )
     @pytest.mark.parametrize("method", ["get", "post"])
     def test_at_another_ones_it_is_refused_and_over(self, service, google, database, path, method):
         browser = service.browser()
@@ -166,12 +245,19 @@ class TestWhereAFlowEnds:
         sent = single(urlsplit(url).query)
         # A form that the browser sends its cookie with: one of this site's.
         browser.be_at(f"{SITE}/")
-        page = browser.post(SITE + path, sent) if method == "post" else browser.visit(f"{SITE}{path}?{urlencode(sent)}")
+        page = (
+            browser.post(SITE + path, sent)
+            if method == "post"
+            else browser.visit(f"{SITE}{path}?{urlencode(sent)}")
+        )
         assert_failed(page, *FAILED)
         assert_failed(browser.visit(url), *STALE)
         assert ("/token" in google.paths(), database.count("users")) == (False, 0)
 
-    @pytest.mark.parametrize("path", ["/providers/github/callback", "/auth/v1/providers/github/callback", "/providers/acme/callback"])
+    @pytest.mark.parametrize(
+        "path",
+        ["/providers/github/callback", "/auth/v1/providers/github/callback", "/providers/acme/callback"],
+    )
     def test_for_one_at_home_that_is_the_one_callback(self, at_home, make_service, github, database, path):
         service = make_service()
         browser = service.browser()
@@ -194,7 +280,9 @@ class TestWhereAFlowEnds:
     def test_an_error_of_another_provider_is_none_of_this_one(self, service, google, database):
         browser = service.browser()
         state = service.leave(browser, "google")["state"]
-        assert_failed(browser.visit(f"{CALLBACK}?{urlencode({'state': state, 'error': 'access_denied'})}"), *FAILED)
+        assert_failed(
+            browser.visit(f"{CALLBACK}?{urlencode({'state': state, 'error': 'access_denied'})}"), *FAILED
+        )
 
     @pytest.mark.parametrize(
         "path",
@@ -244,7 +332,15 @@ class TestTrust:
     @pytest.fixture
     def make(self, make_app, fakes):
         """Make a service in which nothing is said of trust."""
-        return lambda: Service(make_app(**{name: value for name, value in fakes.settings().items() if not name.endswith("LINK_BY_EMAIL")}))
+        return lambda: Service(
+            make_app(
+                **{
+                    name: value
+                    for name, value in fakes.settings().items()
+                    if not name.endswith("LINK_BY_EMAIL")
+                }
+            )
+        )
 
     @pytest.mark.parametrize("provider", ["google", "github"])
     def test_at_home_it_is_trusted_to_link(self, at_home, make, alice, provider):

@@ -1,4 +1,6 @@
-"""Signing in with OpenID Connect: through the whole dance with a real provider that others wrote, and gunicorn in between."""
+"""Signing in with OpenID Connect: through the whole dance with a real provider that others wrote, and
+gunicorn in between.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +23,9 @@ A_SECRET = Like("256 random bits", r"[\w-]{43}")
 
 
 class World:
-    """The provider, and the service behind gunicorn, which knows it as `django`, and as `google`, which is trusted to link."""
+    """The provider, and the service behind gunicorn, which knows it as `django`, and as `google`, which is
+    trusted to link.
+    """
 
     def __init__(self, provider: OidcProvider, port: int) -> None:
         self.provider = provider
@@ -29,7 +33,9 @@ class World:
         self.client = ServerClient(port)
 
     def authorize(self, provider: str, **parameters: str) -> str:
-        return f"{self.base}/authorize?" + "&".join(f"{name}={value}" for name, value in {"provider": provider, **parameters}.items())
+        return f"{self.base}/authorize?" + "&".join(
+            f"{name}={value}" for name, value in {"provider": provider, **parameters}.items()
+        )
 
     def arrive(self, browser: UserAgent, url: str) -> Page:
         """Open a URL that leads to the provider, and stop at its first page."""
@@ -41,7 +47,9 @@ class World:
         """Fill in the provider's form; the next page asks for consent."""
         return browser.submit(username=person, password=oidc_provider.PASSWORD)
 
-    def sign_in(self, person: str, provider: str = "django", browser: UserAgent | None = None, **parameters: str) -> Page:
+    def sign_in(
+        self, person: str, provider: str = "django", browser: UserAgent | None = None, **parameters: str
+    ) -> Page:
         """Return where the whole dance ends, for somebody who is not logged in at the provider."""
         browser = browser or UserAgent()
         self.arrive(browser, self.authorize(provider, **parameters))
@@ -60,7 +68,11 @@ def running(environment, state_dir: Path, tmp_path_factory) -> Iterator[World]:
     redirect_uris = [f"http://localhost:{port}/providers/{name}/callback" for name in ("django", "google")]
     with OidcProvider(tmp_path_factory.mktemp("provider"), *redirect_uris) as provider:
         of_client = {"ISSUER": provider.issuer, "CLIENT_ID": CLIENT_ID, "CLIENT_SECRET": CLIENT_SECRET}
-        providers = {f"AUTH_PROVIDER_{name}_{key}": value for name in ("DJANGO", "GOOGLE") for key, value in of_client.items()}
+        providers = {
+            f"AUTH_PROVIDER_{name}_{key}": value
+            for name in ("DJANGO", "GOOGLE")
+            for key, value in of_client.items()
+        }
         providers["AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL"] = "true"
         changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | providers
         with Service(state_dir, **changes | {"PORT": str(port), "AUTH_BASE_URL": f"http://localhost:{port}"}):
@@ -80,7 +92,10 @@ def test_a_new_person_becomes_a_user_and_is_signed_in(world):
     expected = new_user("django", "3", "dave@example.com", name="Dave")
     assert session.get("/user").json == expected
     assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
-    assert (session.claims["email"], session.claims["app_metadata"]) == ("dave@example.com", expected["app_metadata"])
+    assert (session.claims["email"], session.claims["app_metadata"]) == (
+        "dave@example.com",
+        expected["app_metadata"],
+    )
     assert session.refresh().status_code == 200
 
 
@@ -130,7 +145,11 @@ def test_a_trusted_provider_leads_to_the_user_with_the_address(world, alice):
 def test_any_other_provider_does_not(world, alice):
     session = world.session(world.sign_in("alice", "django"))
     found = session.get("/user").json
-    assert (found["id"] != alice.id, found["email"], found["app_metadata"]["providers"]) == (True, None, ["django"])
+    assert (found["id"] != alice.id, found["email"], found["app_metadata"]["providers"]) == (
+        True,
+        None,
+        ["django"],
+    )
 
 
 def test_whoever_does_not_agree_is_sent_back_with_an_error(world, database):
@@ -155,7 +174,9 @@ def test_the_provider_names_itself_and_a_response_that_names_no_one_is_refused(w
 
 def test_with_a_code_challenge_the_application_gets_a_code(world):
     code = query(world.sign_in("dave", **WITH_CHALLENGE), world.base)["code"]
-    response = world.client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
+    response = world.client.post(
+        "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
+    )
     expected = new_user("django", "3", "dave@example.com", name="Dave")
     assert (response.status_code, response.json) == (200, token_response(expected))
 
@@ -179,7 +200,10 @@ def test_an_identity_is_linked_by_its_owner(world, alice, outbox):
     browser.visit(response.json["url"])
     browser.submit()
     world.log_in(browser, "dave")
-    assert fragment(browser.submit(allow="Authorize"), world.base) == {"message": ANYTHING, "type": "identity_linked"}
+    assert fragment(browser.submit(allow="Authorize"), world.base) == {
+        "message": ANYTHING,
+        "type": "identity_linked",
+    }
     linked = session.get("/user").json
     assert (linked["email"], linked["app_metadata"]["providers"]) == (alice.email, ["email", "django"])
     assert outbox.kinds() == [("identity_linked", alice.email)]
@@ -193,7 +217,9 @@ def test_the_settings_tell_of_it(world):
 
 
 def test_an_unknown_provider_is_refused(world):
-    assert_error(world.client.get("/authorize?provider=nobody"), 400, "oauth_provider_not_supported", details=ANYTHING)
+    assert_error(
+        world.client.get("/authorize?provider=nobody"), 400, "oauth_provider_not_supported", details=ANYTHING
+    )
 
 
 def test_signing_in_is_told_by_the_identity(world):

@@ -12,7 +12,21 @@ from tests.support.fake_provider import Apple, FakeProvider, PlainProvider
 from tests.support.oauth import fragment, single
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-NAMES = ["apple", "azure", "bitbucket", "discord", "facebook", "github", "gitlab", "google", "linkedin", "slack", "spotify", "twitch", "twitter"]
+NAMES = [
+    "apple",
+    "azure",
+    "bitbucket",
+    "discord",
+    "facebook",
+    "github",
+    "gitlab",
+    "google",
+    "linkedin",
+    "slack",
+    "spotify",
+    "twitch",
+    "twitter",
+]
 OPENID = {name for name, preset in PRESETS.items() if preset.issuer}
 each_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
 # Where each provider's own documentation may be.
@@ -32,8 +46,9 @@ HOSTS = {
     "twitter": "x.com",
 }
 
-# What the documentation shows of somebody who has signed in: the claims of an id_token, or the answers of the userinfo URL and,
-# where there is one, of the list of addresses; and what is to be read in it: subject, email, whether verified, name, picture.
+# What the documentation shows of somebody who has signed in: the claims of an id_token, or the answers of the
+# userinfo URL and, where there is one, of the list of addresses; and what is to be read in it: subject,
+# email, whether verified, name, picture.
 SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str | None]]] = {
     "azure": (
         {
@@ -57,7 +72,13 @@ SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str 
             "nonce_supported": True,
         },
         None,
-        ("001234.a1b2c3d4e5f60718293a4b5c6d7e8f90.1234", "dpdcnf87nu@privaterelay.appleid.com", True, None, None),
+        (
+            "001234.a1b2c3d4e5f60718293a4b5c6d7e8f90.1234",
+            "dpdcnf87nu@privaterelay.appleid.com",
+            True,
+            None,
+            None,
+        ),
     ),
     "bitbucket": (
         {
@@ -65,7 +86,10 @@ SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str 
             "uuid": "{d301aafa-d676-4ee0-88be-962be7417567}",
             "display_name": "Emma",
             "nickname": "emma",
-            "links": {"self": {"href": "https://api.bitbucket.org/2.0/users/x"}, "avatar": {"href": "https://secure.gravatar.com/avatar/x"}},
+            "links": {
+                "self": {"href": "https://api.bitbucket.org/2.0/users/x"},
+                "avatar": {"href": "https://secure.gravatar.com/avatar/x"},
+            },
         },
         {
             "values": [
@@ -75,7 +99,13 @@ SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str 
             "page": 1,
             "size": 2,
         },
-        ("{d301aafa-d676-4ee0-88be-962be7417567}", "emma@example.com", True, "Emma", "https://secure.gravatar.com/avatar/x"),
+        (
+            "{d301aafa-d676-4ee0-88be-962be7417567}",
+            "emma@example.com",
+            True,
+            "Emma",
+            "https://secure.gravatar.com/avatar/x",
+        ),
     ),
     "discord": (
         {
@@ -105,7 +135,13 @@ SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str 
             "email": "octocat@github.com",
         },
         [{"email": "octocat@github.com", "verified": True, "primary": True, "visibility": "public"}],
-        ("1", "octocat@github.com", True, "monalisa octocat", "https://github.com/images/error/octocat_happy.gif"),
+        (
+            "1",
+            "octocat@github.com",
+            True,
+            "monalisa octocat",
+            "https://github.com/images/error/octocat_happy.gif",
+        ),
     ),
     "gitlab": (
         {
@@ -120,7 +156,13 @@ SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str 
             "groups_direct": ["group"],
         },
         None,
-        ("574", "john@example.com", True, "John Doe", "https://gitlab.com/uploads/-/system/user/avatar/574/avatar.png"),
+        (
+            "574",
+            "john@example.com",
+            True,
+            "John Doe",
+            "https://gitlab.com/uploads/-/system/user/avatar/574/avatar.png",
+        ),
     ),
     "google": (
         {
@@ -134,7 +176,13 @@ SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str 
             "picture": "https://lh3.googleusercontent.com/a/x",
         },
         None,
-        ("10769150350006150715113082367", "jsmith@example.com", True, "John Smith", "https://lh3.googleusercontent.com/a/x"),
+        (
+            "10769150350006150715113082367",
+            "jsmith@example.com",
+            True,
+            "John Smith",
+            "https://lh3.googleusercontent.com/a/x",
+        ),
     ),
     "linkedin": (
         {
@@ -196,7 +244,14 @@ SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str 
         ("141981764", "not-real@email.com", True, "TwitchDev", "https://static-cdn.jtvnw.net/x.png"),
     ),
     "twitter": (
-        {"data": {"id": "2244994945", "name": "X Dev", "username": "XDevelopers", "profile_image_url": "https://pbs.twimg.com/x.jpg"}},
+        {
+            "data": {
+                "id": "2244994945",
+                "name": "X Dev",
+                "username": "XDevelopers",
+                "profile_image_url": "https://pbs.twimg.com/x.jpg",
+            }
+        },
         None,
         ("2244994945", None, False, "X Dev", "https://pbs.twimg.com/x.jpg"),
     ),
@@ -229,7 +284,9 @@ class TestTheData:
         for field in fields(preset):
             if field.name == "issuer" or field.name.endswith("_url"):
                 url = urlsplit(getattr(preset, field.name))
-                assert not getattr(preset, field.name) or (url.scheme == "https" and url.hostname and not url.username and not url.fragment)
+                assert not getattr(preset, field.name) or (
+                    url.scheme == "https" and url.hostname and not url.username and not url.fragment
+                )
         assert not preset.issuer.endswith("/")
 
     @each_preset
@@ -237,7 +294,12 @@ class TestTheData:
         assert preset.subject
         # Where there is a list of addresses, it says of each; without addresses there is nothing to verify.
         if not preset.email:
-            assert (preset.email_verified, preset.gives_verified_only, preset.emails_url, preset.link_by_email) == ("", False, "", False)
+            assert (
+                preset.email_verified,
+                preset.gives_verified_only,
+                preset.emails_url,
+                preset.link_by_email,
+            ) == ("", False, "", False)
         if preset.gives_verified_only:
             assert preset.email
         if preset.link_by_email:
@@ -287,7 +349,13 @@ class TestASample:
     def test_what_it_tells_is_read(self, service, name):
         subject, email, verified, person, picture = SAMPLES[name][2]
         user = self.sign_in(service, name).get("/user").json
-        expected = {"sub": subject, "email": email, "email_verified": verified, "name": person, "avatar_url": picture}
+        expected = {
+            "sub": subject,
+            "email": email,
+            "email_verified": verified,
+            "name": person,
+            "avatar_url": picture,
+        }
         data = user["identities"][0]["identity_data"]
         assert {key: data.get(key) for key in expected} == expected
         assert user["email"] == (email if verified else None)
@@ -295,20 +363,37 @@ class TestASample:
 
     def test_without_all_but_the_subject_it_is_read_too(self, service, provider, name):
         subject = SAMPLES[name][2][0]
-        bare = {"data": {"id": subject}} if name == "twitter" else {"data": [{"id": subject}]} if name == "twitch" else {PRESETS[name].subject: subject}
+        bare = (
+            {"data": {"id": subject}}
+            if name == "twitter"
+            else {"data": [{"id": subject}]}
+            if name == "twitch"
+            else {PRESETS[name].subject: subject}
+        )
         provider.person = bare
         if isinstance(provider, PlainProvider):
-            provider.documents = {"/user": bare, "/user/emails": {"values": []} if name == "bitbucket" else []}
+            provider.documents = {
+                "/user": bare,
+                "/user/emails": {"values": []} if name == "bitbucket" else [],
+            }
         user = self.sign_in(service, name).get("/user").json
-        assert (user["email"], user["identities"][0]["identity_data"]["sub"], user["user_metadata"]) == (None, subject, {})
+        assert (user["email"], user["identities"][0]["identity_data"]["sub"], user["user_metadata"]) == (
+            None,
+            subject,
+            {},
+        )
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - OPENID))
 class TestThePlainOnes:
     def test_without_other_settings_the_browser_is_sent_to_the_real_provider(self, make_service, name):
         values = UNSET | {"CLIENT_ID": "x", "CLIENT_SECRET": "y"}
-        service = make_service(**{f"AUTH_PROVIDER_{name.upper()}_{key}": value for key, value in values.items()})
-        page = service.browser().visit(service.authorize(name), stop=lambda url: not url.startswith(service.origin))
+        service = make_service(
+            **{f"AUTH_PROVIDER_{name.upper()}_{key}": value for key, value in values.items()}
+        )
+        page = service.browser().visit(
+            service.authorize(name), stop=lambda url: not url.startswith(service.origin)
+        )
         address, _, sent = page.url.partition("?")
         told = single(sent)
         assert address == PRESETS[name].authorize_url
@@ -330,8 +415,9 @@ class TestThePlainOnes:
 
 @pytest.mark.parametrize("name", ["linkedin"])
 def test_who_takes_pkce_for_another_clients_is_not_sent_it(make_service, provider, name):
-    # LinkedIn refuses the secret of a client that sends a code_verifier: 401 invalid_client (UsefulSoftwareCo/executor#2087, tried
-    # on it in September 2026). Its PKCE is for native clients, at another address.
+    # LinkedIn refuses the secret of a client that sends a code_verifier: 401 invalid_client
+    # (UsefulSoftwareCo/executor#2087, tried on it in September 2026). Its PKCE is for native clients, at
+    # another address.
     service = make_service(**settings_of(provider))
     sent = service.leave(service.browser(), name)
     assert not {"code_challenge", "code_challenge_method"} & set(sent)
@@ -363,7 +449,11 @@ class TestApple:
             service.sign_in("apple", browser)
             service.session(browser.submit())
         for claims in fakes.apple.secrets:
-            assert {name: claims[name] for name in ("iss", "sub", "aud")} == {"iss": fakes.apple.TEAM_ID, "sub": fakes.apple.client_id, "aud": fakes.apple.url}
+            assert {name: claims[name] for name in ("iss", "sub", "aud")} == {
+                "iss": fakes.apple.TEAM_ID,
+                "sub": fakes.apple.client_id,
+                "aud": fakes.apple.url,
+            }
             # It asks for at most six months; a secret that nobody can use tomorrow can't be stolen today.
             assert 0 < claims["exp"] - claims["iat"] <= 3600
         assert len(fakes.apple.secrets) == 2
@@ -409,7 +499,9 @@ class TestAzure:
     )
     def test_a_token_whose_tenant_does_not_fit_its_issuer_is_refused(self, service, fakes, database, claims):
         fakes.azure.person = {"sub": "x"}
-        fakes.azure.claims |= {name: value.format(url=fakes.azure.url) if value else value for name, value in claims.items()}
+        fakes.azure.claims |= {
+            name: value.format(url=fakes.azure.url) if value else value for name, value in claims.items()
+        }
         assert fragment(service.sign_in("azure"))["error_code"] == "bad_oauth_callback"
         assert database.count("users") == 0
 

@@ -1,4 +1,6 @@
-"""GET /authorize and the callback: a sign-in belongs to one browser, one provider, one time, and to what it began with."""
+"""GET /authorize and the callback: a sign-in belongs to one browser, one provider, one time, and to what it
+began with.
+"""
 
 import json
 from urllib.parse import urlencode, urlsplit
@@ -61,14 +63,25 @@ class TestLeaving:
         header = service.client.get("/authorize?provider=google").headers["Set-Cookie"]
         pair, *attributes = header.split("; ")
         assert pair.partition("=")[2] == A_SECRET
-        assert sorted(attribute for attribute in attributes if not attribute.startswith("Expires=")) == ["HttpOnly", "Max-Age=600", "Path=/", "SameSite=Lax"]
+        assert sorted(attribute for attribute in attributes if not attribute.startswith("Expires=")) == [
+            "HttpOnly",
+            "Max-Age=600",
+            "Path=/",
+            "SameSite=Lax",
+        ]
 
     def test_with_tls_the_cookie_is_secure_and_cannot_be_planted(self, make_service):
         service = make_service(AUTH_BASE_URL="https://auth.example.com")
         browser = service.browser()
         service.leave(browser, "google")
         (cookie,) = browser.cookies
-        assert (cookie.name[:7], cookie.secure, cookie.http_only, cookie.same_site, cookie.path) == ("__Host-", True, True, "lax", "/")
+        assert (cookie.name[:7], cookie.secure, cookie.http_only, cookie.same_site, cookie.path) == (
+            "__Host-",
+            True,
+            True,
+            "lax",
+            "/",
+        )
 
     def test_a_cookie_that_is_none_of_ours_is_replaced(self, service):
         for planted in ("", "short", "x" * 44, "x" * 42 + "!", '"' + "x" * 43 + '"'):
@@ -79,26 +92,64 @@ class TestLeaving:
     def test_what_belongs_to_the_flow_is_in_one_row_and_none_of_it_in_the_clear(self, service, database):
         browser = service.browser()
         sent = service.leave(browser, "google", redirect_to=APPLICATION, **WITH_CHALLENGE)
-        row = database.one("SELECT *, extract(epoch FROM expires_at - created_at)::int AS lifetime FROM oauth_flows")
-        assert (row.provider, row.redirect_to, row.code_challenge, row.user_id, row.lifetime) == ("google", APPLICATION, CHALLENGE, None, 600)
+        row = database.one(
+            "SELECT *, extract(epoch FROM expires_at - created_at)::int AS lifetime FROM oauth_flows"
+        )
+        assert (row.provider, row.redirect_to, row.code_challenge, row.user_id, row.lifetime) == (
+            "google",
+            APPLICATION,
+            CHALLENGE,
+            None,
+            600,
+        )
         stored = str(database.everything())
-        assert not any(secret in stored for secret in (sent["state"], sent["nonce"], browser.cookies[0].value))
+        assert not any(
+            secret in stored for secret in (sent["state"], sent["nonce"], browser.cookies[0].value)
+        )
 
     def test_scopes_replace_those_of_the_preset(self, service):
-        assert service.leave(service.browser(), "google", scopes="openid calendar")["scope"] == "openid calendar"
+        assert (
+            service.leave(service.browser(), "google", scopes="openid calendar")["scope"] == "openid calendar"
+        )
 
     @pytest.mark.parametrize(
-        "name", ["state", "nonce", "redirect_uri", "client_id", "response_type", "response_mode", "code_challenge_method", "prompt", "iss"]
+        "name",
+        [
+            "state",
+            "nonce",
+            "redirect_uri",
+            "client_id",
+            "response_type",
+            "response_mode",
+            "code_challenge_method",
+            "prompt",
+            "iss",
+        ],
     )
     def test_a_link_of_somebody_else_can_set_nothing_of_what_protects(self, service, google, name):
-        extra = {name: "of-mallory"} if name != "code_challenge_method" else {name: "s256", "code_challenge": CHALLENGE}
+        extra = (
+            {name: "of-mallory"}
+            if name != "code_challenge_method"
+            else {name: "s256", "code_challenge": CHALLENGE}
+        )
         sent = service.leave(service.browser(), "google", **extra)
         assert "of-mallory" not in sent.values()
         assert (sent["code_challenge_method"], sent["code_challenge"] != CHALLENGE) == ("S256", True)
-        assert set(sent) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
+        assert set(sent) == {
+            "response_type",
+            "client_id",
+            "redirect_uri",
+            "scope",
+            "state",
+            "nonce",
+            "code_challenge",
+            "code_challenge_method",
+        }
 
     def test_nothing_can_be_smuggled_in_by_scopes(self, service):
-        sent = service.leave(service.browser(), "google", scopes="openid&redirect_uri=https://evil.example&state=x#y")
+        sent = service.leave(
+            service.browser(), "google", scopes="openid&redirect_uri=https://evil.example&state=x#y"
+        )
         assert (sent["redirect_uri"], sent["state"]) == (service.callback("google"), A_SECRET)
         assert sent["scope"] == "openid&redirect_uri=https://evil.example&state=x#y"
 
@@ -110,9 +161,16 @@ class TestLeaving:
 
 
 class TestBadRequests:
-    @pytest.mark.parametrize("name", ["nobody", "GOOGLE", "google ", "email", "phone", "../google", "discord", ""])
+    @pytest.mark.parametrize(
+        "name", ["nobody", "GOOGLE", "google ", "email", "phone", "../google", "discord", ""]
+    )
     def test_a_provider_that_is_not_set_up_is_refused(self, service, database, name):
-        assert_error(service.client.get("/authorize", query_string={"provider": name}), 400, "oauth_provider_not_supported", details=A_SENTENCE)
+        assert_error(
+            service.client.get("/authorize", query_string={"provider": name}),
+            400,
+            "oauth_provider_not_supported",
+            details=A_SENTENCE,
+        )
         assert database.count("oauth_flows") == 0
 
     @pytest.mark.parametrize(
@@ -145,14 +203,19 @@ class TestComingBack:
         url = service.return_url(browser, "google")
         twins = service.twins(browser, 8)
         pages = at_once(8, lambda number: twins[number].visit(url))
-        assert sorted(fragment(page).get("error_code", "none") for page in pages) == ["bad_oauth_state"] * 7 + ["none"]
+        assert sorted(fragment(page).get("error_code", "none") for page in pages) == [
+            "bad_oauth_state"
+        ] * 7 + ["none"]
         assert (database.count("sessions"), google.paths().count("/token")) == (1, 1)
 
     @pytest.mark.parametrize(("seconds", "works"), [(590, True), (600, False)])
     def test_the_state_lives_ten_minutes(self, service, google, database, seconds, works):
         browser = service.browser()
         url = service.return_url(browser, "google")
-        database.run("UPDATE oauth_flows SET expires_at = expires_at - make_interval(secs => %(seconds)s)", seconds=seconds)
+        database.run(
+            "UPDATE oauth_flows SET expires_at = expires_at - make_interval(secs => %(seconds)s)",
+            seconds=seconds,
+        )
         page = browser.visit(url)
         if works:
             service.session(page)
@@ -169,7 +232,10 @@ class TestComingBack:
         # Nor is the flow lost by that.
         service.session(browser.visit(url))
 
-    @pytest.mark.parametrize("sent", ["code=a&code=b&state=x", "state=a&state=b", "state=%00", "iss=a&iss=b", "state=" + "x" * 2049])
+    @pytest.mark.parametrize(
+        "sent",
+        ["code=a&code=b&state=x", "state=a&state=b", "state=%00", "iss=a&iss=b", "state=" + "x" * 2049],
+    )
     def test_a_parameter_that_is_repeated_or_malformed_is_refused(self, service, sent):
         assert_error(service.client.get(f"/callback?{sent}"), 400, "validation_failed", details=A_SENTENCE)
 
@@ -177,8 +243,15 @@ class TestComingBack:
         browser = service.browser()
         url = service.return_url(browser, "google")
         cookie = browser.cookies[0]
-        response = service.client.head(url.removeprefix(SITE), headers={"Cookie": f"{cookie.name}={cookie.value}"})
-        assert (response.status_code, response.data, database.count("oauth_flows"), "/token" in google.paths()) == (200, b"", 1, False)
+        response = service.client.head(
+            url.removeprefix(SITE), headers={"Cookie": f"{cookie.name}={cookie.value}"}
+        )
+        assert (
+            response.status_code,
+            response.data,
+            database.count("oauth_flows"),
+            "/token" in google.paths(),
+        ) == (200, b"", 1, False)
         service.session(browser.visit(url))
 
     def test_two_tabs_of_a_browser_sign_in_side_by_side(self, service, google, acme):
@@ -191,13 +264,19 @@ class TestComingBack:
         browser = service.browser()
         url = service.return_url(browser, "google")
         assert_failed(browser.visit(changed(url, code=None)), "bad_oauth_callback", "server_error")
-        assert (database.count("users"), database.count("oauth_flows"), "/token" in google.paths()) == (0, 0, False)
+        assert (database.count("users"), database.count("oauth_flows"), "/token" in google.paths()) == (
+            0,
+            0,
+            False,
+        )
 
     @pytest.mark.parametrize("code", ["", "made-up", "x" * 60_000, "a&client_secret=b", "ä☃"])
     def test_a_code_that_the_provider_did_not_give_is_refused(self, service, google, database, code):
         browser = service.browser()
         page = service.leave(browser, "google")
-        response = browser.visit(f"{service.callback('google')}?{urlencode({'state': page['state'], 'code': code})}")
+        response = browser.visit(
+            f"{service.callback('google')}?{urlencode({'state': page['state'], 'code': code})}"
+        )
         assert_failed(response, "bad_oauth_callback", "server_error")
         assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
 
@@ -212,12 +291,23 @@ class TestComingBack:
             ("", "server_error"),
         ],
     )
-    def test_an_error_of_the_provider_is_passed_on_in_our_own_words(self, service, google, database, said, passed_on):
-        google.response = {"code": None, "error": said, "error_description": "words of mallory", "error_uri": "https://evil.example"}
+    def test_an_error_of_the_provider_is_passed_on_in_our_own_words(
+        self, service, google, database, said, passed_on
+    ):
+        google.response = {
+            "code": None,
+            "error": said,
+            "error_description": "words of mallory",
+            "error_uri": "https://evil.example",
+        }
         page = service.sign_in("google", redirect_to=APPLICATION)
         assert_failed(page, "bad_oauth_callback", passed_on, APPLICATION)
         assert "mallory" not in page.url
-        assert (database.count("users"), database.count("oauth_flows"), "/token" in google.paths()) == (0, 0, False)
+        assert (database.count("users"), database.count("oauth_flows"), "/token" in google.paths()) == (
+            0,
+            0,
+            False,
+        )
 
     def test_an_error_goes_before_a_code(self, service, google, database):
         google.response = {"error": "access_denied"}
@@ -253,14 +343,28 @@ class TestMeanwhile:
         browser = service.browser()
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
         later = Service(make_app(**ALLOW_LIST))
-        assert_failed(self.come_back(later, browser, url), "oauth_provider_not_supported", "server_error", APPLICATION)
-        assert ("/token" in google.paths(), database.count("users"), database.count("oauth_flows")) == (False, 0, 0)
+        assert_failed(
+            self.come_back(later, browser, url), "oauth_provider_not_supported", "server_error", APPLICATION
+        )
+        assert ("/token" in google.paths(), database.count("users"), database.count("oauth_flows")) == (
+            False,
+            0,
+            0,
+        )
 
-    def test_a_root_secret_that_is_replaced_ends_it_like_a_stale_one(self, service, make_service, google, database):
+    def test_a_root_secret_that_is_replaced_ends_it_like_a_stale_one(
+        self, service, make_service, google, database
+    ):
         browser = service.browser()
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
-        assert_failed(self.come_back(make_service(AUTH_SECRET_KEY="x" * 32), browser, url), *STALE, APPLICATION)
-        assert ("/token" in google.paths(), database.count("users"), database.count("oauth_flows")) == (False, 0, 0)
+        assert_failed(
+            self.come_back(make_service(AUTH_SECRET_KEY="x" * 32), browser, url), *STALE, APPLICATION
+        )
+        assert ("/token" in google.paths(), database.count("users"), database.count("oauth_flows")) == (
+            False,
+            0,
+            0,
+        )
 
     def test_a_root_secret_that_is_being_rotated_disturbs_nobody(self, make_service):
         service = make_service(AUTH_SECRET_KEY="x" * 32)
@@ -321,7 +425,8 @@ class TestAnotherBrowser:
         assert database.count("users") == 0
 
     def test_a_cookie_that_mallory_knows_does_not_become_alices(self, service, database):
-        # On a host whose neighbour can plant cookies, no TLS and so no __Host-: still each flow has a state of its own.
+        # On a host whose neighbour can plant cookies, no TLS and so no __Host-: still each flow has a state
+        # of its own.
         mallorys = service.browser()
         url = service.return_url(mallorys, "google")
         alices = service.browser()
@@ -335,16 +440,26 @@ class TestAnotherProvider:
         browser = service.browser()
         of_google = single(urlsplit(service.return_url(browser, "google")).query)
         of_acme = single(urlsplit(service.return_url(browser, "acme")).query)
-        page = browser.visit(f"{service.callback('google')}?{urlencode({'state': of_google['state'], 'code': of_acme['code']})}")
+        page = browser.visit(
+            f"{service.callback('google')}?{urlencode({'state': of_google['state'], 'code': of_acme['code']})}"
+        )
         assert_failed(page, "bad_oauth_callback", "server_error")
         assert "/token" not in acme.paths()
         assert database.count("users") == 0
 
-    @pytest.mark.parametrize("issuer", ["acme", "", "https://accounts.google.com", "{url}/", "{url}/x", "HTTP{url}"])
-    def test_a_response_of_another_issuer_is_refused_before_its_code_is_sent_anywhere(self, service, google, acme, database, issuer):
+    @pytest.mark.parametrize(
+        "issuer", ["acme", "", "https://accounts.google.com", "{url}/", "{url}/x", "HTTP{url}"]
+    )
+    def test_a_response_of_another_issuer_is_refused_before_its_code_is_sent_anywhere(
+        self, service, google, acme, database, issuer
+    ):
         google.response = {"iss": acme.url if issuer == "acme" else issuer.format(url=google.url)}
         assert_failed(service.sign_in("google"), "bad_oauth_callback", "server_error")
-        assert ("/token" in google.paths(), "/token" in acme.paths(), database.count("users")) == (False, False, 0)
+        assert ("/token" in google.paths(), "/token" in acme.paths(), database.count("users")) == (
+            False,
+            False,
+            0,
+        )
 
     def test_a_response_of_the_issuer_itself_is_taken(self, service, google):
         google.response = {"iss": google.url}
@@ -373,13 +488,22 @@ class TestAFormPost:
         page = browser.submit()
         assert apples.session(page, apples.origin).get("/user").json["email"] == "alice@example.com"
         (cookie,) = browser.cookies
-        assert (cookie.name[:7], cookie.same_site, cookie.secure, cookie.http_only) == ("__Host-", "none", True, True)
+        assert (cookie.name[:7], cookie.same_site, cookie.secure, cookie.http_only) == (
+            "__Host-",
+            "none",
+            True,
+            True,
+        )
         method, url, headers = browser.requests[-2]
         assert (method, url, headers["Sec-Fetch-Site"]) == ("POST", apples.callback("apple"), "cross-site")
 
     def test_the_provider_is_asked_for_it(self, apples):
         sent = apples.leave(apples.browser(), "apple")
-        assert (sent["response_mode"], sent["nonce"], sent["code_challenge_method"]) == ("form_post", A_SECRET, "S256")
+        assert (sent["response_mode"], sent["nonce"], sent["code_challenge_method"]) == (
+            "form_post",
+            A_SECRET,
+            "S256",
+        )
 
     def test_another_browser_is_refused(self, apples, database):
         browser = apples.browser()
@@ -417,7 +541,16 @@ class TestWhereItLeads:
     def test_it_leads_where_it_was_asked_to(self, service):
         service.signed_in("google", redirect_to=APPLICATION)
 
-    @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "https://app.example.com.evil.example/", "javascript:alert(1)", "x"])
+    @pytest.mark.parametrize(
+        "target",
+        [
+            "https://evil.example/",
+            "//evil.example",
+            "https://app.example.com.evil.example/",
+            "javascript:alert(1)",
+            "x",
+        ],
+    )
     def test_what_is_not_allowed_is_the_site_instead(self, service, target):
         service.session(service.sign_in("google", redirect_to=target))
         fragment(service.sign_in("google", redirect_to=target), SITE)
@@ -462,25 +595,36 @@ class TestWhereItLeads:
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
         end = browser.visit(url)
         sent = single(urlsplit(url).query)
-        assert (end.url.startswith(APPLICATION), sent["code"] in end.url, sent["state"] in end.url) == (True, False, False)
+        assert (end.url.startswith(APPLICATION), sent["code"] in end.url, sent["state"] in end.url) == (
+            True,
+            False,
+            False,
+        )
 
 
 class TestSkipHttpRedirect:
     def test_it_answers_the_address_to_visit_and_begins_nothing(self, service, database):
-        response = service.client.get("/authorize", query_string={"provider": "google", "redirect_to": APPLICATION, "skip_http_redirect": "true"})
+        response = service.client.get(
+            "/authorize",
+            query_string={"provider": "google", "redirect_to": APPLICATION, "skip_http_redirect": "true"},
+        )
         assert_ok(response, {"url": ANYTHING})
         assert (database.count("oauth_flows"), "Set-Cookie" in response.headers) == (0, False)
         service.session(service.browser().visit(response.json["url"]), APPLICATION)
 
     def test_the_address_asks_for_the_same(self, service, google):
         asked = {"provider": "google", "redirect_to": APPLICATION, "scopes": "openid email", **WITH_CHALLENGE}
-        url = service.client.get("/authorize", query_string=asked | {"skip_http_redirect": "true"}).json["url"]
+        url = service.client.get("/authorize", query_string=asked | {"skip_http_redirect": "true"}).json[
+            "url"
+        ]
         page = service.browser().visit(url)
         assert set(query(page, APPLICATION)) == {"code"}
         assert google.parameters("/authorize")["scope"] == "openid email"
 
     def test_it_is_the_public_address_whatever_host_was_asked(self, service):
-        response = service.client.get("/authorize?provider=google&skip_http_redirect=true", headers={"Host": "evil.example"})
+        response = service.client.get(
+            "/authorize?provider=google&skip_http_redirect=true", headers={"Host": "evil.example"}
+        )
         assert response.json["url"].startswith(f"{SITE}/authorize?")
 
     def test_an_unknown_provider_is_refused_all_the_same(self, service):

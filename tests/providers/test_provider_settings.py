@@ -58,12 +58,22 @@ class TestWhatIsTold:
         assert told(make_app(**ACME)) == (True, dict.fromkeys(PRESETS, False) | {"acme": True})
 
     def test_a_name_of_several_words_is_one_name(self, make_app):
-        changes = {"AUTH_PROVIDER_OUR_OWN_2_CLIENT_ID": "x", "AUTH_PROVIDER_OUR_OWN_2_ISSUER": "https://own.example"}
+        changes = {
+            "AUTH_PROVIDER_OUR_OWN_2_CLIENT_ID": "x",
+            "AUTH_PROVIDER_OUR_OWN_2_ISSUER": "https://own.example",
+        }
         assert told(make_app(**changes))[1]["our_own_2"] is True
 
     def test_each_that_is_on_can_be_begun_with_and_no_other(self, service):
         listed = told(service.app)[1]
-        assert {name for name, enabled in listed.items() if enabled} == {"acme", "apple", "azure", "github", "google", "twitter"}
+        assert {name for name, enabled in listed.items() if enabled} == {
+            "acme",
+            "apple",
+            "azure",
+            "github",
+            "google",
+            "twitter",
+        }
         for name, enabled in listed.items():
             assert service.client.get(f"/authorize?provider={name}").status_code == (302 if enabled else 400)
 
@@ -84,26 +94,62 @@ class TestWhatStopsTheStart:
         assert set(problems(load, **{variable: "a,,b"})) == {variable}
 
     def test_a_provider_that_nobody_knows_without_an_issuer(self, load):
-        assert set(problems(load, AUTH_PROVIDER_GOGLE_CLIENT_ID="x", AUTH_PROVIDER_GOGLE_CLIENT_SECRET="y")) == {"AUTH_PROVIDER_GOGLE_CLIENT_ID"}
+        assert set(
+            problems(load, AUTH_PROVIDER_GOGLE_CLIENT_ID="x", AUTH_PROVIDER_GOGLE_CLIENT_SECRET="y")
+        ) == {"AUTH_PROVIDER_GOGLE_CLIENT_ID"}
 
     @pytest.mark.parametrize("missing", ["AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL"])
     def test_a_provider_that_nobody_knows_without_one_of_its_endpoints(self, load, missing):
-        endpoints = {f"AUTH_PROVIDER_ACME_{name}": "https://acme.example/x" for name in ("AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL") if name != missing}
-        assert set(problems(load, AUTH_PROVIDER_ACME_CLIENT_ID="x", **endpoints)) == {"AUTH_PROVIDER_ACME_CLIENT_ID"}
+        endpoints = {
+            f"AUTH_PROVIDER_ACME_{name}": "https://acme.example/x"
+            for name in ("AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL")
+            if name != missing
+        }
+        assert set(problems(load, AUTH_PROVIDER_ACME_CLIENT_ID="x", **endpoints)) == {
+            "AUTH_PROVIDER_ACME_CLIENT_ID"
+        }
 
     @pytest.mark.parametrize(
-        "name", ["AUTH_PROVIDER_GOOGLE_CLIENTID", "AUTH_PROVIDER_GOOGLE", "AUTH_PROVIDER_GOOGLE_", "AUTH_PROVIDER__CLIENT_ID", "AUTH_PROVIDER_Google_CLIENT_ID"]
+        "name",
+        [
+            "AUTH_PROVIDER_GOOGLE_CLIENTID",
+            "AUTH_PROVIDER_GOOGLE",
+            "AUTH_PROVIDER_GOOGLE_",
+            "AUTH_PROVIDER__CLIENT_ID",
+            "AUTH_PROVIDER_Google_CLIENT_ID",
+        ],
     )
     def test_a_variable_that_is_none(self, load, name):
         assert name in problems(load, **{name: "x"})
 
-    @pytest.mark.parametrize("url", ["x", "//x", "ftp://x", "javascript:alert(1)", "https://", "https://user@x", "https://x#y", "file:///etc/passwd"])
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "x",
+            "//x",
+            "ftp://x",
+            "javascript:alert(1)",
+            "https://",
+            "https://user@x",
+            "https://x#y",
+            "file:///etc/passwd",
+        ],
+    )
     @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
     def test_an_address_that_is_none(self, load, name, url):
         variable = f"AUTH_PROVIDER_GITHUB_{name}"
         assert set(problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})) == {variable}
 
-    @pytest.mark.parametrize("url", ["http://id.example.com", "http://10.0.0.1", "http://127.0.0.1.example.com", "http://localhost.example.com", "https://x:y"])
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://id.example.com",
+            "http://10.0.0.1",
+            "http://127.0.0.1.example.com",
+            "http://localhost.example.com",
+            "https://x:y",
+        ],
+    )
     @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
     def test_one_elsewhere_without_tls(self, load, name, url):
         # Whoever is on the way would read the codes and the client secret, and say who signs in.
@@ -112,20 +158,29 @@ class TestWhatStopsTheStart:
         assert set(found) == {variable}
         assert "https" in found[variable]
 
-    @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9", "http://id.localhost:9"])
+    @pytest.mark.parametrize(
+        "url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9", "http://id.localhost:9"]
+    )
     def test_one_on_this_machine_needs_no_tls(self, load, url):
         assert load(**ACME | {"AUTH_PROVIDER_ACME_ISSUER": url}).providers["acme"].issuer == url
 
     @pytest.mark.parametrize("name", ["EMAIL", "PHONE"])
     def test_a_name_that_the_identities_of_addresses_have(self, load, name):
-        # Whoever runs it could claim the subjects that those have: the ids of users, and so sign in as anybody.
+        # Whoever runs it could claim the subjects that those have: the ids of users, and so sign in as
+        # anybody.
         prefix = f"AUTH_PROVIDER_{name}_"
         assert problems(load, **{f"{prefix}CLIENT_ID": "x", f"{prefix}ISSUER": "https://acme.example"})
 
     @pytest.mark.parametrize("key", ["x", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----", "{}"])
     def test_a_private_key_that_is_none(self, load, key):
         variable = "AUTH_PROVIDER_APPLE_PRIVATE_KEY"
-        found = problems(load, AUTH_PROVIDER_APPLE_CLIENT_ID="x", AUTH_PROVIDER_APPLE_TEAM_ID="T", AUTH_PROVIDER_APPLE_KEY_ID="K", **{variable: key})
+        found = problems(
+            load,
+            AUTH_PROVIDER_APPLE_CLIENT_ID="x",
+            AUTH_PROVIDER_APPLE_TEAM_ID="T",
+            AUTH_PROVIDER_APPLE_KEY_ID="K",
+            **{variable: key},
+        )
         assert set(found) == {variable}
         assert key not in found[variable]
 
@@ -136,26 +191,44 @@ class TestWhatStopsTheStart:
         assert f"AUTH_PROVIDER_APPLE_{missing}" in problems(load, **changes)
 
     def test_a_truth_value_that_is_none(self, load):
-        assert set(problems(load, AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL="maybe", **GOOGLE)) == {"AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL"}
+        assert set(problems(load, AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL="maybe", **GOOGLE)) == {
+            "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL"
+        }
 
     def test_all_of_it_is_told_at_once_and_nothing_secret(self, load):
-        changes = {"AUTH_PROVIDER_ACME_CLIENT_SECRET": "a-secret-of-acme", "AUTH_PROVIDER_GOOGLE_ISSUER": "x", **GOOGLE}
+        changes = {
+            "AUTH_PROVIDER_ACME_CLIENT_SECRET": "a-secret-of-acme",
+            "AUTH_PROVIDER_GOOGLE_ISSUER": "x",
+            **GOOGLE,
+        }
         with pytest.raises(SettingsError) as caught:
             load(**changes, PORT="0")
         lines = str(caught.value).splitlines()
-        assert sorted(line.split(":")[0] for line in lines) == ["AUTH_PROVIDER_ACME_CLIENT_ID", "AUTH_PROVIDER_GOOGLE_ISSUER", "PORT"]
+        assert sorted(line.split(":")[0] for line in lines) == [
+            "AUTH_PROVIDER_ACME_CLIENT_ID",
+            "AUTH_PROVIDER_GOOGLE_ISSUER",
+            "PORT",
+        ]
         assert "a-secret" not in str(caught.value)
 
 
 def blocks(document: str) -> list[list[str]]:
     """Return the lines of each block of a document that sets up a provider."""
     text = (OPENAPI.parent / document).read_text(encoding="utf-8")
-    return [block.splitlines() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "AUTH_PROVIDER_" in block]
+    return [
+        block.splitlines()
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+        if "AUTH_PROVIDER_" in block
+    ]
 
 
 class TestTheDocumentation:
     @pytest.mark.parametrize(
-        ("document", "providers"), [("README.md", ["google", "github", "acme"]), ("docs/oauth.md", ["google", "github", "apple", "azure", "acme"])]
+        ("document", "providers"),
+        [
+            ("README.md", ["google", "github", "acme"]),
+            ("docs/oauth.md", ["google", "github", "apple", "azure", "acme"]),
+        ],
     )
     def test_it_sets_up_each_in_five_lines(self, load, fakes, document, providers):
         found = []
@@ -163,12 +236,16 @@ class TestTheDocumentation:
             assert len(lines) <= 5
             settings = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
             if "AUTH_PROVIDER_APPLE_PRIVATE_KEY" in settings:
-                settings["AUTH_PROVIDER_APPLE_PRIVATE_KEY"] = fakes.apple.settings()["AUTH_PROVIDER_APPLE_PRIVATE_KEY"]
+                settings["AUTH_PROVIDER_APPLE_PRIVATE_KEY"] = fakes.apple.settings()[
+                    "AUTH_PROVIDER_APPLE_PRIVATE_KEY"
+                ]
             loaded = load(**settings).providers
             (name,) = [name for name in loaded if name not in found]
             found.append(name)
             # What is to be registered is what will be sent.
-            told = re.findall(r"https://[^\s;,]+/callback", " ".join(line for line in lines if line.startswith("#")))
+            told = re.findall(
+                r"https://[^\s;,]+/callback", " ".join(line for line in lines if line.startswith("#"))
+            )
             assert told == [Provider(name, loaded[name], "https://auth.example.com").redirect_uri]
         assert found == providers
 
@@ -182,7 +259,11 @@ class TestTheDocumentation:
 
 class TestWhatIsRead:
     def test_several_clients_are_a_list(self, load):
-        assert load(AUTH_PROVIDER_GOOGLE_CLIENT_ID="web,android,ios").providers["google"].client_ids == ("web", "android", "ios")
+        assert load(AUTH_PROVIDER_GOOGLE_CLIENT_ID="web,android,ios").providers["google"].client_ids == (
+            "web",
+            "android",
+            "ios",
+        )
 
     def test_a_private_key_may_be_one_line(self, load, fakes):
         changes = fakes.apple.settings()
@@ -198,9 +279,13 @@ class TestWhatIsRead:
 
 
 def test_a_provider_without_a_secret_is_a_public_client(make_service, google):
-    service = make_service(AUTH_PROVIDER_PUBLIC_ISSUER=google.url, AUTH_PROVIDER_PUBLIC_CLIENT_ID=google.client_id)
+    service = make_service(
+        AUTH_PROVIDER_PUBLIC_ISSUER=google.url, AUTH_PROVIDER_PUBLIC_CLIENT_ID=google.client_id
+    )
     google.authenticates = lambda asked: (
-        "authorization" not in asked.headers and "client_secret" not in asked.parameters and asked.parameters["client_id"] == google.client_id
+        "authorization" not in asked.headers
+        and "client_secret" not in asked.parameters
+        and asked.parameters["client_id"] == google.client_id
     )
     google.person = {"sub": "x"}
     try:
@@ -212,6 +297,8 @@ def test_a_provider_without_a_secret_is_a_public_client(make_service, google):
 def test_endpoints_that_are_set_go_before_those_that_are_discovered(make_service, google, acme):
     google.person = {"sub": "x"}
     google.metadata = {"authorization_endpoint": f"{acme.url}/authorize"}
-    service = make_service(AUTH_PROVIDER_GOOGLE_ISSUER=google.url, AUTH_PROVIDER_GOOGLE_AUTHORIZE_URL=f"{google.url}/authorize")
+    service = make_service(
+        AUTH_PROVIDER_GOOGLE_ISSUER=google.url, AUTH_PROVIDER_GOOGLE_AUTHORIZE_URL=f"{google.url}/authorize"
+    )
     service.signed_in("google")
     assert acme.asked == []

@@ -97,7 +97,10 @@ class TestParsing:
         assert load(AUTH_EMAIL_ENABLED=text).email_enabled is False
 
     def test_lists(self, load):
-        loaded = load(AUTH_REDIRECT_ALLOW_LIST="https://a.example/**, myapp://callback", AUTH_CORS_ORIGINS="https://a.example,https://b.example")
+        loaded = load(
+            AUTH_REDIRECT_ALLOW_LIST="https://a.example/**, myapp://callback",
+            AUTH_CORS_ORIGINS="https://a.example,https://b.example",
+        )
         assert loaded.redirect_allow_list == ("https://a.example/**", "myapp://callback")
         assert loaded.cors_origins == ("https://a.example", "https://b.example")
 
@@ -111,7 +114,10 @@ class TestParsing:
         assert load(AUTH_REAUTHENTICATION_AGE=text).reauthentication_age == age
 
     def test_requirements_keep_their_order_and_may_be_none(self, load):
-        assert load(AUTH_PASSWORD_REQUIREMENTS="symbols,lowercase").password_requirements == ("lowercase", "symbols")
+        assert load(AUTH_PASSWORD_REQUIREMENTS="symbols,lowercase").password_requirements == (
+            "lowercase",
+            "symbols",
+        )
         assert load(AUTH_PASSWORD_REQUIREMENTS="").password_requirements == ()
 
     def test_a_dotenv_file_is_read_and_the_environment_wins(self, load, tmp_path):
@@ -206,7 +212,14 @@ class TestMistakes:
         assert len(found[name]) > 10
 
     def test_all_of_them_are_reported_together(self, load):
-        bad = {"PORT": "x", "AUTH_BCRYPT_COST": "x", "AUTH_SECRET_KEY": "x", "AUTH_BASE_URL": "x", "AUTH_AUTOCONFIRM": "x", "AUTH_JWT_KEYS": "{}"}
+        bad = {
+            "PORT": "x",
+            "AUTH_BCRYPT_COST": "x",
+            "AUTH_SECRET_KEY": "x",
+            "AUTH_BASE_URL": "x",
+            "AUTH_AUTOCONFIRM": "x",
+            "AUTH_JWT_KEYS": "{}",
+        }
         assert set(problems(load, **bad)) == set(bad)
 
     @pytest.mark.parametrize(
@@ -301,7 +314,13 @@ class TestUnknownNames:
 class TestSecrets:
     def test_a_mistake_beside_them_does_not_print_them(self, load):
         text = str(
-            problems(load, AUTH_SECRET_KEY="topsecret", AUTH_SERVICE_ROLE_KEY="topsecret", AUTH_JWT_SECRET="topsecret", AUTH_JWT_KEYS='{"topsecret": 1}')
+            problems(
+                load,
+                AUTH_SECRET_KEY="topsecret",
+                AUTH_SERVICE_ROLE_KEY="topsecret",
+                AUTH_JWT_SECRET="topsecret",
+                AUTH_JWT_KEYS='{"topsecret": 1}',
+            )
         )
         assert "topsecret" not in text
 
@@ -309,7 +328,9 @@ class TestSecrets:
         assert "topsecret" not in str(problems(load, DATABASE_URL="mysql://user:topsecret@host/x"))
 
     def test_their_repr_does_not_either(self, load):
-        loaded = load(AUTH_SECRET_KEY=SECRET, AUTH_JWT_SECRET=SECRET, DATABASE_URL="postgresql://user:topsecret@host/x")
+        loaded = load(
+            AUTH_SECRET_KEY=SECRET, AUTH_JWT_SECRET=SECRET, DATABASE_URL="postgresql://user:topsecret@host/x"
+        )
         for text in (repr(loaded), str(loaded), f"{loaded}", f"{[loaded]}"):
             assert SECRET not in text
             assert "topsecret" not in text

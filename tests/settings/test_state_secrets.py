@@ -53,7 +53,9 @@ class TestKept:
     def test_signing_keys_are_a_private_es256_key(self, tmp_path):
         (key,) = access_tokens.parse_jwk_set(state.kept_jwt_keys(tmp_path / "var"))
         assert key.algorithm == "ES256"
-        assert state.kept_jwt_keys(tmp_path / "var") == (tmp_path / "var" / "jwt_keys.json").read_text().strip()
+        assert (
+            state.kept_jwt_keys(tmp_path / "var") == (tmp_path / "var" / "jwt_keys.json").read_text().strip()
+        )
 
     def test_those_who_start_together_agree(self, tmp_path):
         with ThreadPoolExecutor(16) as threads:
@@ -100,7 +102,9 @@ def test_start_fails_and_names_the_file_of_a_secret_that_is_empty_or_short(state
     assert (state_dir_setting / name).read_text() == content
 
 
-@pytest.mark.parametrize("content", ["", "{}", '{"keys": []}', "not JSON", '{"keys": [{"kty": "oct", "k": "AAAA"}]}'])
+@pytest.mark.parametrize(
+    "content", ["", "{}", '{"keys": []}', "not JSON", '{"keys": [{"kty": "oct", "k": "AAAA"}]}']
+)
 def test_start_fails_and_names_the_file_of_signing_keys_that_cannot_sign(state_dir_setting, content):
     (state_dir_setting / "jwt_keys.json").write_text(content)
     with pytest.raises(settings.SettingsError) as caught:
@@ -114,14 +118,21 @@ def test_start_reports_all_bad_secret_files_together(state_dir_setting):
         (state_dir_setting / name).write_text("")
     with pytest.raises(settings.SettingsError) as caught:
         settings.load(os.devnull)
-    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [str(state_dir_setting / name) for name in NAMES]
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
+        str(state_dir_setting / name) for name in NAMES
+    ]
 
 
-@pytest.mark.parametrize("headers", [{}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Bearer "}, {"apikey": ""}])
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Bearer "}, {"apikey": ""}],
+)
 def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app, headers):
     app = make_app()
     parts = app.extensions[EXTENSION]
-    app.extensions[EXTENSION] = dataclasses.replace(parts, settings=dataclasses.replace(parts.settings, service_role_key=("",)))
+    app.extensions[EXTENSION] = dataclasses.replace(
+        parts, settings=dataclasses.replace(parts.settings, service_role_key=("",))
+    )
     response = app.test_client().get("/admin/users", headers=headers)
     assert (response.status_code, "data" in response.json) == (401, False)
 

@@ -86,7 +86,9 @@ class TestANewDatabase:
 
 class TestFunctions:
     def test_are_replaced_when_they_differ(self, database, database_url, alice):
-        database.run("CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'")
+        database.run(
+            "CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'"
+        )
         database.outdate_functions()
         assert schema.apply(database_url) == ["functions"]
         assert database.value("SELECT iso_8601('2026-11-21T12:00:00Z')") == "2026-11-21T12:00:00.000000Z"

@@ -1,4 +1,6 @@
-"""The data-access module: statements named in files, prepared on every connection, run with parameters by keyword."""
+"""The data-access module: statements named in files, prepared on every connection, run with parameters by
+keyword.
+"""
 
 import threading
 
@@ -64,8 +66,13 @@ class TestFiles:
     def test_casts_strings_and_comments_hold_no_parameters(self, statements):
         text = "-- name: get(id uuid)\n-- Gets.\nSELECT ':no', 'it''s :no', x::text, 5 % 2 -- :no\n FROM y WHERE id = :id;"
         get = statements(text)["get"]
-        assert get.prepare() == "PREPARE get (uuid) AS SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = $1"
-        assert get.direct == "SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = %(id)s::uuid"
+        assert (
+            get.prepare()
+            == "PREPARE get (uuid) AS SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = $1"
+        )
+        assert (
+            get.direct == "SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = %(id)s::uuid"
+        )
 
     @pytest.mark.parametrize(
         "text",
@@ -79,7 +86,16 @@ class TestFiles:
             GOOD + GOOD,
             "-- name: broken\n-- Does.\nSELECT 1;",
         ],
-        ids=["declared and not used", "another name", "used and not declared", "no comment", "a space", "a capital", "twice", "no parameters"],
+        ids=[
+            "declared and not used",
+            "another name",
+            "used and not declared",
+            "no comment",
+            "a space",
+            "a capital",
+            "twice",
+            "no parameters",
+        ],
     )
     def test_what_is_wrong_in_one_is_found_at_the_start(self, statements, text):
         with pytest.raises(InvalidStatement):
@@ -113,10 +129,18 @@ class TestRunning:
 
     @pytest.mark.parametrize("prepare", [True, False])
     def test_a_constant_is_what_it_is_whatever_is_given(self, db, database, prepare):
-        database.run("INSERT INTO audit_log (action, actor, at) SELECT 'signed_in', 'user', now() - interval '2 days' FROM generate_series(1, 3)")
+        database.run(
+            "INSERT INTO audit_log (action, actor, at) SELECT 'signed_in', 'user', now() - interval '2 days' FROM generate_series(1, 3)"
+        )
         kept = db(prepare=prepare, constants={"audit_retention": 3})
-        assert kept.run("delete_old_audit_rows", batch=9) == kept.run("delete_old_audit_rows", batch=9, audit_retention=1) == 0
-        assert db(prepare=prepare, constants={"audit_retention": 1}).run("delete_old_audit_rows", batch=2) == 2
+        assert (
+            kept.run("delete_old_audit_rows", batch=9)
+            == kept.run("delete_old_audit_rows", batch=9, audit_retention=1)
+            == 0
+        )
+        assert (
+            db(prepare=prepare, constants={"audit_retention": 1}).run("delete_old_audit_rows", batch=2) == 2
+        )
 
     def test_statements_are_counted(self, db):
         database = db()
@@ -180,7 +204,9 @@ class TestBehindAPooler:
         assert client.post("/signup", json=dave).status_code == 201
         assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
         session = session_of(client, sign_in(client, "dave@example.com")).refreshed()
-        assert session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json["user_metadata"] == {"100%": "%s", "x": 1}
+        assert session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json[
+            "user_metadata"
+        ] == {"100%": "%s", "x": 1}
         assert session.get("/sessions").json["pagination"]["total"] == 1
         assert session.delete("/user").status_code == 200
         assert_error(session.get("/user"), 401, "user_not_found")

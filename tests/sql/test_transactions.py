@@ -64,7 +64,10 @@ def test_a_connection_lost_in_the_block_is_replaced(db, database, alice):
     others = "datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()"
 
     def lose(tx):
-        assert database.value(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}") == 1
+        assert (
+            database.value(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}")
+            == 1
+        )
         tx.one("ping")
 
     with pytest.raises(psycopg2.OperationalError):

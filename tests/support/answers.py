@@ -1,4 +1,6 @@
-"""What answers look like: the error envelope, the user object, the token response, and values that are never the same twice."""
+"""What answers look like: the error envelope, the user object, the token response, and values that are never
+the same twice.
+"""
 
 import re
 from typing import Any
@@ -43,9 +45,20 @@ class _Any:
 ANYTHING = _Any()
 
 
-def assert_error(response: Response, status: int, error_code: str, msg: Any = A_SENTENCE, details: Any = None, **members: Any) -> None:
+def assert_error(
+    response: Response,
+    status: int,
+    error_code: str,
+    msg: Any = A_SENTENCE,
+    details: Any = None,
+    **members: Any,
+) -> None:
     """Hold a whole response to the error envelope, and to the headers that each error has."""
-    expected = {"code": status, "msg": msg, "error_code": error_code} | ({} if details is None else {"details": details}) | members
+    expected = (
+        {"code": status, "msg": msg, "error_code": error_code}
+        | ({} if details is None else {"details": details})
+        | members
+    )
     assert (response.status_code, response.json) == (status, expected)
     assert response.mimetype == "application/json"
     assert response.headers["Cache-Control"] == "no-store"
@@ -79,7 +92,9 @@ def identity(provider: str, address: str, **changes: Any) -> dict[str, Any]:
 
 
 def user(email: str, **changes: Any) -> dict[str, Any]:
-    """Return the user object that is expected: of a user whom an administrator has made, confirmed and not yet signed in."""
+    """Return the user object that is expected: of a user whom an administrator has made, confirmed and not
+    yet signed in.
+    """
     expected = {
         "id": A_UUID,
         "aud": "authenticated",

@@ -7,10 +7,18 @@ from tests.support.rows import Rows
 
 REQUEST_ID = "5631c782-5e87-49f5-b25f-0385bb245b58"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-SOMEWHERE = {"actor": "anonymous", "ip": "198.51.100.7", "network": "198.51.100.7", "user_agent": FIREFOX, "request_id": REQUEST_ID}
+SOMEWHERE = {
+    "actor": "anonymous",
+    "ip": "198.51.100.7",
+    "network": "198.51.100.7",
+    "user_agent": FIREFOX,
+    "request_id": REQUEST_ID,
+}
 
 
-def act(database: Rows, subject: str | None, *acts: str, origin: dict[str, Any] | None = None, **details: Any) -> None:
+def act(
+    database: Rows, subject: str | None, *acts: str, origin: dict[str, Any] | None = None, **details: Any
+) -> None:
     """Write down acts."""
     database.run(
         "SELECT record_acts(%(origin)s, %(subject)s, NULL, %(acts)s, '{}', %(details)s)",
@@ -18,7 +26,14 @@ def act(database: Rows, subject: str | None, *acts: str, origin: dict[str, Any] 
     )  # fmt: skip
 
 
-def refuse(database: Rows, subject: str | None, action: str, reason: str, origin: dict[str, Any] | None = None, **details: Any) -> None:
+def refuse(
+    database: Rows,
+    subject: str | None,
+    action: str,
+    reason: str,
+    origin: dict[str, Any] | None = None,
+    **details: Any,
+) -> None:
     """Write down a refusal."""
     database.run(
         "SELECT record_refusal(%(origin)s, %(subject)s, %(action)s, %(reason)s, %(details)s)",

@@ -1,4 +1,5 @@
-"""A real browser for the tests: Chromium without a window, told what to do by its DevTools protocol over a pair of pipes.
+"""A real browser for the tests: Chromium without a window, told what to do by its DevTools protocol over a
+pair of pipes.
 
 The pipes need no port, no driver and no package: each message is JSON that ends with NUL.
 """
@@ -19,8 +20,8 @@ from typing import Any, Self
 from tests.support.processes import wait_until
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-# It runs alone: nothing is loaded, stored or asked for but the pages of the test. Its own sandbox does not work for root or in
-# most containers, and the only pages that it sees are ours.
+# It runs alone: nothing is loaded, stored or asked for but the pages of the test. Its own sandbox does not
+# work for root or in most containers, and the only pages that it sees are ours.
 _FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -44,7 +45,9 @@ def find() -> str | None:
 
 
 class Browser:
-    """One tab. Clicks and keys are those of a mouse and a keyboard, so that what is covered or disabled does not work here either."""
+    """One tab. Clicks and keys are those of a mouse and a keyboard, so that what is covered or disabled does
+    not work here either.
+    """
 
     def __init__(self, program: str, profile: Path) -> None:
         read_by_us, self._written_by_it = os.pipe()
@@ -72,8 +75,16 @@ class Browser:
         os.close(self._read_by_it)
         os.close(self._written_by_it)
         try:
-            pages = wait_until(lambda: [target for target in self._call("Target.getTargets")["targetInfos"] if target["type"] == "page"])
-            self._session = self._call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)["sessionId"]
+            pages = wait_until(
+                lambda: [
+                    target
+                    for target in self._call("Target.getTargets")["targetInfos"]
+                    if target["type"] == "page"
+                ]
+            )
+            self._session = self._call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)[
+                "sessionId"
+            ]
             for domain in ("Page", "Runtime", "Log"):
                 self._call(f"{domain}.enable")
         except BaseException:
@@ -107,7 +118,9 @@ class Browser:
         self.hit(self.place_of(text))
 
     def place_of(self, text: str) -> tuple[float, float]:
-        """Return where to click; to be asked before a page is being left, for from then on it answers nothing."""
+        """Return where to click; to be asked before a page is being left, for from then on it answers
+        nothing.
+        """
         x, y = self.run(
             f"""(() => {{
               const element = [...document.querySelectorAll("button, a")].find((each) => each.innerText.trim() === {json.dumps(text)});
@@ -122,12 +135,16 @@ class Browser:
         """Click on whatever is there."""
         for kind in ("mousePressed", "mouseReleased"):
             # Not waited for: what a click begins holds the answer up.
-            self._send("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+            self._send(
+                "Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1
+            )
 
     def press(self, key: str) -> None:
         """Press a key: `Tab`, `Enter`."""
         code, text = {"Tab": (9, ""), "Enter": (13, "\r")}[key]
-        self._call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=code, text=text)
+        self._call(
+            "Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=code, text=text
+        )
         self._call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=code)
 
     def wait(self, condition: Callable[[], Any]) -> Any:
@@ -155,12 +172,25 @@ class Browser:
 
     def speak(self, *languages: str) -> None:
         """Prefer these languages."""
-        self._call("Emulation.setUserAgentOverride", userAgent=self.run("navigator.userAgent"), acceptLanguage=",".join(languages))
+        self._call(
+            "Emulation.setUserAgentOverride",
+            userAgent=self.run("navigator.userAgent"),
+            acceptLanguage=",".join(languages),
+        )
 
     def resize(self, width: int, height: int, *, zoom: float = 1, dark: bool = False) -> None:
         """Become a screen of this size, in pixels of CSS; zoomed as by a person."""
-        self._call("Emulation.setDeviceMetricsOverride", width=int(width / zoom), height=int(height / zoom), deviceScaleFactor=zoom, mobile=False)
-        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=int(width / zoom),
+            height=int(height / zoom),
+            deviceScaleFactor=zoom,
+            mobile=False,
+        )
+        self._call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
 
     def without_script(self, disabled: bool = True) -> None:
         """Run no script of pages."""
@@ -172,7 +202,9 @@ class Browser:
 
     def _send(self, method: str, **parameters: Any) -> None:
         self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters} | ({"sessionId": self._session} if self._session else {})
+        message = {"id": self._number, "method": method, "params": parameters} | (
+            {"sessionId": self._session} if self._session else {}
+        )
         with suppress(BrokenPipeError):
             os.write(self._out, json.dumps(message).encode() + b"\0")
 

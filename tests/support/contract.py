@@ -66,13 +66,17 @@ def check(request: Request, response: Response) -> None:
     template = _template(path)
     if template is None or request.method.lower() not in description()["paths"][template]:
         # Only assets of the pages are served without being described.
-        assert response.status_code in (404, 405, 413, 415) or path.startswith("/static/"), f"{request.method} {path} is not in openapi.yaml"
+        assert response.status_code in (404, 405, 413, 415) or path.startswith("/static/"), (
+            f"{request.method} {path} is not in openapi.yaml"
+        )
         return
     # Responses that differ in ids, times and tokens only are checked once.
     shape = re.sub(rb"[0-9A-Za-z_-]{16,}|[0-9]+", b"", str(response.headers).encode() + response.data)
     kind = (request.method, template, response.status_code, shape)
     if kind not in _seen:
-        problems = list(_problems(_described(request.method.lower(), template, response.status_code), response))
+        problems = list(
+            _problems(_described(request.method.lower(), template, response.status_code), response)
+        )
         said = f"{request.method} {path} answers {response.status_code} other than openapi.yaml says:"
         assert not problems, "\n".join([said, *problems])
         _seen.add(kind)
@@ -88,7 +92,10 @@ class _Described(NamedTuple):
 
 @functools.cache
 def _described(method: str, template: str, status: int) -> _Described | None:
-    responses = {int(each): response for each, response in description()["paths"][template][method]["responses"].items()}
+    responses = {
+        int(each): response
+        for each, response in description()["paths"][template][method]["responses"].items()
+    }
     if status not in responses:
         return None
     response = resolved(responses[status])
@@ -108,15 +115,22 @@ def _problems(described: _Described | None, response: Response) -> Iterator[str]
     if described is None:
         yield "no such status is described"
         return
-    yield from (f"the header {name} is missing" for name in described.required if name not in response.headers)
+    yield from (
+        f"the header {name} is missing" for name in described.required if name not in response.headers
+    )
     for name, validator in described.headers.items():
         for value in response.headers.getlist(name):
             is_number = validator.schema["type"] == "integer" and value.isdecimal()
-            yield from (f"{name}: {problem.message}" for problem in validator.iter_errors(int(value) if is_number else value))
+            yield from (
+                f"{name}: {problem.message}"
+                for problem in validator.iter_errors(int(value) if is_number else value)
+            )
     if response.mimetype in described.bodies:
         body = json.loads(response.data) if response.is_json else response.get_data(as_text=True)
         problems = described.bodies[response.mimetype].iter_errors(body)
-        yield from (f"{'/'.join(map(str, problem.absolute_path))}: {problem.message}" for problem in _leaves(problems))
+        yield from (
+            f"{'/'.join(map(str, problem.absolute_path))}: {problem.message}" for problem in _leaves(problems)
+        )
     elif described.bodies or response.data:
         yield f"a body of type {response.mimetype!r} is not described"
 
@@ -129,7 +143,9 @@ def _without_prefix(path: str) -> str:
 def _templates() -> list[tuple[re.Pattern[str], str]]:
     # One without a parameter comes first, as in OpenAPI.
     templates = sorted(description()["paths"], key=lambda template: template.count("{"))
-    return [(re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))), template) for template in templates]
+    return [
+        (re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))), template) for template in templates
+    ]
 
 
 def _template(path: str) -> str | None:

@@ -9,7 +9,9 @@ from auth.passwords.hashing import Passwords, TooManyWaiting
 
 @contextmanager
 def crowd(passwords: Passwords) -> Iterator[None]:
-    """Fill the hashing queue: some threads are admitted for as long as the context lasts, and the others wait."""
+    """Fill the hashing queue: some threads are admitted for as long as the context lasts, and the others
+    wait.
+    """
     is_full, over = Event(), Event()
 
     def wait_in_line() -> None:

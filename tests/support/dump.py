@@ -1,4 +1,5 @@
-"""Write tests/sql/schemas/VERSION.sql: a database as this release makes it, with data, for the tests of upgrades.
+"""Write tests/sql/schemas/VERSION.sql: a database as this release makes it, with data, for the tests of
+upgrades.
 
 To be run for each release, before it is tagged: `.venv/bin/python -m tests.support.dump`.
 """
@@ -46,7 +47,11 @@ def dump(url: str, programs: Path) -> str:
     command = [str(programs / "pg_dump"), "--inserts", "--no-owner", "--no-privileges", "--no-comments", url]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     # A setting that Postgres 16 does not know, and commands of psql.
-    kept = [line for line in text.splitlines() if line and not line.startswith(("SET transaction_timeout", "\\", "--"))]
+    kept = [
+        line
+        for line in text.splitlines()
+        if line and not line.startswith(("SET transaction_timeout", "\\", "--"))
+    ]
     return "\n".join(kept) + "\n"
 
 

@@ -1,4 +1,6 @@
-"""A WSGI application that fails in the middle of its answers, which ours never does: what is told of is the worker."""
+"""A WSGI application that fails in the middle of its answers, which ours never does: what is told of is the
+worker.
+"""
 
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment

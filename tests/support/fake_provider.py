@@ -1,8 +1,9 @@
-"""Providers on loopback that do as they are told: in the manner of OpenID Connect, GitHub, Apple, Azure and Twitter, and at fault.
+"""Providers on loopback that do as they are told: in the manner of OpenID Connect, GitHub, Apple, Azure and
+Twitter, and at fault.
 
-They are as strict as the specifications and the providers' documentation allow: a code works once, for the client, the redirect URI and
-the verifier that it was issued for. Whoever comes to the authorization endpoint is `person`, has been signed in there for long, and agrees
-at once.
+They are as strict as the specifications and the providers' documentation allow: a code works once, for the
+client, the redirect URI and the verifier that it was issued for. Whoever comes to the authorization endpoint
+is `person`, has been signed in there for long, and agrees at once.
 """
 
 import base64
@@ -28,7 +29,9 @@ _KEYS = [jwk.RSAKey.generate_key(2048, private=True) for _ in range(2)]
 @functools.cache
 def signing_key(kid: str, number: int = 0) -> jwk.RSAKey:
     """Return a signing key of a kid; there are two different ones, by number."""
-    return jwk.RSAKey.import_key(_KEYS[number].as_dict(private=True) | {"kid": kid, "use": "sig", "alg": "RS256"})
+    return jwk.RSAKey.import_key(
+        _KEYS[number].as_dict(private=True) | {"kid": kid, "use": "sig", "alg": "RS256"}
+    )
 
 
 @dataclass
@@ -43,7 +46,9 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What a path answers instead: a status, headers and a body, or a `behaviour`: `hang`, `drip head`, `drip body`, `endless`, `close`."""
+    """What a path answers instead: a status, headers and a body, or a `behaviour`: `hang`, `drip head`, `drip
+    body`, `endless`, `close`.
+    """
 
     status: int = 200
     body: Any = b""
@@ -62,7 +67,9 @@ class Grant:
 
 
 class FakeProvider:
-    """An OpenID provider. `person` are the claims of whoever is signed in there; what changes is forgotten by `reset`."""
+    """An OpenID provider. `person` are the claims of whoever is signed in there; what changes is forgotten by
+    `reset`.
+    """
 
     AUTHORIZE, TOKEN, USERINFO, JWKS = "/authorize", "/token", "/userinfo", "/jwks"
     DISCOVERY = "/.well-known/openid-configuration"
@@ -97,7 +104,8 @@ class FakeProvider:
         self.instead: dict[str, Answer] = {}
         self.signing_key = signing_key(f"{self.name}-1")
         self.published = [self.signing_key]
-        # Members that differ in the discovery document, the token response, the id_token and the authorization response; None leaves one out.
+        # Members that differ in the discovery document, the token response, the id_token and the
+        # authorization response; None leaves one out.
         self.metadata: dict[str, Any] = {}
         self.token_response: dict[str, Any] = {}
         self.claims: dict[str, Any] = {}
@@ -108,7 +116,10 @@ class FakeProvider:
 
     def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
         """Return the settings of a service that is a client here, under the name of a provider of its own."""
-        return _settings(name or self.name, self._endpoints() | {"client_id": self.client_id, "client_secret": self.client_secret} | changes)
+        return _settings(
+            name or self.name,
+            self._endpoints() | {"client_id": self.client_id, "client_secret": self.client_secret} | changes,
+        )
 
     def _endpoints(self) -> dict[str, str]:
         return {"issuer": self.url}
@@ -126,7 +137,9 @@ class FakeProvider:
     def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
         return {
             ("GET", self.DISCOVERY): self.discovery,
-            ("GET", self.JWKS): lambda _: _json({"keys": [key.as_dict(private=False) for key in self.published]}),
+            ("GET", self.JWKS): lambda _: _json(
+                {"keys": [key.as_dict(private=False) for key in self.published]}
+            ),
             ("GET", self.AUTHORIZE): self.authorize,
             ("POST", self.TOKEN): self.token,
             ("GET", self.USERINFO): lambda asked: self.for_bearer(asked, lambda grant: grant.person),
@@ -146,14 +159,23 @@ class FakeProvider:
 
     def authorize(self, asked: Asked) -> Answer:
         sent = asked.parameters
-        assert (sent["response_type"], sent["client_id"], sent.get("code_challenge_method", "S256")) == ("code", self.client_id, "S256")
+        assert (sent["response_type"], sent["client_id"], sent.get("code_challenge_method", "S256")) == (
+            "code",
+            self.client_id,
+            "S256",
+        )
         code = f"code-{uuid4()}"
         self.grants[code] = Grant(sent, dict(self.person))
-        return self.respond(sent["redirect_uri"], _without_none({"code": code, "state": sent["state"]} | self.response))
+        return self.respond(
+            sent["redirect_uri"], _without_none({"code": code, "state": sent["state"]} | self.response)
+        )
 
     def respond(self, redirect_uri: str, parameters: dict[str, str]) -> Answer:
         back = f"{redirect_uri}?{urlencode(parameters)}"
-        return Answer(302, headers={"Location": f"{self.elsewhere}?{urlencode({'back': back})}" if self.elsewhere else back})
+        return Answer(
+            302,
+            headers={"Location": f"{self.elsewhere}?{urlencode({'back': back})}" if self.elsewhere else back},
+        )
 
     def token(self, asked: Asked) -> Answer:
         sent = asked.parameters
@@ -162,7 +184,8 @@ class FakeProvider:
             return self.token_error("invalid_client", 401)
         if grant is None or grant.used or grant.parameters["redirect_uri"] != sent.get("redirect_uri"):
             return self.token_error("invalid_grant", 400)
-        # A verifier without a challenge is as wrong as a challenge without a verifier (RFC 9700, section 4.8.2).
+        # A verifier without a challenge is as wrong as a challenge without a verifier (RFC 9700, section
+        # 4.8.2).
         if grant.parameters.get("code_challenge") != _challenge(sent.get("code_verifier")):
             return self.token_error("invalid_grant", 400)
         grant.used = True
@@ -172,7 +195,9 @@ class FakeProvider:
         return _json({"error": error}, status)
 
     def authenticates(self, asked: Asked) -> bool:
-        """Whether the client is who it says (RFC 6749, section 2.3.1: id and secret are form-encoded before they are joined)."""
+        """Whether the client is who it says (RFC 6749, section 2.3.1: id and secret are form-encoded before
+        they are joined).
+        """
         scheme, _, encoded = asked.headers.get("authorization", "").partition(" ")
         if scheme == "Basic" and "basic" in self.AUTHENTICATES_BY:
             client_id, _, secret = base64.b64decode(encoded).decode().partition(":")
@@ -181,23 +206,44 @@ class FakeProvider:
         return "post" in self.AUTHENTICATES_BY and posted == (self.client_id, self.client_secret)
 
     def tokens(self, grant: Grant) -> dict[str, Any]:
-        return {"access_token": grant.token, "token_type": "Bearer", "expires_in": 3600, "id_token": self.id_token(grant)}
+        return {
+            "access_token": grant.token,
+            "token_type": "Bearer",
+            "expires_in": 3600,
+            "id_token": self.id_token(grant),
+        }
 
     def id_token(self, grant: Grant | None = None, **claims: Any) -> str:
         """Return an id_token for a grant, or for `person` where an application of its own has asked for one."""
         now = int(time.time())
-        standard = {"iss": self.url, "aud": self.client_id, "iat": now, "exp": now + 300, "nonce": grant.parameters.get("nonce") if grant else None}
-        return self.sign(_without_none(standard | (grant.person if grant else self.person) | self.claims | claims))
+        standard = {
+            "iss": self.url,
+            "aud": self.client_id,
+            "iat": now,
+            "exp": now + 300,
+            "nonce": grant.parameters.get("nonce") if grant else None,
+        }
+        return self.sign(
+            _without_none(standard | (grant.person if grant else self.person) | self.claims | claims)
+        )
 
     def signed(self, claims: dict[str, Any], **header: Any) -> str:
         """Return claims signed with the key of now, with a header that may say something else."""
         # Not as a JWT: these claims may be such as a library refuses to sign.
-        return jws.serialize_compact(_without_none({"alg": "RS256", "kid": self.signing_key.kid} | header), json.dumps(claims), self.signing_key)
+        return jws.serialize_compact(
+            _without_none({"alg": "RS256", "kid": self.signing_key.kid} | header),
+            json.dumps(claims),
+            self.signing_key,
+        )
 
     def for_bearer(self, asked: Asked, answer: Callable[[Grant], Any]) -> Answer:
         scheme, _, token = asked.headers.get("authorization", "").partition(" ")
         grant = next((grant for grant in self.grants.values() if grant.used and grant.token == token), None)
-        return _json(answer(grant)) if scheme == "Bearer" and grant else _json({"message": "Bad credentials"}, 401)
+        return (
+            _json(answer(grant))
+            if scheme == "Bearer" and grant
+            else _json({"message": "Bad credentials"}, 401)
+        )
 
     def rotate(self) -> None:
         """Sign with a new key, and publish no other."""
@@ -207,7 +253,11 @@ class FakeProvider:
     def misbehave(self, behaviour: str, out: Any) -> None:
         """Keep a connection busy until `reset`, or until the other side has had enough."""
         if behaviour.startswith("drip"):
-            out.write(b"HTTP/1.1 200 OK\r\n" if behaviour == "drip head" else b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            out.write(
+                b"HTTP/1.1 200 OK\r\n"
+                if behaviour == "drip head"
+                else b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+            )
         elif behaviour == "endless":
             out.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
         over = self._over
@@ -218,7 +268,9 @@ class FakeProvider:
 
 
 class PlainProvider(FakeProvider):
-    """A provider of plain OAuth 2: who has signed in is told by URLs of its own. `documents` are what those answer, by path."""
+    """A provider of plain OAuth 2: who has signed in is told by URLs of its own. `documents` are what those
+    answer, by path.
+    """
 
     USERINFO, EMAILS = "/user", "/user/emails"
 
@@ -227,7 +279,11 @@ class PlainProvider(FakeProvider):
         self.documents: dict[str, Any] = {}
 
     def _endpoints(self) -> dict[str, str]:
-        return {"authorize_url": self.url + self.AUTHORIZE, "token_url": self.url + self.TOKEN, "userinfo_url": self.url + self.USERINFO}
+        return {
+            "authorize_url": self.url + self.AUTHORIZE,
+            "token_url": self.url + self.TOKEN,
+            "userinfo_url": self.url + self.USERINFO,
+        }
 
     def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
         def document(path: str) -> Callable[[Asked], Answer]:
@@ -236,11 +292,17 @@ class PlainProvider(FakeProvider):
         return super().routes() | {("GET", path): document(path) for path in self.documents}
 
     def tokens(self, grant: Grant) -> dict[str, Any]:
-        return {"access_token": grant.token, "token_type": "bearer", "scope": grant.parameters.get("scope", "")}
+        return {
+            "access_token": grant.token,
+            "token_type": "bearer",
+            "scope": grant.parameters.get("scope", ""),
+        }
 
 
 class GitHub(PlainProvider):
-    """In GitHub's manner: the token comes as a form unless JSON is asked for, errors as 200, addresses from a list of their own."""
+    """In GitHub's manner: the token comes as a form unless JSON is asked for, errors as 200, addresses from a
+    list of their own.
+    """
 
     AUTHORIZE, TOKEN = "/login/oauth/authorize", "/login/oauth/access_token"
     AUTHENTICATES_BY = ("post",)
@@ -253,8 +315,18 @@ class GitHub(PlainProvider):
 
     def be(self, number: int, *addresses: str, verified: Any = True, **user: Any) -> None:
         """Be a person with these addresses, of which the first is the primary one."""
-        entries = [{"email": address, "primary": not place, "verified": verified, "visibility": None} for place, address in enumerate(addresses)]
-        profile = {"login": "octocat", "id": number, "node_id": "MDQ6", "avatar_url": "https://avatars.example/u/1", "name": "The Octocat", "email": None}
+        entries = [
+            {"email": address, "primary": not place, "verified": verified, "visibility": None}
+            for place, address in enumerate(addresses)
+        ]
+        profile = {
+            "login": "octocat",
+            "id": number,
+            "node_id": "MDQ6",
+            "avatar_url": "https://avatars.example/u/1",
+            "name": "The Octocat",
+            "email": None,
+        }
         self.documents = {self.USERINFO: profile | user, self.EMAILS: entries}
 
     def _endpoints(self) -> dict[str, str]:
@@ -263,8 +335,16 @@ class GitHub(PlainProvider):
     def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
         def emails(asked: Asked) -> Answer:
             # Without the scope for it the list is not there.
-            granted = any("user:email" in grant.parameters.get("scope", "").split() for grant in self.grants.values() if grant.used)
-            return self.for_bearer(asked, lambda _: self.documents[self.EMAILS]) if granted else _json({"message": "Not Found"}, 404)
+            granted = any(
+                "user:email" in grant.parameters.get("scope", "").split()
+                for grant in self.grants.values()
+                if grant.used
+            )
+            return (
+                self.for_bearer(asked, lambda _: self.documents[self.EMAILS])
+                if granted
+                else _json({"message": "Not Found"}, 404)
+            )
 
         return super().routes() | {("GET", self.EMAILS): emails}
 
@@ -278,7 +358,11 @@ class GitHub(PlainProvider):
         answer = super().token(asked)
         if "application/json" in asked.headers.get("accept", ""):
             return answer
-        return Answer(200, urlencode(json.loads(answer.body)).encode(), {"Content-Type": "application/x-www-form-urlencoded"})
+        return Answer(
+            200,
+            urlencode(json.loads(answer.body)).encode(),
+            {"Content-Type": "application/x-www-form-urlencoded"},
+        )
 
     def token_error(self, error: str, status: int) -> Answer:
         known = {"invalid_grant": "bad_verification_code", "invalid_client": "incorrect_client_credentials"}
@@ -286,11 +370,17 @@ class GitHub(PlainProvider):
 
     def for_bearer(self, asked: Asked, answer: Callable[[Grant], Any]) -> Answer:
         # "Requests with no User-Agent header will be rejected."
-        return super().for_bearer(asked, answer) if asked.headers.get("user-agent") else _json({"message": "Forbidden"}, 403)
+        return (
+            super().for_bearer(asked, answer)
+            if asked.headers.get("user-agent")
+            else _json({"message": "Forbidden"}, 403)
+        )
 
 
 class Apple(FakeProvider):
-    """In Apple's manner: it answers by a form, names a person once, says "true", and knows the client by a token signed with ES256."""
+    """In Apple's manner: it answers by a form, names a person once, says "true", and knows the client by a
+    token signed with ES256.
+    """
 
     AUTHORIZE, TOKEN, JWKS = "/auth/authorize", "/auth/token", "/auth/keys"
     TEAM_ID, KEY_ID = "TEAM123456", "KEY1234567"
@@ -310,12 +400,20 @@ class Apple(FakeProvider):
     def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
         # As in a .env file, where a value is one line.
         private_key = self.client_key.as_pem(private=True).decode().replace("\n", "\\n")
-        values = {"client_id": self.client_id, "team_id": self.TEAM_ID, "key_id": self.KEY_ID, "private_key": private_key}
+        values = {
+            "client_id": self.client_id,
+            "team_id": self.TEAM_ID,
+            "key_id": self.KEY_ID,
+            "private_key": private_key,
+        }
         return _settings(name or self.name, self._endpoints() | values | changes)
 
     def respond(self, redirect_uri: str, parameters: dict[str, str]) -> Answer:
         fields = parameters | ({"user": self.user} if self.user else {})
-        inputs = "".join(f'<input type="hidden" name="{name}" value="{html.escape(value)}">' for name, value in fields.items())
+        inputs = "".join(
+            f'<input type="hidden" name="{name}" value="{html.escape(value)}">'
+            for name, value in fields.items()
+        )
         # Its script sends the form at once.
         page = f'<!doctype html><form method="post" action="{html.escape(redirect_uri)}">{inputs}</form>'
         return Answer(200, page.encode(), {"Content-Type": "text/html; charset=utf-8"})
@@ -330,7 +428,10 @@ class Apple(FakeProvider):
         self.secrets.append(secret.claims)
         named = {name: secret.claims[name] for name in ("iss", "sub", "aud")}
         lives = secret.claims["exp"] - secret.claims["iat"]
-        is_known = named == {"iss": self.TEAM_ID, "sub": self.client_id, "aud": self.url} and secret.header["kid"] == self.KEY_ID
+        is_known = (
+            named == {"iss": self.TEAM_ID, "sub": self.client_id, "aud": self.url}
+            and secret.header["kid"] == self.KEY_ID
+        )
         return is_known and 0 < lives <= 15_777_000 and asked.parameters.get("client_id") == self.client_id
 
 
@@ -360,7 +461,16 @@ class Twitter(PlainProvider):
         self.be("2244994945", "X Dev")
 
     def be(self, id: str, name: str) -> None:
-        self.documents = {self.USERINFO: {"data": {"id": id, "name": name, "username": "XDevelopers", "profile_image_url": "https://pbs.example/1.jpg"}}}
+        self.documents = {
+            self.USERINFO: {
+                "data": {
+                    "id": id,
+                    "name": name,
+                    "username": "XDevelopers",
+                    "profile_image_url": "https://pbs.example/1.jpg",
+                }
+            }
+        }
 
 
 def _settings(name: str, values: dict[str, str]) -> dict[str, str]:
@@ -368,7 +478,10 @@ def _settings(name: str, values: dict[str, str]) -> dict[str, str]:
 
 
 def _challenge(verifier: str | None) -> str | None:
-    return verifier and base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    return (
+        verifier
+        and base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    )
 
 
 def _without_none(members: dict[str, Any]) -> dict[str, Any]:
@@ -396,12 +509,21 @@ def _handler(provider: FakeProvider) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             length = int(self.headers.get("Content-Length", 0))
-            sent = parse_qs(self.rfile.read(length).decode() if length else parts.query, keep_blank_values=True)
+            sent = parse_qs(
+                self.rfile.read(length).decode() if length else parts.query, keep_blank_values=True
+            )
             assert all(len(values) == 1 for values in sent.values())
             parameters = {name: values[0] for name, values in sent.items()}
-            asked = Asked(self.command, parts.path, parameters, {name.lower(): value for name, value in self.headers.items()})
+            asked = Asked(
+                self.command,
+                parts.path,
+                parameters,
+                {name.lower(): value for name, value in self.headers.items()},
+            )
             provider.asked.append(asked)
-            route = provider.routes().get((self.command, parts.path), lambda _: _json({"message": "Not Found"}, 404))
+            route = provider.routes().get(
+                (self.command, parts.path), lambda _: _json({"message": "Not Found"}, 404)
+            )
             answer = provider.instead.get(parts.path) or route(asked)
             if answer.behaviour:
                 self.close_connection = True

@@ -25,7 +25,9 @@ class Hooks:
     def ask(self, method: str, path: str = "", **body: Any) -> Any:
         """Send a request to /admin/webhooks with the service role key."""
         options = {"json": body} if body or method == "post" else {}
-        return self._client.open(f"/admin/webhooks{path}", method=method.upper(), headers=self._headers, **options)
+        return self._client.open(
+            f"/admin/webhooks{path}", method=method.upper(), headers=self._headers, **options
+        )
 
     def register(self, target: HttpTarget | str, **body: Any) -> dict[str, Any]:
         """Register a webhook and return it with its secret."""
@@ -66,13 +68,21 @@ class Hooks:
 
     def let_time_pass(self, seconds: int) -> None:
         """Move all events and failures into the past."""
-        for table, columns in (("outbox", ["created_at", "next_attempt_at"]), ("webhooks", ["failing_since", "retry_at", "previous_secret_expires_at"])):
-            changes = ", ".join(f"{column} = {column} - make_interval(secs => %(seconds)s)" for column in columns)
+        for table, columns in (
+            ("outbox", ["created_at", "next_attempt_at"]),
+            ("webhooks", ["failing_since", "retry_at", "previous_secret_expires_at"]),
+        ):
+            changes = ", ".join(
+                f"{column} = {column} - make_interval(secs => %(seconds)s)" for column in columns
+            )
             self._database.run(f"UPDATE {table} SET {changes}", seconds=seconds)
 
     def pause(self, webhook: dict[str, Any]) -> float:
         """Return the seconds until the next attempt at a failing webhook."""
-        return self._database.value("SELECT extract(epoch FROM retry_at - now())::float FROM webhooks WHERE id = %(id)s", id=webhook["id"])
+        return self._database.value(
+            "SELECT extract(epoch FROM retry_at - now())::float FROM webhooks WHERE id = %(id)s",
+            id=webhook["id"],
+        )
 
     def acts(self) -> list[tuple[str, str, dict[str, Any]]]:
         """Return action, actor and details of the audit log, the oldest first."""

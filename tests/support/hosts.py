@@ -35,8 +35,22 @@ class Redis:
         self.start()
 
     def start(self) -> None:
-        command = [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", tempfile.gettempdir()]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [
+            self._program,
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            tempfile.gettempdir(),
+        ]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         wait_until(self._answers)
 
     def stop(self) -> None:
@@ -64,7 +78,9 @@ class Redis:
 def redis_server() -> Iterator[Redis]:
     program = shutil.which("redis-server")
     if program is None:
-        pytest.skip("NOTHING IS TESTED WITH REDIS: there is no redis-server; apt-get install redis-server brings one")
+        pytest.skip(
+            "NOTHING IS TESTED WITH REDIS: there is no redis-server; apt-get install redis-server brings one"
+        )
     server = Redis(program)
     yield server
     server.stop()
@@ -72,7 +88,9 @@ def redis_server() -> Iterator[Redis]:
 
 @pytest.fixture
 def new_state_dir() -> Iterator[Path]:
-    """A directory for a service with secrets and a database of its own; its path is short, for a socket's must be."""
+    """A directory for a service with secrets and a database of its own; its path is short, for a socket's
+    must be.
+    """
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         Path(directory).chmod(0o755)
         yield Path(directory).resolve() / "var"
@@ -80,7 +98,9 @@ def new_state_dir() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def serve(environment, state_dir: Path) -> Any:
-    """Start a service with the secrets and the database of `app`: `with serve(AUTH_WORKERS="1") as (service, client)`."""
+    """Start a service with the secrets and the database of `app`: `with serve(AUTH_WORKERS="1") as (service,
+    client)`.
+    """
 
     class Serving:
         def __init__(self, command: list[str] | None = None, **changes: str) -> None:
@@ -108,7 +128,9 @@ def limited_service(serve) -> Iterator[ServerClient]:
 
 @pytest.fixture
 def limited_server(limited_service: ServerClient, database, app) -> ServerClient:
-    """gunicorn with two workers and all limits: `LOGIN` 20 in five minutes, the others as they are by default."""
+    """gunicorn with two workers and all limits: `LOGIN` 20 in five minutes, the others as they are by
+    default.
+    """
     return limited_service
 
 

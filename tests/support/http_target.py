@@ -40,7 +40,9 @@ class HttpTarget:
                     # The sender was killed in the middle of the request.
                     self.close_connection = True
                     return
-                target.requests.append(Posted(self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+                target.requests.append(
+                    Posted(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+                )
                 target.reached.set()
                 self.close_connection = True
                 if target.behaviour:
@@ -60,7 +62,9 @@ class HttpTarget:
         self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         if tls:
-            self._server.socket = tls.server_context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+            self._server.socket = tls.server_context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:

@@ -2,7 +2,9 @@
 
 import runpy
 
-globals().update({name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"})
+globals().update(
+    {name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"}
+)
 
 from auth.web import gunicorn_worker  # noqa: E402
 

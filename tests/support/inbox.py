@@ -39,6 +39,10 @@ class Mailbox(Sender):
 
     def link_for(self, address: str) -> str:
         """Return the link in the newest message to an address with a link."""
-        links = [link for letter in self.messages_to(address) for link in re.findall(r"^https?://\S+$", letter.text, re.MULTILINE)]
+        links = [
+            link
+            for letter in self.messages_to(address)
+            for link in re.findall(r"^https?://\S+$", letter.text, re.MULTILINE)
+        ]
         assert links, f"no link has come to {address}"
         return links[-1]

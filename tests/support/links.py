@@ -1,6 +1,7 @@
 """Links and codes as people get them: read from the outbox, opened, typed in.
 
-What waits in the outbox is read behind the delivering threads' back, so that these tests know nothing of mail and SMS.
+What waits in the outbox is read behind the delivering threads' back, so that these tests know nothing of mail
+and SMS.
 """
 
 import base64
@@ -19,7 +20,11 @@ PHONE = "+491701234567"
 OTHER_PHONE = "+491707654321"
 # The whole answer to whoever asks for a message.
 ON_ITS_WAY = {"message": A_SENTENCE, "message_id": A_UUID}
-EXPIRED = {"error": "access_denied", "error_code": "otp_expired", "error_description": "The link or code is invalid or has expired"}
+EXPIRED = {
+    "error": "access_denied",
+    "error_code": "otp_expired",
+    "error_description": "The link or code is invalid or has expired",
+}
 # What a browser sends when somebody clicks a link in a mail.
 BROWSER = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
@@ -83,14 +88,26 @@ class Outbox:
 
     def nothings(self) -> int:
         """Return how many messages were written in order to send nothing."""
-        return self._database.count("outbox", "kind = 'none' AND outcome = 'none' AND recipient IS NULL AND secret IS NULL")
+        return self._database.count(
+            "outbox", "kind = 'none' AND outcome = 'none' AND recipient IS NULL AND secret IS NULL"
+        )
 
     def _sent(self, row: Any) -> Sent:
         secret = json.loads(self._sealer.open(bytes(row.secret), row.id)) if row.secret else {}
-        return Sent(row.kind, row.channel, row.recipient, secret.get("token"), secret.get("code"), row.variables, row.lifetime, row.user_id)
+        return Sent(
+            row.kind,
+            row.channel,
+            row.recipient,
+            secret.get("token"),
+            secret.get("code"),
+            row.variables,
+            row.lifetime,
+            row.user_id,
+        )
 
 
-# Each type of verification, with an address of the message that serves it, and the purpose that its link names.
+# Each type of verification, with an address of the message that serves it, and the purpose that its link
+# names.
 TYPES = {
     "signup": ("dave@example.com", "signup"),
     "invite": ("dave@example.com", "invite"),
@@ -106,9 +123,15 @@ BY_CODE = ["signup", "magiclink", "email", "recovery", "email_change", "sms", "p
 
 
 def send(type: str, client: Any, service_role: dict[str, str], outbox: Outbox) -> Sent:
-    """Have the message sent that a type of verification takes: to Dave, who is new; or of Erin, who is registered for it."""
+    """Have the message sent that a type of verification takes: to Dave, who is new; or of Erin, who is
+    registered for it.
+    """
     address, purpose = TYPES[type]
-    erin = register(client, service_role, "erin@example.com") if type not in ("signup", "invite", "sms") else None
+    erin = (
+        register(client, service_role, "erin@example.com")
+        if type not in ("signup", "invite", "sms")
+        else None
+    )
     if type == "signup":
         response = client.post("/signup", json={"email": address, "password": PASSWORD})
     elif type == "invite":
@@ -135,12 +158,19 @@ def follow(client: Any, type: str, token: str | None, **query: str) -> Any:
 
 def press(client: Any, type: str, token: str | None, **fields: str) -> Any:
     """Press the button of the page that a browser shows for a link."""
-    return client.post("/verify", data={"token": token, "type": type, **fields}, headers=BROWSER | {"Sec-Fetch-Site": "same-origin"})
+    return client.post(
+        "/verify",
+        data={"token": token, "type": type, **fields},
+        headers=BROWSER | {"Sec-Fetch-Site": "same-origin"},
+    )
 
 
 def type_in(client: Any, type: str, address: str, code: str | None) -> Any:
     """Type in a code that was sent to an address."""
-    return client.post("/verify", json={"type": type, "phone" if address.startswith("+") else "email": address, "token": code})
+    return client.post(
+        "/verify",
+        json={"type": type, "phone" if address.startswith("+") else "email": address, "token": code},
+    )
 
 
 def hand_in(client: Any, type: str, token: str | None) -> Any:
@@ -216,4 +246,6 @@ def later(database: Rows, **interval: int) -> None:
 
 def counted(database: Rows, key: str) -> int:
     """Return how often something was counted that a crash must not forget; 0 when it was not."""
-    return database.value("SELECT coalesce(sum(count), 0)::int FROM failure_counts WHERE key = %(key)s", key=key)
+    return database.value(
+        "SELECT coalesce(sum(count), 0)::int FROM failure_counts WHERE key = %(key)s", key=key
+    )

@@ -1,4 +1,6 @@
-"""The whole suite's log holds none of the secrets that it used: all that its applications and services log is looked through."""
+"""The whole suite's log holds none of the secrets that it used: all that its applications and services log is
+looked through.
+"""
 
 import json
 import re
@@ -6,7 +8,8 @@ from typing import Any
 
 import pytest
 
-# Passwords of the cast, the service role key, access tokens, hashes, signed webhooks, refresh tokens and the tokens of links.
+# Passwords of the cast, the service role key, access tokens, hashes, signed webhooks, refresh tokens and the
+# tokens of links.
 SECRET = re.compile(
     r"(?:Correct|Wrong|Another|New)-Horse|the-service-role-key-of-these-tests|\beyJ[\w-]{10,}\.[\w-]{10,}|\$2[aby]\$\d\d\$|whsec_"
     r"|(?<![\w/+-])(?:[\w-]{56}|[\w-]{43})(?![\w/+-])"

@@ -1,4 +1,6 @@
-"""What the tests of OAuth sign-in share: a service with many providers, people's browsers, and what a browser comes back with."""
+"""What the tests of OAuth sign-in share: a service with many providers, people's browsers, and what a browser
+comes back with.
+"""
 
 import re
 from typing import Any
@@ -17,7 +19,9 @@ ALLOW_LIST = {"AUTH_REDIRECT_ALLOW_LIST": "https://app.example.com/**"}
 
 
 class Fakes:
-    """All providers, by the names that the service knows them by. `google`, `github` and `apple` are trusted to link, as at home."""
+    """All providers, by the names that the service knows them by. `google`, `github` and `apple` are trusted
+    to link, as at home.
+    """
 
     TRUSTED = ("google", "github", "apple")
 
@@ -28,7 +32,14 @@ class Fakes:
         self.apple = Apple()
         self.azure = Azure("azure")
         self.twitter = Twitter("twitter")
-        self.all: tuple[FakeProvider, ...] = (self.acme, self.google, self.github, self.apple, self.azure, self.twitter)
+        self.all: tuple[FakeProvider, ...] = (
+            self.acme,
+            self.google,
+            self.github,
+            self.apple,
+            self.azure,
+            self.twitter,
+        )
 
     def settings(self) -> dict[str, str]:
         trusted = {f"AUTH_PROVIDER_{name.upper()}_LINK_BY_EMAIL": "true" for name in self.TRUSTED}
@@ -45,7 +56,9 @@ class Service:
         self.parts = app.extensions[EXTENSION]
 
     def browser(self, **options: Any) -> UserAgent:
-        """Return somebody's browser, without a cookie. Each has a client of its own, so that threads may have one each."""
+        """Return somebody's browser, without a cookie. Each has a client of its own, so that threads may have
+        one each.
+        """
         return UserAgent({self.origin: self.app.test_client(use_cookies=False)}, **options)
 
     def twins(self, browser: UserAgent, count: int) -> list[UserAgent]:
@@ -60,11 +73,15 @@ class Service:
 
     def leave(self, browser: UserAgent, provider: str, **query: str) -> dict[str, str]:
         """Begin to sign in, as far as the provider's door; return what the service asks of it."""
-        page = browser.visit(self.authorize(provider, **query), stop=lambda url: not url.startswith(self.origin))
+        page = browser.visit(
+            self.authorize(provider, **query), stop=lambda url: not url.startswith(self.origin)
+        )
         return single(urlsplit(page.url).query)
 
     def return_url(self, browser: UserAgent, provider: str, **query: str) -> str:
-        """Begin to sign in, agree, and be stopped in front of the callback; return its URL, with the code and the state."""
+        """Begin to sign in, agree, and be stopped in front of the callback; return its URL, with the code and
+        the state.
+        """
         page = browser.visit(self.authorize(provider, **query), stop=self.is_callback)
         assert self.is_callback(page.url), page.trail
         return page.url
@@ -119,7 +136,11 @@ def query(page: Page, target: str = SITE) -> dict[str, str]:
 
 def assert_failed(page: Page, error_code: str, error: str = "access_denied", target: str = SITE) -> None:
     """A browser was sent on with an error, and nothing else."""
-    assert fragment(page, target) == {"error": error, "error_code": error_code, "error_description": A_SENTENCE}
+    assert fragment(page, target) == {
+        "error": error,
+        "error_code": error_code,
+        "error_description": A_SENTENCE,
+    }
 
 
 def assert_turned_back(page: Page) -> None:
@@ -133,20 +154,28 @@ def single(parameters: str) -> dict[str, str]:
     return {name: value[0] for name, value in values.items()}
 
 
-def external(provider: str, subject: str, email: str | None = None, verified: bool = False, **data: Any) -> dict[str, Any]:
+def external(
+    provider: str, subject: str, email: str | None = None, verified: bool = False, **data: Any
+) -> dict[str, Any]:
     """Return an identity of a provider as it is expected."""
     told = {"sub": subject, "email": email, "email_verified": verified} | data
     return identity(provider, "", identity_data=told, last_sign_in_at=A_TIMESTAMP)
 
 
-def new_user(provider: str, subject: str, email: str | None, verified: bool = True, **data: Any) -> dict[str, Any]:
+def new_user(
+    provider: str, subject: str, email: str | None, verified: bool = True, **data: Any
+) -> dict[str, Any]:
     """Return the user object that is expected of somebody who has come by a provider for the first time."""
     has_email = email is not None and verified
     identities = [external(provider, subject, email, has_email, **data)]
     if has_email:
         identities.append(identity("email", email or "", last_sign_in_at=None))
     names = [provider, "email"] if has_email else [provider]
-    confirmed = {"email_confirmed_at": A_TIMESTAMP, "confirmed_at": A_TIMESTAMP} if has_email else {"email_confirmed_at": None, "confirmed_at": None}
+    confirmed = (
+        {"email_confirmed_at": A_TIMESTAMP, "confirmed_at": A_TIMESTAMP}
+        if has_email
+        else {"email_confirmed_at": None, "confirmed_at": None}
+    )
     changes = {
         "email": email if has_email else None,
         "identities": identities,
@@ -164,13 +193,17 @@ def identities_of(session: Session) -> dict[str, str]:
 
 def begin_linking(service: Service, session: Session, provider: str, **query: str) -> str:
     """Return the address of the page that asks whether to link."""
-    response = session.on(service.client).get("/user/identities/authorize", query_string={"provider": provider, **query})
+    response = session.on(service.client).get(
+        "/user/identities/authorize", query_string={"provider": provider, **query}
+    )
     assert response.status_code == 200, response.text
     assert set(response.json) == {"url"}
     return response.json["url"]
 
 
-def link(service: Service, session: Session, provider: str, browser: UserAgent | None = None, **query: str) -> Page:
+def link(
+    service: Service, session: Session, provider: str, browser: UserAgent | None = None, **query: str
+) -> Page:
     """Link an identity, as its owner does: press the button of the page, and agree at the provider."""
     browser = browser or service.browser()
     browser.visit(begin_linking(service, session, provider, **query))

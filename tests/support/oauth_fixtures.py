@@ -69,6 +69,8 @@ def make_service(make_app: Callable, fakes: Fakes) -> Callable[..., Service]:
     """Make a service with other settings, which remembers nothing of any provider."""
 
     def make(**changes: str) -> Service:
-        return Service(make_app(**(fakes.settings() | ALLOW_LIST | changes)), changes.get("AUTH_BASE_URL", SITE))
+        return Service(
+            make_app(**(fakes.settings() | ALLOW_LIST | changes)), changes.get("AUTH_BASE_URL", SITE)
+        )
 
     return make

@@ -1,8 +1,9 @@
-"""A real OpenID provider on loopback, which others wrote: django-oauth-toolkit, as its documentation says to set it up.
+"""A real OpenID provider on loopback, which others wrote: django-oauth-toolkit, as its documentation says to
+set it up.
 
-It has a log-in form with a session and a CSRF cookie, a page that asks for consent, and requires PKCE; it sends `iss` (RFC 9207).
-It shares no line with the client that is tested, whose protocol is Authlib's. It runs in a process of its own: this file is that
-process's program, too.
+It has a log-in form with a session and a CSRF cookie, a page that asks for consent, and requires PKCE; it
+sends `iss` (RFC 9207). It shares no line with the client that is tested, whose protocol is Authlib's. It runs
+in a process of its own: this file is that process's program, too.
 """
 
 import subprocess
@@ -16,7 +17,8 @@ from tests.support.processes import free_port, wait_until
 
 CLIENT_ID, CLIENT_SECRET = "latchkey-at-django", "a-secret-that-django-knows-too"
 PASSWORD = "the-password-of-all-people-there"
-# Who can sign in there, by username. What is said of the address is what they say of it, in the words of OpenID Connect.
+# Who can sign in there, by username. What is said of the address is what they say of it, in the words of
+# OpenID Connect.
 PEOPLE: dict[str, dict[str, Any]] = {
     "alice": {"email": "Alice@Example.com", "email_verified": True, "name": "Alice Liddell"},
     "bob": {"email": "bob@example.com", "email_verified": False, "name": "Bob"},
@@ -36,8 +38,15 @@ class OidcProvider:
 
     def __enter__(self) -> Self:
         with self._output.open("wb") as output:
-            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "cwd": Path(__file__).parents[2]}
-            self._process = subprocess.Popen([sys.executable, "-m", "tests.support.oidc_provider", *self._arguments], **how)
+            how: dict[str, Any] = {
+                "stdin": subprocess.DEVNULL,
+                "stdout": output,
+                "stderr": output,
+                "cwd": Path(__file__).parents[2],
+            }
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.oidc_provider", *self._arguments], **how
+            )
         try:
             wait_until(self._answers, 30)
         except BaseException:
@@ -50,9 +59,14 @@ class OidcProvider:
         self._process.wait()
 
     def _answers(self) -> bool:
-        assert self._process.poll() is None, f"it ended with {self._process.returncode}: {self._output.read_text()}"
+        assert self._process.poll() is None, (
+            f"it ended with {self._process.returncode}: {self._output.read_text()}"
+        )
         try:
-            return httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False).status_code == 200
+            return (
+                httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False).status_code
+                == 200
+            )
         except httpx.TransportError:
             return False
 
@@ -69,7 +83,12 @@ def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     form = "<!doctype html><form method=post>{% csrf_token %}{{ form }}<button>Log in</button></form>"
-    apps = ["django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions", "oauth2_provider"]
+    apps = [
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "django.contrib.sessions",
+        "oauth2_provider",
+    ]
     settings.configure(
         SECRET_KEY="of a provider that knows nobody's secret",
         ALLOWED_HOSTS=["127.0.0.1"],
@@ -103,7 +122,9 @@ def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
         OAUTH2_PROVIDER={
             "OIDC_ENABLED": True,
             "OIDC_ISS_ENDPOINT": f"http://127.0.0.1:{port}/o",
-            "OIDC_RSA_PRIVATE_KEY": key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode(),
+            "OIDC_RSA_PRIVATE_KEY": key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            ).decode(),
             "OAUTH2_VALIDATOR_CLASS": validator,
             "SCOPES": {"openid": "Who you are", "email": "Your address", "profile": "Your name"},
             "PKCE_REQUIRED": True,
@@ -132,14 +153,19 @@ def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
 
 
 def validator() -> Any:
-    """Return what tells the claims of a user, in the manner of its documentation ("Customizing the OIDC responses")."""
+    """Return what tells the claims of a user, in the manner of its documentation ("Customizing the OIDC
+    responses").
+    """
     from oauth2_provider.oauth2_validators import OAuth2Validator
 
     class Validator(OAuth2Validator):
         oidc_claim_scope = OAuth2Validator.oidc_claim_scope | {"email_verified": "email"}
 
         def get_additional_claims(self) -> dict[str, Any]:
-            return {name: lambda request, name=name: PEOPLE[request.user.username][name] for name in ("email", "email_verified", "name")}
+            return {
+                name: lambda request, name=name: PEOPLE[request.user.username][name]
+                for name in ("email", "email_verified", "name")
+            }
 
     return Validator()
 

@@ -34,7 +34,9 @@ class Outbox:
     ) -> str:
         """Write a message and return its id."""
         id = str(uuid.uuid4())
-        secret = self._parts.sealer.seal(json.dumps({name: value for name, value in {"token": token, "code": code}.items() if value}), id)
+        secret = self._parts.sealer.seal(
+            json.dumps({name: value for name, value in {"token": token, "code": code}.items() if value}), id
+        )
         self._database.run(
             "INSERT INTO outbox (id, channel, kind, recipient, variables, secret, one_time_token_id, expires_at) VALUES"
             " (%(id)s, %(channel)s, %(kind)s, %(recipient)s, %(variables)s, %(secret)s, %(token_id)s, now() + make_interval(secs => %(lifetime)s))",
@@ -66,16 +68,25 @@ class Outbox:
 
     def end_pauses(self) -> None:
         """Make deferred messages due."""
-        self._database.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND last_error IS NOT NULL")
+        self._database.run(
+            "UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND last_error IS NOT NULL"
+        )
 
     def waits_for(self, id: str) -> float:
         """Return the seconds until the next attempt."""
-        return self._database.value("SELECT extract(epoch FROM next_attempt_at - now())::float FROM outbox WHERE id = %(id)s", id=id)
+        return self._database.value(
+            "SELECT extract(epoch FROM next_attempt_at - now())::float FROM outbox WHERE id = %(id)s", id=id
+        )
 
 
 def message(kind: str = "magiclink", **members: Any) -> Message:
     """Return a message for a sender."""
-    known = {"subject": "Sign in", "text": f"Your code: {CODE}\n", "html": f"<p>Your code: {CODE}</p>", "code": CODE}
+    known = {
+        "subject": "Sign in",
+        "text": f"Your code: {CODE}\n",
+        "html": f"<p>Your code: {CODE}</p>",
+        "code": CODE,
+    }
     return Message(str(uuid.uuid4()), kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), **(known | members))
 
 

@@ -15,7 +15,9 @@ from tests.support.processes import children_of, is_running, wait_until
 
 
 class Postgres:
-    """A server that can be frozen, stopped and started again. Raises `EmbeddedPostgresError` where there is none for this machine."""
+    """A server that can be frozen, stopped and started again. Raises `EmbeddedPostgresError` where there is
+    none for this machine.
+    """
 
     def __init__(self, directory: Path, **options: str) -> None:
         self._server = EmbeddedPostgres(directory, {"max_connections": "40", **options})
@@ -76,7 +78,8 @@ class Postgres:
 
     def take_all(self) -> list[Any]:
         """Return connections of ours, all that there are: until they are closed nobody else has or gets one."""
-        # While its database is closed to all, even to its owner, a client can't take the place of one that was ended.
+        # While its database is closed to all, even to its owner, a client can't take the place of one that
+        # was ended.
         url = make_dsn(self.url, dbname="template1")
         taken = [psycopg2.connect(url)]
         taken[0].autocommit = True
@@ -84,7 +87,9 @@ class Postgres:
             cursor.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
 
             def are_ours() -> bool:
-                cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'")
+                cursor.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'"
+                )
                 ended, had = cursor.rowcount, len(taken)
                 with contextlib.suppress(psycopg2.OperationalError):
                     while True:

@@ -36,7 +36,9 @@ def free_port() -> int:
 
 
 def processes_of(state_dir: Path) -> dict[int, str]:
-    """Return the live processes that serve from a state directory, or work in it, with their command lines. Linux only."""
+    """Return the live processes that serve from a state directory, or work in it, with their command lines.
+    Linux only.
+    """
     found = {}
     for directory in Path("/proc").glob("[0-9]*"):
         try:
@@ -45,7 +47,11 @@ def processes_of(state_dir: Path) -> dict[int, str]:
             place = os.readlink(directory / "cwd")
         except OSError:
             continue  # gone, or a zombie
-        if str(state_dir) in command or place.startswith(str(state_dir)) or f"AUTH_STATE_DIR={state_dir}".encode() in environment:
+        if (
+            str(state_dir) in command
+            or place.startswith(str(state_dir))
+            or f"AUTH_STATE_DIR={state_dir}".encode() in environment
+        ):
             found[int(directory.name)] = command
     return found
 
@@ -53,7 +59,11 @@ def processes_of(state_dir: Path) -> dict[int, str]:
 def children_of(pid: int) -> list[int]:
     """Return the processes that a process has started and not yet seen end. Linux only."""
     try:
-        return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
     except OSError:
         return []  # gone
 
@@ -98,12 +108,21 @@ def as_user(name: str | None) -> dict[str, Any]:
 
 
 class Service:
-    """The service in processes of its own, on a free port, in a clean environment: healthy inside the context, and stopped after it."""
+    """The service in processes of its own, on a free port, in a clean environment: healthy inside the
+    context, and stopped after it.
+    """
 
     # Seconds within which it must be healthy.
     PATIENCE = 30
 
-    def __init__(self, state_dir: Path, *, command: list[str] | None = None, user: str | None = None, **environment: str) -> None:
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        command: list[str] | None = None,
+        user: str | None = None,
+        **environment: str,
+    ) -> None:
         self.state_dir = state_dir
         self.port = int(environment.get("PORT") or free_port())
         self._output, self._log = (state_dir.parent / f"{kind} of {id(self)}" for kind in ("output", "log"))
@@ -131,7 +150,13 @@ class Service:
     def _start(self) -> None:
         # A session of its own, as a terminal gives it one: a signal can then go to the whole group.
         with self._output.open("wb") as output, self._log.open("wb") as log:
-            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": log, "start_new_session": True, **as_user(self._user)}
+            how: dict[str, Any] = {
+                "stdin": subprocess.DEVNULL,
+                "stdout": output,
+                "stderr": log,
+                "start_new_session": True,
+                **as_user(self._user),
+            }
             self.process = subprocess.Popen(self._command, cwd=CHECKOUT, env=self._environment, **how)
 
     def __exit__(self, *_: object) -> None:
@@ -165,12 +190,18 @@ class Service:
         return self._output.read_text() + self.log()
 
     def log(self) -> str:
-        """Return what it has printed to standard error: its log, without the messages that it prints where there is no mail server."""
+        """Return what it has printed to standard error: its log, without the messages that it prints where
+        there is no mail server.
+        """
         return self._log.read_text()
 
     def delivery_processes(self) -> list[int]:
         """Return the delivery processes that the master has started. Linux only."""
-        return [pid for pid in children_of(self.process.pid) if b"auth.delivery" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return [
+            pid
+            for pid in children_of(self.process.pid)
+            if b"auth.delivery" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
 
     def refuses_to_start(self) -> tuple[int, str]:
         """Return the status it ends with and what it prints."""
@@ -216,12 +247,20 @@ class UnfinishedRequest:
 
 
 def python_for(user: str) -> tuple[list[str], dict[str, str]] | None:
-    """Find a Python of this version that another user may run, and the environment in which it finds our packages."""
+    """Find a Python of this version that another user may run, and the environment in which it finds our
+    packages.
+    """
     environment = {"PYTHONPATH": sysconfig.get_path("purelib")}
     for python in (sys.executable, "/usr/bin/python3", f"/usr/bin/python3.{sys.version_info.minor}"):
-        command = [python, "-c", f"import sys, gunicorn, psycopg2; assert sys.version_info[:2] == {sys.version_info[:2]}"]
+        command = [
+            python,
+            "-c",
+            f"import sys, gunicorn, psycopg2; assert sys.version_info[:2] == {sys.version_info[:2]}",
+        ]
         try:
-            done = subprocess.run(command, **as_user(user), cwd=CHECKOUT, env=environment, capture_output=True, check=False)
+            done = subprocess.run(
+                command, **as_user(user), cwd=CHECKOUT, env=environment, capture_output=True, check=False
+            )
         except OSError:
             continue
         if done.returncode == 0:

@@ -20,7 +20,9 @@ SELECT u.email, copy.object
 
 
 class Lock:
-    """A row that is locked: whatever is started here runs until it waits for that row, or for what another one holds."""
+    """A row that is locked: whatever is started here runs until it waits for that row, or for what another
+    one holds.
+    """
 
     def __init__(self, rows: "Rows", threads: ThreadPoolExecutor) -> None:
         self._rows = rows
@@ -45,7 +47,9 @@ class Rows:
         self._can_empty = False
         self._connection = psycopg2.connect(url, cursor_factory=NamedTupleCursor)
         self._connection.autocommit = True
-        names = self.all("SELECT format('%%I', tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_version'")
+        names = self.all(
+            "SELECT format('%%I', tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_version'"
+        )
         self._tables = sorted(row.name for row in names)
 
     def run(self, statement: str, **parameters: Any) -> int:
@@ -84,7 +88,8 @@ class Rows:
 
     @contextmanager
     def locked(self, table: str, id: str, statement: str | None = None) -> Iterator[Lock]:
-        """Hold a row's lock: what wants to change it waits, in the order in which it came, until the end of the block.
+        """Hold a row's lock: what wants to change it waits, in the order in which it came, until the end of
+        the block.
 
         A statement that takes the id may change the row; it is committed then.
         """
@@ -108,9 +113,12 @@ class Rows:
 
     def empty(self) -> None:
         if not self._can_empty:
-            # DELETE, because TRUNCATE takes milliseconds for each table; in a function, because that keeps its plans.
+            # DELETE, because TRUNCATE takes milliseconds for each table; in a function, because that keeps
+            # its plans.
             deletions = " ".join(f"DELETE FROM {table};" for table in self._tables)
-            self.run(f"CREATE FUNCTION pg_temp.empty() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {deletions} END $$")
+            self.run(
+                f"CREATE FUNCTION pg_temp.empty() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {deletions} END $$"
+            )
             self._can_empty = True
         self.run("SELECT pg_temp.empty()")
 

@@ -20,9 +20,14 @@ class ServerClient:
 
     def __init__(self, port: int) -> None:
         self.port = port
-        # Not by a limit of connections kept alive: under it, httpx may close one that it has just given to another thread.
+        # Not by a limit of connections kept alive: under it, httpx may close one that it has just given to
+        # another thread.
         self._http = httpx.Client(
-            base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False, headers={"Connection": "close"}, limits=httpx.Limits(max_connections=None)
+            base_url=f"http://127.0.0.1:{port}",
+            timeout=20,
+            trust_env=False,
+            headers={"Connection": "close"},
+            limits=httpx.Limits(max_connections=None),
         )
 
     def open(self, path: str, method: str = "GET", **options: Any) -> Any:

@@ -47,8 +47,14 @@ class MailServer:
         if starttls:
             options |= {"tls_context": starttls.server_context}
         if password:
-            options |= {"authenticator": self._authenticate, "auth_required": True, "auth_require_tls": bool(tls or starttls)}
-        self._controller = _Controller(self, host=host, port=port, ssl_context=tls.server_context if tls else None, **options)
+            options |= {
+                "authenticator": self._authenticate,
+                "auth_required": True,
+                "auth_require_tls": bool(tls or starttls),
+            }
+        self._controller = _Controller(
+            self, host=host, port=port, ssl_context=tls.server_context if tls else None, **options
+        )
 
     def __enter__(self) -> Self:
         self._controller.start()
@@ -58,7 +64,9 @@ class MailServer:
     def __exit__(self, *_: object) -> None:
         self._controller.stop()
 
-    def url(self, scheme: str = "smtp", host: str = "127.0.0.1", credentials: str = "", options: str = "") -> str:
+    def url(
+        self, scheme: str = "smtp", host: str = "127.0.0.1", credentials: str = "", options: str = ""
+    ) -> str:
         return f"{scheme}://{credentials}{host}:{self.port}{options}"
 
     def text(self) -> str:
@@ -71,20 +79,26 @@ class MailServer:
     def subjects(self) -> list[str]:
         return [mail["Subject"] for mail in self.mails]
 
-    def _authenticate(self, _server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
+    def _authenticate(
+        self, _server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any
+    ) -> AuthResult:
         assert isinstance(data, LoginPassword)
         is_right = data == LoginPassword(USER.encode(), (self._password or "").encode())
         return AuthResult(success=is_right, handled=False, auth_data=data)
 
     # The interface of aiosmtpd handlers.
 
-    async def handle_MAIL(self, _server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+    async def handle_MAIL(
+        self, _server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
         if "MAIL" not in self.replies:
             envelope.mail_from = address
             envelope.mail_options.extend(options)
         return self.replies.get("MAIL", "250 OK")
 
-    async def handle_RCPT(self, _server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+    async def handle_RCPT(
+        self, _server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
         if "RCPT" not in self.replies:
             envelope.rcpt_tos.append(address)
         return self.replies.get("RCPT", "250 OK")
@@ -117,8 +131,8 @@ class _Controller(Controller):
 class BadMailServer:
     """Misbehaves at a stage: GREETING, EHLO, MAIL, RCPT, DATA, or END, after the mail was sent.
 
-    `close` closes the connection, `hang` is silent, `drip` sends a byte now and then without end (`drip tls`: inside a TLS
-    record); `wait` continues when `released` is set.
+    `close` closes the connection, `hang` is silent, `drip` sends a byte now and then without end (`drip tls`:
+    inside a TLS record); `wait` continues when `released` is set.
     """
 
     STAGES = ("GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END")
@@ -223,12 +237,19 @@ class Certificate:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(hours=1))
             .not_valid_after(now + datetime.timedelta(hours=1))
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
+            .add_extension(
+                x509.SubjectAlternativeName(
+                    [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(address))]
+                ),
+                critical=False,
+            )
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .sign(key, hashes.SHA256())
         )
         self.path = directory / f"{host}.pem"
-        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
         self.path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
         self.server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.server_context.load_cert_chain(self.path)

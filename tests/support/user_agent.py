@@ -1,7 +1,8 @@
 """A browser's manners without the browser: cookies, redirects, forms, and what is told to whom.
 
-Cookies keep the rules of RFC 6265bis (SameSite, Secure, `__Host-`, paths); requests carry Sec-Fetch-* and Origin as Fetch has it; a form
-goes, with all redirects after it, only where the page's CSP lets it, as in Chrome. Nothing here knows what it is used to test.
+Cookies keep the rules of RFC 6265bis (SameSite, Secure, `__Host-`, paths); requests carry Sec-Fetch-* and
+Origin as Fetch has it; a form goes, with all redirects after it, only where the page's CSP lets it, as in
+Chrome. Nothing here knows what it is used to test.
 """
 
 import http.client
@@ -62,8 +63,9 @@ class Blocked(Exception):
 
 
 class UserAgent:
-    """A browser of one person. `sites` maps origins to Flask test clients that answer for them; loopback is asked over real sockets,
-    and any other origin is an application of somebody's, which is not there: what leads to it ends there.
+    """A browser of one person. `sites` maps origins to Flask test clients that answer for them; loopback is
+    asked over real sockets, and any other origin is an application of somebody's, which is not there: what
+    leads to it ends there.
     """
 
     def __init__(self, sites: Mapping[str, Any] | None = None, *, fetch_metadata: bool = True) -> None:
@@ -72,23 +74,30 @@ class UserAgent:
         # What was sent, as (method, url, headers).
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self._sites = sites or {}
-        # Safari has Sec-Fetch-* since 2023 only, and no browser sends them where there is no TLS, but for loopback.
+        # Safari has Sec-Fetch-* since 2023 only, and no browser sends them where there is no TLS, but for
+        # loopback.
         self._fetch_metadata = fetch_metadata
 
     def visit(self, url: str, *, stop: Callable[[str], bool] = lambda url: False) -> Page:
-        """Open a URL as by typing it in. A redirect to a URL that `stop` is true of is not followed: `page.url` tells it."""
+        """Open a URL as by typing it in. A redirect to a URL that `stop` is true of is not followed:
+        `page.url` tells it.
+        """
         return self._navigate("GET", url, None, None, stop)
 
     def click(self, url: str, *, stop: Callable[[str], bool] = lambda url: False) -> Page:
         """Follow a link on the page that is shown."""
         return self._navigate("GET", urljoin(self.page.url, url), None, origin_of(self.page.url), stop)
 
-    def submit(self, *, number: int = 0, stop: Callable[[str], bool] = lambda url: False, **fields: str) -> Page:
+    def submit(
+        self, *, number: int = 0, stop: Callable[[str], bool] = lambda url: False, **fields: str
+    ) -> Page:
         """Fill in and send a form of the page that is shown."""
         form = self.page.forms[number]
         return self.post(urljoin(self.page.url, form.action), form.fields | fields, stop=stop)
 
-    def post(self, url: str, fields: Mapping[str, str], *, stop: Callable[[str], bool] = lambda url: False) -> Page:
+    def post(
+        self, url: str, fields: Mapping[str, str], *, stop: Callable[[str], bool] = lambda url: False
+    ) -> Page:
         """Send a form of the page that is shown, whatever it says there: so does a script of the page."""
         return self._navigate("POST", url, urlencode(fields), origin_of(self.page.url), stop)
 
@@ -99,7 +108,9 @@ class UserAgent:
     def cookie(self, name: str) -> Cookie | None:
         return next((cookie for cookie in self.cookies if cookie.name == name), None)
 
-    def _navigate(self, method: str, url: str, body: str | None, initiator: str | None, stop: Callable[[str], bool]) -> Page:
+    def _navigate(
+        self, method: str, url: str, body: str | None, initiator: str | None, stop: Callable[[str], bool]
+    ) -> Page:
         source, trail, is_form = self.page, [url], body is not None
         while True:
             if is_form:
@@ -125,20 +136,41 @@ class UserAgent:
     def _is_there(self, url: str) -> bool:
         return origin_of(url) in self._sites or (urlsplit(url).scheme == "http" and _is_loopback(url))
 
-    def _request(self, method: str, url: str, body: str | None, initiator: str | None, trail: list[str], sends_origin: bool) -> tuple[int, Headers, str]:
+    def _request(
+        self,
+        method: str,
+        url: str,
+        body: str | None,
+        initiator: str | None,
+        trail: list[str],
+        sends_origin: bool,
+    ) -> tuple[int, Headers, str]:
         origin = origin_of(url)
-        headers = {"User-Agent": FIREFOX, "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "Accept-Language": "en"}
+        headers = {
+            "User-Agent": FIREFOX,
+            "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "Accept-Language": "en",
+        }
         if body is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         if method == "POST":
             crosses = any(origin_of(earlier) != initiator for earlier in trail[:-1])
             headers["Origin"] = initiator if initiator and sends_origin and not crosses else "null"
         if self._fetch_metadata and _is_trustworthy(url):
-            headers |= {"Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": _fetch_site(initiator, trail), "Sec-Fetch-User": "?1"}
+            headers |= {
+                "Sec-Fetch-Dest": "document",
+                "Sec-Fetch-Mode": "navigate",
+                "Sec-Fetch-Site": _fetch_site(initiator, trail),
+                "Sec-Fetch-User": "?1",
+            }
         if cookies := self._cookies_for(method, url, initiator):
             headers["Cookie"] = "; ".join(f"{cookie.name}={cookie.value}" for cookie in cookies)
         self.requests.append((method, url, headers))
-        answer = _ask_site(self._sites[origin], method, url, headers, body) if origin in self._sites else _ask(method, url, headers, body)
+        answer = (
+            _ask_site(self._sites[origin], method, url, headers, body)
+            if origin in self._sites
+            else _ask(method, url, headers, body)
+        )
         for header in answer[1].getlist("Set-Cookie"):
             self._store(header, url)
         return answer
@@ -153,13 +185,20 @@ class UserAgent:
             and _path_matches(parts.path or "/", cookie.path)
             and (not cookie.secure or _is_trustworthy(url))
             # A top-level navigation from another site brings Lax cookies where it is safe, Strict ones never.
-            and (is_same_site or cookie.same_site == "none" or (cookie.same_site == "lax" and method in ("GET", "HEAD")))
+            and (
+                is_same_site
+                or cookie.same_site == "none"
+                or (cookie.same_site == "lax" and method in ("GET", "HEAD"))
+            )
         ]
 
     def _store(self, header: str, url: str) -> None:
         pair, *attributes = header.split(";")
         name, _, value = pair.strip().partition("=")
-        said = {key.strip().lower(): text.strip() for key, _, text in (attribute.partition("=") for attribute in attributes)}
+        said = {
+            key.strip().lower(): text.strip()
+            for key, _, text in (attribute.partition("=") for attribute in attributes)
+        }
         same_site = said.get("samesite", "").lower()
         secure = "secure" in said
         host = urlsplit(url).hostname or ""
@@ -167,14 +206,19 @@ class UserAgent:
             (secure and not _is_trustworthy(url))
             or (same_site == "none" and not secure)
             or (name.startswith("__Secure-") and not secure)
-            or (name.startswith("__Host-") and not (secure and "domain" not in said and said.get("path") == "/"))
+            or (
+                name.startswith("__Host-")
+                and not (secure and "domain" not in said and said.get("path") == "/")
+            )
         )
         if is_refused:
             return
         path = said.get("path", "")
         if not path.startswith("/"):
             path = urlsplit(url).path.rpartition("/")[0] or "/"
-        self.cookies = [cookie for cookie in self.cookies if (cookie.name, cookie.host, cookie.path) != (name, host, path)]
+        self.cookies = [
+            cookie for cookie in self.cookies if (cookie.name, cookie.host, cookie.path) != (name, host, path)
+        ]
         if said.get("max-age") != "0":
             # What says nothing of SameSite is Lax.
             kind = same_site if same_site in ("strict", "none") else "lax"
@@ -187,7 +231,9 @@ def origin_of(url: str) -> str:
 
 
 def site_of(url: str) -> tuple[str, str]:
-    """Return the scheme and the registrable domain, as far as there are public suffixes in these tests; ports make no other site."""
+    """Return the scheme and the registrable domain, as far as there are public suffixes in these tests; ports
+    make no other site.
+    """
     parts = urlsplit(url)
     host = parts.hostname or ""
     return parts.scheme, host if re.fullmatch(r"[\d.]+|.*:.*", host) else ".".join(host.split(".")[-2:])
@@ -226,7 +272,9 @@ def _check_form_action(source: Page, url: str) -> None:
             raise Blocked(f"form-action {match[1]} of {source.url} keeps its form from {url}")
 
 
-def _ask_site(client: Any, method: str, url: str, headers: dict[str, str], body: str | None) -> tuple[int, Headers, str]:
+def _ask_site(
+    client: Any, method: str, url: str, headers: dict[str, str], body: str | None
+) -> tuple[int, Headers, str]:
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     response = client.open(path, method=method, headers=headers, data=body, base_url=origin_of(url))
@@ -237,7 +285,9 @@ def _ask(method: str, url: str, headers: dict[str, str], body: str | None) -> tu
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=30)
     try:
-        connection.request(method, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), body, headers)
+        connection.request(
+            method, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), body, headers
+        )
         response = connection.getresponse()
         return response.status, Headers(response.getheaders()), response.read().decode()
     finally:
@@ -255,5 +305,10 @@ class _Forms(HTMLParser):
         named = {name: value or "" for name, value in attributes}
         if tag == "form":
             self.forms.append(Form(named.get("action", ""), named.get("method", "get").upper()))
-        elif tag == "input" and self.forms and "name" in named and named.get("type") not in ("submit", "button", "checkbox", "radio"):
+        elif (
+            tag == "input"
+            and self.forms
+            and "name" in named
+            and named.get("type") not in ("submit", "button", "checkbox", "radio")
+        ):
             self.forms[-1].fields[named["name"]] = named.get("value", "")

@@ -63,7 +63,9 @@ class Way:
             for source, sink, carry in self.lanes(near, far):
                 threading.Thread(target=self._carry, args=(source, sink, carry), daemon=True).start()
 
-    def lanes(self, near: socket.socket, far: socket.socket) -> list[tuple[socket.socket, socket.socket, Callable]]:
+    def lanes(
+        self, near: socket.socket, far: socket.socket
+    ) -> list[tuple[socket.socket, socket.socket, Callable]]:
         """Return from where to where it carries, and what by."""
         return [(near, far, _all_of_it), (far, near, _all_of_it)]
 

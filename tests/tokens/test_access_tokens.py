@@ -28,7 +28,11 @@ def private_jwk(kind, **members):
 
 
 def encode(part):
-    return base64.urlsafe_b64encode(part if isinstance(part, bytes) else json.dumps(part).encode()).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(part if isinstance(part, bytes) else json.dumps(part).encode())
+        .rstrip(b"=")
+        .decode()
+    )
 
 
 def get_user(client, token):
@@ -80,7 +84,11 @@ class TestClaims:
         }
 
     def test_the_header_names_type_key_and_algorithm(self, session, signing_jwk):
-        assert jwt.get_unverified_header(session.access_token) == {"typ": "at+jwt", "alg": "ES256", "kid": signing_jwk["kid"]}
+        assert jwt.get_unverified_header(session.access_token) == {
+            "typ": "at+jwt",
+            "alg": "ES256",
+            "kid": signing_jwk["kid"],
+        }
 
     def test_the_times_are_whole_seconds_of_the_database_and_not_of_the_future(self, alice, database):
         for _ in range(10):
@@ -91,11 +99,21 @@ class TestClaims:
     def test_anybody_can_verify_one_with_the_published_keys(self, client, session):
         keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
         header = jwt.get_unverified_header(session.access_token)
-        claims = jwt.decode(session.access_token, keys[header["kid"]].key, ["ES256"], audience="authenticated", issuer=BASE_URL)
+        claims = jwt.decode(
+            session.access_token,
+            keys[header["kid"]].key,
+            ["ES256"],
+            audience="authenticated",
+            issuer=BASE_URL,
+        )
         assert claims == session.claims
 
     def test_the_lifetime_issuer_and_audience_are_settings(self, make_app, alice):
-        changes = {"AUTH_ACCESS_TOKEN_LIFETIME": "60", "AUTH_JWT_ISSUER": "https://issuer.example", "AUTH_JWT_AUDIENCE": "my-app"}
+        changes = {
+            "AUTH_ACCESS_TOKEN_LIFETIME": "60",
+            "AUTH_JWT_ISSUER": "https://issuer.example",
+            "AUTH_JWT_AUDIENCE": "my-app",
+        }
         session = alice.sign_in(client=make_app(**changes).test_client())
         assert session.claims["exp"] - session.claims["iat"] == 60
         assert (session.claims["iss"], session.claims["aud"]) == ("https://issuer.example", "my-app")
@@ -104,7 +122,10 @@ class TestClaims:
     @pytest.mark.parametrize("letter", ["x", '"', "ü", "漢", "😀"])
     def test_metadata_of_8_kib_each_fits_through_the_server(self, server, alice, database, letter):
         room = 8192 - len('{"x": ""}')
-        big = json.dumps({"x": letter * (room // len(json.dumps(letter, ensure_ascii=False).encode()[1:-1]))}, ensure_ascii=False)
+        big = json.dumps(
+            {"x": letter * (room // len(json.dumps(letter, ensure_ascii=False).encode()[1:-1]))},
+            ensure_ascii=False,
+        )
         database.run("UPDATE users SET user_metadata = %(big)s, app_metadata = %(big)s", big=big)
         session = alice.sign_in(client=server)
         assert session.get("/user").status_code == 200
@@ -151,7 +172,12 @@ class TestForeignTokens:
         self.assert_bad(client, mint(headers={"typ": typ}))
 
     def test_it_has_no_type(self, client, session, signing_jwk):
-        token = jwt.encode(session.claims, jwt.PyJWK(signing_jwk, "ES256").key, "ES256", {"kid": signing_jwk["kid"], "typ": None})
+        token = jwt.encode(
+            session.claims,
+            jwt.PyJWK(signing_jwk, "ES256").key,
+            "ES256",
+            {"kid": signing_jwk["kid"], "typ": None},
+        )
         self.assert_bad(client, token)
 
     @pytest.mark.parametrize("kid", ["another", "", "../../etc/passwd", "' OR 1=1 --"])
@@ -165,7 +191,16 @@ class TestForeignTokens:
     @pytest.mark.parametrize("kid", [1, None, ["x"], {"x": "y"}, True])
     def test_its_key_id_is_no_string(self, client, session, kid):
         signature = session.access_token.split(".")[2]
-        self.assert_bad(client, ".".join([encode({"alg": "ES256", "typ": "at+jwt", "kid": kid}), session.access_token.split(".")[1], signature]))
+        self.assert_bad(
+            client,
+            ".".join(
+                [
+                    encode({"alg": "ES256", "typ": "at+jwt", "kid": kid}),
+                    session.access_token.split(".")[1],
+                    signature,
+                ]
+            ),
+        )
 
     def test_it_is_signed_by_another_key(self, client, mint):
         self.assert_bad(client, mint(key=ec.generate_private_key(ec.SECP256R1())))
@@ -189,7 +224,11 @@ class TestForeignTokens:
             json.dumps({name: signing_jwk[name] for name in ("crv", "kty", "x", "y")}).encode(),
         ]
         for secret in secrets:
-            head = encode({"alg": "HS256", "typ": "at+jwt", "kid": signing_jwk["kid"]}) + "." + session.access_token.split(".")[1]
+            head = (
+                encode({"alg": "HS256", "typ": "at+jwt", "kid": signing_jwk["kid"]})
+                + "."
+                + session.access_token.split(".")[1]
+            )
             self.assert_bad(client, f"{head}.{encode(hmac.digest(secret, head.encode(), hashlib.sha256))}")
 
     def test_it_brings_its_own_key(self, client, mint):
@@ -220,7 +259,13 @@ class TestForeignTokens:
 
     def test_a_padded_token_is_401(self, client, session):
         response = get_user(client, session.access_token + "==")
-        assert_error(response, 401, "bad_jwt", "The authorization is malformed", "Authorization: must be Bearer <token>")
+        assert_error(
+            response,
+            401,
+            "bad_jwt",
+            "The authorization is malformed",
+            "Authorization: must be Bearer <token>",
+        )
 
     @pytest.mark.parametrize(
         "header",
@@ -235,14 +280,26 @@ class TestForeignTokens:
             b'{"alg": 1}',
             b'{"alg":"ES256","kid":"\\ud800"}',
         ],
-        ids=["deep", "deep member", "not UTF-8", "null", "a list", "a string", "nothing", "a number for alg", "a lone surrogate"],
+        ids=[
+            "deep",
+            "deep member",
+            "not UTF-8",
+            "null",
+            "a list",
+            "a string",
+            "nothing",
+            "a number for alg",
+            "a lone surrogate",
+        ],
     )
     def test_its_header_is_hostile(self, client, session, header):
         _, payload, signature = session.access_token.split(".")
         assert get_user(client, f"{encode(header)}.{payload}.{signature}").status_code == 401
 
     def test_it_is_a_token_of_another_deployment(self, client, make_app, alice):
-        other = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [private_jwk("ES256", kid="theirs")]})).test_client()
+        other = make_app(
+            AUTH_JWT_KEYS=json.dumps({"keys": [private_jwk("ES256", kid="theirs")]})
+        ).test_client()
         self.assert_bad(client, alice.sign_in(client=other).access_token)
 
     def test_it_is_the_service_role_key(self, client, service_role):
@@ -262,7 +319,9 @@ class TestExpiry:
             assert_error(get_user(client, mint(exp=exp)), 401, "bad_jwt", self.EXPIRED)
         assert get_user(client, mint(exp=now + 60)).status_code == 200
 
-    @pytest.mark.parametrize("exp", [-(2**70), 2**70, 2**62, -(2**40), 10**308], ids=["-2^70", "2^70", "2^62", "-2^40", "10^308"])
+    @pytest.mark.parametrize(
+        "exp", [-(2**70), 2**70, 2**62, -(2**40), 10**308], ids=["-2^70", "2^70", "2^62", "-2^40", "10^308"]
+    )
     def test_a_time_that_no_clock_shows_is_refused(self, client, mint, exp):
         assert get_user(client, mint(exp=exp)).status_code == 401
 
@@ -299,33 +358,43 @@ class TestEveryEndpoint:
 
     @pytest.fixture
     def ask(self, client, carol, database, method, path, body):
-        """Return how Carol, who may do everything, is answered after something has happened to her; nothing must have changed."""
+        """Return how Carol, who may do everything, is answered after something has happened to her; nothing
+        must have changed.
+        """
         session = carol.sign_in()
 
         def ask(happening=None, headers=None):
             if happening:
                 database.run(happening)
             before = database.everything()
-            response = client.open(path, method=method, json=body, headers=session.authorization if headers is None else headers)
+            response = client.open(
+                path, method=method, json=body, headers=session.authorization if headers is None else headers
+            )
             assert database.everything() == before
             return response
 
         return ask
 
     def test_it_needs_a_token(self, ask):
-        assert_error(ask(headers={}), 401, "no_authorization", details="Authorization: must be Bearer <token>")
+        assert_error(
+            ask(headers={}), 401, "no_authorization", details="Authorization: must be Bearer <token>"
+        )
 
     def test_it_refuses_a_token_of_somebody_else(self, ask):
         assert_error(ask(headers={"Authorization": "Bearer x.y.z"}), 401, "bad_jwt")
 
     def test_it_refuses_an_ended_session(self, ask):
-        assert_error(ask("UPDATE sessions SET ended_at = now(), end_reason = 'logout'"), 401, "session_not_found")
+        assert_error(
+            ask("UPDATE sessions SET ended_at = now(), end_reason = 'logout'"), 401, "session_not_found"
+        )
 
     def test_it_refuses_a_session_that_is_gone(self, ask):
         assert_error(ask("DELETE FROM sessions"), 401, "session_not_found")
 
     def test_it_refuses_an_expired_session(self, ask):
-        assert_error(ask("UPDATE sessions SET refreshed_at = now() - interval '30 days'"), 401, "session_expired")
+        assert_error(
+            ask("UPDATE sessions SET refreshed_at = now() - interval '30 days'"), 401, "session_expired"
+        )
 
     def test_it_refuses_a_deleted_user(self, ask):
         assert_error(ask("DELETE FROM users"), 401, "user_not_found")
@@ -350,10 +419,17 @@ class TestKeys:
     def test_each_algorithm_signs_and_verifies(self, make_app, alice, kind):
         client = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [private_jwk(kind, kid="first")]})).test_client()
         session = alice.sign_in(client=client)
-        assert jwt.get_unverified_header(session.access_token) == {"typ": "at+jwt", "alg": kind, "kid": "first"}
+        assert jwt.get_unverified_header(session.access_token) == {
+            "typ": "at+jwt",
+            "alg": kind,
+            "kid": "first",
+        }
         assert session.get("/user").status_code == 200
         keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
-        assert jwt.decode(session.access_token, keys["first"].key, [kind], audience="authenticated")["sub"] == alice.id
+        assert (
+            jwt.decode(session.access_token, keys["first"].key, [kind], audience="authenticated")["sub"]
+            == alice.id
+        )
 
     def test_keys_are_changed_by_putting_the_new_one_first(self, make_app, alice):
         old, new = private_jwk("ES256", kid="old"), private_jwk("ES256", kid="new")
@@ -376,21 +452,28 @@ class TestKeys:
         jwk = private_jwk("ES256")
         session = alice.sign_in(client=make_app(AUTH_JWT_KEYS=json.dumps({"keys": [jwk]})).test_client())
         members = json.dumps({name: jwk[name] for name in ("crv", "kty", "x", "y")}, separators=(",", ":"))
-        assert jwt.get_unverified_header(session.access_token)["kid"] == encode(hashlib.sha256(members.encode()).digest())
+        assert jwt.get_unverified_header(session.access_token)["kid"] == encode(
+            hashlib.sha256(members.encode()).digest()
+        )
         assert session.get("/user").status_code == 200
 
     def test_a_key_signs_with_its_own_algorithm_alone(self, make_app, alice):
         first, second = private_jwk("ES256", kid="first"), private_jwk("EdDSA", kid="second")
         client = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [first, second]})).test_client()
         session = alice.sign_in(client=client)
-        crossed = jwt.encode(session.claims, jwt.PyJWK(second, "EdDSA").key, "EdDSA", {"typ": "at+jwt", "kid": "first"})
+        crossed = jwt.encode(
+            session.claims, jwt.PyJWK(second, "EdDSA").key, "EdDSA", {"typ": "at+jwt", "kid": "first"}
+        )
         assert_error(get_user(client, crossed), 401, "bad_jwt")
 
     def test_a_shared_secret_signs_with_hs256(self, make_app, alice):
         client = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
         session = alice.sign_in(client=client)
         assert jwt.get_unverified_header(session.access_token)["alg"] == "HS256"
-        assert jwt.decode(session.access_token, HS_SECRET, ["HS256"], audience="authenticated")["sub"] == alice.id
+        assert (
+            jwt.decode(session.access_token, HS_SECRET, ["HS256"], audience="authenticated")["sub"]
+            == alice.id
+        )
         assert session.get("/user").status_code == 200
         assert client.get("/.well-known/jwks.json").json == {"keys": []}
 
@@ -407,7 +490,9 @@ class TestKeys:
         session = alice.sign_in(client=client)
         payload = session.access_token.split(".")[1]
         assert get_user(client, f"{encode({'alg': 'none', 'typ': 'at+jwt'})}.{payload}.").status_code == 401
-        foreign = jwt.encode(session.claims, "another secret of at least 32 bytes", "HS256", {"typ": "at+jwt"})
+        foreign = jwt.encode(
+            session.claims, "another secret of at least 32 bytes", "HS256", {"typ": "at+jwt"}
+        )
         assert_error(get_user(client, foreign), 401, "bad_jwt")
         other_size = jwt.encode(session.claims, HS_SECRET * 2, "HS512", {"typ": "at+jwt"})
         assert_error(get_user(client, other_size), 401, "bad_jwt")

@@ -26,15 +26,33 @@ def test_a_token_says_the_session_and_its_counter(tokens):
 
 
 def test_each_counter_of_each_session_has_one_token(tokens):
-    made = [tokens.make(SESSION_ID, 0), tokens.make(SESSION_ID, 1), tokens.make(SESSION_ID.replace("9f00", "9f01"), 0)]
+    made = [
+        tokens.make(SESSION_ID, 0),
+        tokens.make(SESSION_ID, 1),
+        tokens.make(SESSION_ID.replace("9f00", "9f01"), 0),
+    ]
     assert len(set(made)) == 3
     assert tokens.make(SESSION_ID, 1) == made[1]
 
 
 def test_no_other_spelling_of_a_token_is_taken(tokens):
     token = tokens.make(SESSION_ID, 7)
-    changed = [token[:place] + letter + token[place + 1 :] for place in range(len(token)) for letter in ALPHABET if letter != token[place]]
-    others = [token + "=", token + " ", " " + token, token + "\n", token[:-1], token + "A", "ä" + token[1:], token.swapcase()]
+    changed = [
+        token[:place] + letter + token[place + 1 :]
+        for place in range(len(token))
+        for letter in ALPHABET
+        if letter != token[place]
+    ]
+    others = [
+        token + "=",
+        token + " ",
+        " " + token,
+        token + "\n",
+        token[:-1],
+        token + "A",
+        "ä" + token[1:],
+        token.swapcase(),
+    ]
     for spelling in (*changed, *others):
         with pytest.raises(InvalidRefreshToken):
             tokens.read(spelling)
@@ -54,7 +72,12 @@ def test_the_database_holds_no_token(alice, database):
     session = alice.sign_in().refreshed()
     everything = str(database.everything())
     raw = base64.urlsafe_b64decode(session.refresh_token)
-    for secret in (session.refresh_token, session.access_token, raw[24:].hex(), session.access_token.split(".")[2]):
+    for secret in (
+        session.refresh_token,
+        session.access_token,
+        raw[24:].hex(),
+        session.access_token.split(".")[2],
+    ):
         assert secret not in everything
 
 
@@ -71,7 +94,9 @@ class TestRotationOfTheSecret:
     def test_when_it_is_over_old_tokens_are_refused(self, make_app, alice):
         before = alice.sign_in(client=make_app(AUTH_SECRET_KEY=OLD).test_client())
         response = refresh(make_app(AUTH_SECRET_KEY=NEW).test_client(), before.refresh_token)
-        assert_error(response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service")
+        assert_error(
+            response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service"
+        )
 
     def test_access_tokens_do_not_depend_on_it(self, make_app, alice):
         before = alice.sign_in(client=make_app(AUTH_SECRET_KEY=OLD).test_client())

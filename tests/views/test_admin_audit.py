@@ -20,10 +20,19 @@ def look(client, service_role):
 @pytest.fixture
 def five(database):
     """Five acts, a day apart, the last one on 5 January."""
-    acts = [(ALICE, "signed_in"), (BOB, "signed_in"), (ALICE, "banned"), (ALICE, "unbanned"), (BOB, "signed_out")]
+    acts = [
+        (ALICE, "signed_in"),
+        (BOB, "signed_in"),
+        (ALICE, "banned"),
+        (ALICE, "unbanned"),
+        (BOB, "signed_out"),
+    ]
     for day, (subject, action) in enumerate(acts, 1):
         act(database, subject, action, origin={"request_id": f"request-{day}"})
-        database.run("UPDATE audit_log SET at = make_timestamptz(2026, 1, %(day)s, 12, 0, 0, 'UTC') WHERE at > now() - interval '1 minute'", day=day)
+        database.run(
+            "UPDATE audit_log SET at = make_timestamptz(2026, 1, %(day)s, 12, 0, 0, 'UTC') WHERE at > now() - interval '1 minute'",
+            day=day,
+        )
 
 
 def days(response):
@@ -60,10 +69,20 @@ class TestList:
         # Two rows when a minute ended between them.
         assert (entry["count"] + sum(entry["count"] for entry in before), len(before)) in ((3, 0), (3, 1))
         assert entry["details"] == {"tries": 3, "of": 10}
-        assert (entry["action"], entry["reason"], entry["actor"], entry["actor_id"]) == ("sign_in_refused", "invalid_credentials", "anonymous", None)
+        assert (entry["action"], entry["reason"], entry["actor"], entry["actor_id"]) == (
+            "sign_in_refused",
+            "invalid_credentials",
+            "anonymous",
+            None,
+        )
 
     def test_act_without_actor_has_nulls(self, look, database):
-        act(database, None, "webhook_disabled", origin={"actor": "service", "ip": None, "network": None, "user_agent": None, "request_id": None})
+        act(
+            database,
+            None,
+            "webhook_disabled",
+            origin={"actor": "service", "ip": None, "network": None, "user_agent": None, "request_id": None},
+        )
         (entry,) = look().json["data"]
         assert {entry[name] for name in ("user_id", "actor_id", "ip", "user_agent", "request_id")} == {None}
 
@@ -93,7 +112,11 @@ class TestList:
     def test_audit_log_cannot_be_changed(self, client, service_role, five, database):
         before = database.everything("audit_log")
         for method in ("post", "put", "patch", "delete"):
-            assert_error(getattr(client, method)("/admin/audit", json={}, headers=service_role), 405, "method_not_allowed")
+            assert_error(
+                getattr(client, method)("/admin/audit", json={}, headers=service_role),
+                405,
+                "method_not_allowed",
+            )
         assert database.everything("audit_log") == before
 
 
@@ -119,7 +142,10 @@ class TestFilters:
             ("?request_id=request", []),
             (f"?user={ALICE}&action=signed_in", [1]),
             (f"?user={BOB}&action=banned", []),
-            (f"?user={ALICE}&since=2026-01-03T00:00:00Z&until=2026-01-04T00:00:00Z&action=banned&request_id=request-3", [3]),
+            (
+                f"?user={ALICE}&since=2026-01-03T00:00:00Z&until=2026-01-04T00:00:00Z&action=banned&request_id=request-3",
+                [3],
+            ),
         ],
     )
     def test_filters_are_exact_and_combined_with_and(self, look, five, query, found):
@@ -127,18 +153,43 @@ class TestFilters:
         assert days(response) == found
         assert response.json["pagination"]["total"] == len(found)
 
-    @pytest.mark.parametrize("user", ["", "alice", "alice@example.com", "1", "{11111111-1111-1111-1111-111111111111}", "%00", "' OR true --"])
+    @pytest.mark.parametrize(
+        "user",
+        [
+            "",
+            "alice",
+            "alice@example.com",
+            "1",
+            "{11111111-1111-1111-1111-111111111111}",
+            "%00",
+            "' OR true --",
+        ],
+    )
     def test_malformed_user_id_is_400(self, look, user):
         assert_error(look(f"?user={quote(user, safe='%')}"), 400, "validation_failed", details=A_SENTENCE)
 
-    @pytest.mark.parametrize("moment", ["", "yesterday", "2026-01-01", "2026-01-01T00:00:00", "0001-01-01T00:00:00%2B14:00", "1767225600", "infinity", "%00"])
+    @pytest.mark.parametrize(
+        "moment",
+        [
+            "",
+            "yesterday",
+            "2026-01-01",
+            "2026-01-01T00:00:00",
+            "0001-01-01T00:00:00%2B14:00",
+            "1767225600",
+            "infinity",
+            "%00",
+        ],
+    )
     @pytest.mark.parametrize("name", ["since", "until"])
     def test_malformed_timestamp_is_400(self, look, name, moment):
         assert_error(look(f"?{name}={moment}"), 400, "validation_failed", details=A_SENTENCE)
 
     @pytest.mark.parametrize("name", ["user", "action", "since", "until", "request_id", "page", "per_page"])
     def test_repeated_filter_is_400(self, look, name):
-        assert_error(look(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once")
+        assert_error(
+            look(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once"
+        )
 
 
 class TestPages:
@@ -146,7 +197,9 @@ class TestPages:
         response = look("?per_page=2&page=2")
         assert (days(response), response.json["pagination"]) == ([3, 2], pagination(2, 2, 5, 3))
 
-    def test_following_the_links_yields_each_act_once_with_the_same_filters(self, look, client, service_role, five):
+    def test_following_the_links_yields_each_act_once_with_the_same_filters(
+        self, look, client, service_role, five
+    ):
         response, met = look("?per_page=1&action=signed_in&since=2026-01-01T00:00:00%2B00:00"), []
         while True:
             met += days(response)
@@ -214,7 +267,8 @@ class TestManyRows:
         assert plan.indexes
         assert plan.indexes <= indexes
         assert plan.read_whole == set()
-        # Acts of one request and rare acts of a user are few and may be sorted; everything else must come in order.
+        # Acts of one request and rare acts of a user are few and may be sorted; everything else must come in
+        # order.
         assert not plan.sorts or found.keys() & {"request_id"} or found == ONE | RARE
 
     @pytest.mark.parametrize("found", [ONE, RARE, REQUEST, ONE | COMMON, ONE | WHEN, RARE | WHEN])

@@ -60,20 +60,37 @@ class TestCreatedUser:
 
     def test_email_and_phone_are_confirmed_separately(self, create):
         made = create(DAVE | {"phone": "+491701234567", "phone_confirm": True}).json
-        assert (made["email_confirmed_at"], made["phone_confirmed_at"], made["confirmed_at"]) == (None, A_TIMESTAMP, A_TIMESTAMP)
+        assert (made["email_confirmed_at"], made["phone_confirmed_at"], made["confirmed_at"]) == (
+            None,
+            A_TIMESTAMP,
+            A_TIMESTAMP,
+        )
 
     def test_missing_phone_is_not_confirmed(self, create):
         assert_ok(create(DAVE | {"phone_confirm": True}), user("dave@example.com", **UNCONFIRMED))
 
     def test_given_provider_is_ignored(self, create):
-        made = create(DAVE | {"app_metadata": {"provider": "google", "providers": ["google"], "plan": "gold"}}).json
+        made = create(
+            DAVE | {"app_metadata": {"provider": "google", "providers": ["google"], "plan": "gold"}}
+        ).json
         assert made["app_metadata"] == {"plan": "gold", "provider": "email", "providers": ["email"]}
 
     def test_null_means_absent(self, create):
-        optional = ("password", "phone", "email_confirm", "phone_confirm", "role", "user_metadata", "app_metadata")
+        optional = (
+            "password",
+            "phone",
+            "email_confirm",
+            "phone_confirm",
+            "role",
+            "user_metadata",
+            "app_metadata",
+        )
         assert_ok(create(DAVE | dict.fromkeys(optional)), user("dave@example.com", **UNCONFIRMED))
 
-    @pytest.mark.parametrize("field", ["id", "created_at", "last_sign_in_at", "banned_until", "identities", "aud", "confirmed_at", "data"])
+    @pytest.mark.parametrize(
+        "field",
+        ["id", "created_at", "last_sign_in_at", "banned_until", "identities", "aud", "confirmed_at", "data"],
+    )
     def test_unknown_field_is_ignored(self, create, field):
         assert_ok(create(DAVE | {field: {"x": 1}}), user("dave@example.com", **UNCONFIRMED))
 
@@ -105,7 +122,12 @@ class TestAuthorization:
     def test_new_and_old_key_are_accepted_during_rotation(self, make_app):
         client = make_app(AUTH_SERVICE_ROLE_KEY=f"{'n' * 32},{'o' * 32}").test_client()
         for number, key in enumerate(("n" * 32, "o" * 32)):
-            assert client.post("/admin/users", json={"email": f"user{number}@example.com"}, headers={"apikey": key}).status_code == 200
+            assert (
+                client.post(
+                    "/admin/users", json={"email": f"user{number}@example.com"}, headers={"apikey": key}
+                ).status_code
+                == 200
+            )
         for key in ("x" * 32, f"{'n' * 32} {'o' * 32}", "n" * 31, "n" * 33):
             assert_error(
                 client.post("/admin/users", json=DAVE, headers={"Authorization": f"Bearer {key}"}),
@@ -121,9 +143,18 @@ class TestAuthorization:
 
     @pytest.mark.parametrize("headers", [{}, {"apikey": ""}, {"Authorization": ""}], ids=str)
     def test_missing_credential_is_refused(self, client, database, headers):
-        self.refused(client, database, headers, 401, "no_authorization", details="Authorization: must be Bearer <token>")
+        self.refused(
+            client,
+            database,
+            headers,
+            401,
+            "no_authorization",
+            details="Authorization: must be Bearer <token>",
+        )
 
-    @pytest.mark.parametrize("key", [SERVICE_ROLE_KEY[:-1], SERVICE_ROLE_KEY + "x", SERVICE_ROLE_KEY.upper(), "x.y.z", "\xfc" * 40])
+    @pytest.mark.parametrize(
+        "key", [SERVICE_ROLE_KEY[:-1], SERVICE_ROLE_KEY + "x", SERVICE_ROLE_KEY.upper(), "x.y.z", "\xfc" * 40]
+    )
     def test_wrong_key_is_refused(self, client, database, key):
         before = database.everything()
         for headers in ({"Authorization": f"Bearer {key}"}, {"apikey": key}):
@@ -132,8 +163,17 @@ class TestAuthorization:
         assert database.everything() == before
 
     def test_key_in_another_scheme_is_refused(self, client, database):
-        self.refused(client, database, {"Authorization": f"Basic {SERVICE_ROLE_KEY}"}, 401, "bad_jwt", details=A_SENTENCE)
-        self.refused(client, database, {"Authorization": SERVICE_ROLE_KEY}, 401, "bad_jwt", details=A_SENTENCE)
+        self.refused(
+            client,
+            database,
+            {"Authorization": f"Basic {SERVICE_ROLE_KEY}"},
+            401,
+            "bad_jwt",
+            details=A_SENTENCE,
+        )
+        self.refused(
+            client, database, {"Authorization": SERVICE_ROLE_KEY}, 401, "bad_jwt", details=A_SENTENCE
+        )
 
     def test_key_in_the_query_or_body_is_refused(self, client, database):
         before = database.everything()
@@ -143,7 +183,14 @@ class TestAuthorization:
         assert database.everything() == before
 
     def test_user_is_refused(self, client, database, mallory):
-        self.refused(client, database, mallory.sign_in().authorization, 403, "not_admin", "Only administrators may do this")
+        self.refused(
+            client,
+            database,
+            mallory.sign_in().authorization,
+            403,
+            "not_admin",
+            "Only administrators may do this",
+        )
 
     def test_former_administrator_is_refused(self, client, database, carol):
         session = carol.sign_in()
@@ -161,7 +208,9 @@ class TestAuthorization:
 
     def test_repeated_key_is_400(self, client, database):
         headers = [("apikey", SERVICE_ROLE_KEY), ("apikey", SERVICE_ROLE_KEY)]
-        self.refused(client, database, headers, 400, "validation_failed", details="apikey: must be given once")
+        self.refused(
+            client, database, headers, 400, "validation_failed", details="apikey: must be given once"
+        )
 
     def test_credential_is_checked_before_the_body(self, client):
         response = client.post("/admin/users", data="{", content_type="application/json")
@@ -173,7 +222,24 @@ class TestRoles:
     def test_service_role_key_may_set_a_role(self, create, role):
         assert create(DAVE | {"role": role}).json["role"] == role
 
-    @pytest.mark.parametrize("role", ["service_role", "supabase_admin", "anon", "postgres", "Admin", "1a", "_a", "a-b", "a b", "", "x" * 33, "admin\n", "é"])
+    @pytest.mark.parametrize(
+        "role",
+        [
+            "service_role",
+            "supabase_admin",
+            "anon",
+            "postgres",
+            "Admin",
+            "1a",
+            "_a",
+            "a-b",
+            "a b",
+            "",
+            "x" * 33,
+            "admin\n",
+            "é",
+        ],
+    )
     def test_invalid_role_is_refused(self, create, database, role):
         assert_error(create(DAVE | {"role": role}), 400, "validation_failed", details=A_SENTENCE)
         assert database.count("users") == 0
@@ -190,7 +256,9 @@ class TestRoles:
     def test_created_administrator_may_administer(self, create, client):
         create(DAVE | {"role": "admin", "password": PASSWORD, "email_confirm": True})
         token = sign_in(client, "dave@example.com").json["access_token"]
-        response = client.post("/admin/users", json={"email": "erin@example.com"}, headers={"Authorization": f"Bearer {token}"})
+        response = client.post(
+            "/admin/users", json={"email": "erin@example.com"}, headers={"Authorization": f"Bearer {token}"}
+        )
         assert response.status_code == 200
 
 
@@ -204,11 +272,25 @@ class TestRefusals:
         for body in ({}, {"email": None}, {"phone": "+491701234567"}):
             self.refused(create, database, body, 400, "validation_failed", details="email: is required")
 
-    @pytest.mark.parametrize("email", ["dave", "dave@", "@example.com", "dave@@example.com", "dave@example", ""])
+    @pytest.mark.parametrize(
+        "email", ["dave", "dave@", "@example.com", "dave@@example.com", "dave@example", ""]
+    )
     def test_invalid_email_is_refused(self, create, database, email):
         self.refused(create, database, {"email": email}, 400, "validation_failed", details=A_SENTENCE)
 
-    @pytest.mark.parametrize("phone", ["0170 1234567", "+0491701234567", "+49", "+49170123456789012", "+49x1701234567", "phone", "", "+٤٩١٧٠١٢٣٤٥٦٧"])
+    @pytest.mark.parametrize(
+        "phone",
+        [
+            "0170 1234567",
+            "+0491701234567",
+            "+49",
+            "+49170123456789012",
+            "+49x1701234567",
+            "phone",
+            "",
+            "+٤٩١٧٠١٢٣٤٥٦٧",
+        ],
+    )
     def test_invalid_phone_is_refused(self, create, database, phone):
         details = "phone: must be a phone number in E.164 form, such as +491701234567"
         self.refused(create, database, DAVE | {"phone": phone}, 400, "validation_failed", details=details)
@@ -219,17 +301,33 @@ class TestRefusals:
 
     @pytest.mark.parametrize("email", ["alice@example.com", "ALICE@Example.com"])
     def test_taken_email_is_refused(self, create, database, alice, email):
-        self.refused(create, database, {"email": email}, 409, "email_exists", "A user with this email address has already been registered")
+        self.refused(
+            create,
+            database,
+            {"email": email},
+            409,
+            "email_exists",
+            "A user with this email address has already been registered",
+        )
 
     def test_taken_phone_is_refused(self, create, database):
         create({"email": "erin@example.com", "phone": "+491701234567"})
         body = DAVE | {"phone": "+49 170 1234567"}
-        self.refused(create, database, body, 409, "phone_exists", "A user with this phone number has already been registered")
+        self.refused(
+            create,
+            database,
+            body,
+            409,
+            "phone_exists",
+            "A user with this phone number has already been registered",
+        )
 
     @pytest.mark.parametrize("field", ["user_metadata", "app_metadata"])
     def test_metadata_over_8_kib_is_refused(self, create, database, field):
         details = f"{field}: must be at most 8 KiB as JSON"
-        self.refused(create, database, DAVE | {field: {"x": "y" * 8192}}, 400, "validation_failed", details=details)
+        self.refused(
+            create, database, DAVE | {field: {"x": "y" * 8192}}, 400, "validation_failed", details=details
+        )
 
     @pytest.mark.parametrize("field", ["user_metadata", "app_metadata"])
     def test_metadata_of_8_kib_is_accepted(self, create, field):

@@ -18,7 +18,9 @@ def delete(client, service_role):
 
 def test_delete_removes_the_user(delete, client, service_role, alice):
     assert_ok(delete(alice.id), {})
-    assert_error(client.get(f"/admin/users/{alice.id}", headers=service_role), 404, "user_not_found", NO_SUCH_USER)
+    assert_error(
+        client.get(f"/admin/users/{alice.id}", headers=service_role), 404, "user_not_found", NO_SUCH_USER
+    )
     assert client.get("/admin/users", headers=service_role).json["data"] == []
 
 
@@ -62,15 +64,26 @@ def test_deleted_administrator_is_refused_at_once(delete, carol):
 def test_deleted_user_cannot_be_used(delete, client, service_role, alice):
     delete(alice.id)
     path = f"/admin/users/{alice.id}"
-    assert_error(client.put(path, json={"role": "admin"}, headers=service_role), 404, "user_not_found", NO_SUCH_USER)
-    assert_error(client.put(path, json={"password": PASSWORD}, headers=service_role), 404, "user_not_found", NO_SUCH_USER)
+    assert_error(
+        client.put(path, json={"role": "admin"}, headers=service_role), 404, "user_not_found", NO_SUCH_USER
+    )
+    assert_error(
+        client.put(path, json={"password": PASSWORD}, headers=service_role),
+        404,
+        "user_not_found",
+        NO_SUCH_USER,
+    )
     assert_error(client.post(f"{path}/logout", headers=service_role), 404, "user_not_found", NO_SUCH_USER)
 
 
 def test_address_of_a_deleted_user_is_free_for_a_new_one(delete, client, service_role, alice):
     session = alice.sign_in()
     delete(alice.id)
-    made = client.post("/admin/users", json={"email": alice.email, "password": PASSWORD, "email_confirm": True}, headers=service_role).json
+    made = client.post(
+        "/admin/users",
+        json={"email": alice.email, "password": PASSWORD, "email_confirm": True},
+        headers=service_role,
+    ).json
     assert made["id"] != alice.id
     # Tokens of the deleted user are not valid for the new one.
     assert_error(session.get("/user"), 401, "user_not_found")
@@ -90,7 +103,20 @@ def test_pending_messages_of_a_deleted_user_are_not_sent(delete, client, mailbox
     assert mailbox.messages_to(alice.email) == []
 
 
-@pytest.mark.parametrize("id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "%25", "' OR true --", "{00000000-0000-0000-0000-000000000000}", "*"])
+@pytest.mark.parametrize(
+    "id",
+    [
+        str(uuid.UUID(int=0)),
+        "1",
+        "me",
+        "%00",
+        "0" * 32,
+        "%25",
+        "' OR true --",
+        "{00000000-0000-0000-0000-000000000000}",
+        "*",
+    ],
+)
 def test_unknown_or_malformed_id_is_404(delete, alice, database, id):
     assert_error(delete(id), 404, "user_not_found", NO_SUCH_USER)
     assert database.count("users") == 1

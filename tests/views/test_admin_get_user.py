@@ -28,7 +28,16 @@ def test_id_is_case_insensitive(client, service_role, alice):
 
 
 @pytest.mark.parametrize(
-    "id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "{00000000-0000-0000-0000-000000000000}", "\u0660" * 8 + "-0000-0000-0000-000000000000"]
+    "id",
+    [
+        str(uuid.UUID(int=0)),
+        "1",
+        "me",
+        "%00",
+        "0" * 32,
+        "{00000000-0000-0000-0000-000000000000}",
+        "\u0660" * 8 + "-0000-0000-0000-000000000000",
+    ],
 )
 def test_unknown_or_malformed_id_is_404(client, service_role, alice, id):
     response = client.get(f"/admin/users/{id}", headers=service_role)
@@ -37,7 +46,12 @@ def test_unknown_or_malformed_id_is_404(client, service_role, alice, id):
 
 def test_deleted_user_is_404(client, service_role, alice):
     alice.sign_in().delete("/user")
-    assert_error(client.get(f"/admin/users/{alice.id}", headers=service_role), 404, "user_not_found", "There is no such user")
+    assert_error(
+        client.get(f"/admin/users/{alice.id}", headers=service_role),
+        404,
+        "user_not_found",
+        "There is no such user",
+    )
 
 
 class TestAuthorization:
@@ -49,7 +63,12 @@ class TestAuthorization:
 
     def test_user_is_refused_even_for_itself(self, alice, mallory):
         for id in (alice.id, mallory.id, "nonsense"):
-            assert_error(mallory.sign_in().get(f"/admin/users/{id}"), 403, "not_admin", "Only administrators may do this")
+            assert_error(
+                mallory.sign_in().get(f"/admin/users/{id}"),
+                403,
+                "not_admin",
+                "Only administrators may do this",
+            )
 
     def test_missing_credential_is_refused(self, client, alice):
         for id in (alice.id, "nonsense"):

@@ -17,7 +17,9 @@ def find(client, service_role):
 
 
 def insert(database, count, email, age):
-    """Insert users with an identity each; `email` and `age` are SQL expressions over `number`, from 1 to `count`."""
+    """Insert users with an identity each; `email` and `age` are SQL expressions over `number`, from 1 to
+    `count`.
+    """
     database.run(
         f"WITH made AS (INSERT INTO users (email, email_confirmed_at, made_by, created_at, updated_at)"
         f" SELECT {email}, now(), 'administrator', now() - {age}, now() - {age} FROM generate_series(1, {count}) AS number RETURNING id, email)"
@@ -57,7 +59,12 @@ class TestList:
         assert "Link" not in response.headers
 
     def test_listed_user_equals_the_user_read_alone(self, find, client, service_role, alice):
-        body = {"phone": "+491701234567", "user_metadata": {"a": 1}, "app_metadata": {"b": 2}, "ban_duration": "permanent"}
+        body = {
+            "phone": "+491701234567",
+            "user_metadata": {"a": 1},
+            "app_metadata": {"b": 2},
+            "ban_duration": "permanent",
+        }
         client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
         assert find().json["data"] == [client.get(f"/admin/users/{alice.id}", headers=service_role).json]
 
@@ -90,7 +97,9 @@ class TestFilters:
         assert emails(response) == ["ada@example.com"]
         assert response.json["pagination"] == pagination(1, 20, 1, 1)
 
-    @pytest.mark.parametrize("email", ["ad@example.com", "nobody@example.com", "ada@example.co", "_da@example.com"])
+    @pytest.mark.parametrize(
+        "email", ["ad@example.com", "nobody@example.com", "ada@example.co", "_da@example.com"]
+    )
     def test_filter_email_matches_no_prefix_and_no_pattern(self, find, five, email):
         assert_ok(find(f"?email={email}"), {"data": [], "pagination": pagination(1, 20, 0, 0)})
 
@@ -102,7 +111,9 @@ class TestFilters:
         assert emails(find("?role=admin")) == ["carol@example.com"]
         assert sorted(emails(find("?role=authenticated"))) == EMAILS
 
-    @pytest.mark.parametrize("role", ["adm", "ADMIN", "admin%20", "%25", "_dmin", "service_role", "' OR true --"])
+    @pytest.mark.parametrize(
+        "role", ["adm", "ADMIN", "admin%20", "%25", "_dmin", "service_role", "' OR true --"]
+    )
     def test_filter_role_without_matches_is_empty(self, find, carol, role):
         assert emails(find(f"?role={role}")) == []
 
@@ -120,7 +131,11 @@ class TestFilters:
 class TestSearch:
     @pytest.fixture(autouse=True)
     def _users(self, client, service_role, database):
-        for email, phone in (("ada@example.com", "+491701234567"), ("adam@test.example.org", None), ("x.ada@sample.org", "+15551234567")):
+        for email, phone in (
+            ("ada@example.com", "+491701234567"),
+            ("adam@test.example.org", None),
+            ("x.ada@sample.org", "+15551234567"),
+        ):
             body = {"email": email, "email_confirm": True} | ({"phone": phone} if phone else {})
             assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
 
@@ -224,16 +239,24 @@ class TestSorting:
     def test_list_is_sorted_as_requested(self, find, query, order):
         assert [email.removesuffix("@example.com") for email in emails(find(query))] == order.split()
 
-    @pytest.mark.parametrize(("order", "signed_in"), [("desc", ["cleo", "ada", "ella"]), ("asc", ["ella", "ada", "cleo"])])
+    @pytest.mark.parametrize(
+        ("order", "signed_in"), [("desc", ["cleo", "ada", "ella"]), ("asc", ["ella", "ada", "cleo"])]
+    )
     def test_users_that_never_signed_in_come_last(self, find, order, signed_in):
-        found = [email.removesuffix("@example.com") for email in emails(find(f"?sort=last_sign_in_at&order={order}"))]
+        found = [
+            email.removesuffix("@example.com")
+            for email in emails(find(f"?sort=last_sign_in_at&order={order}"))
+        ]
         assert (found[:3], set(found[3:])) == (signed_in, {"bea", "dora"})
 
     @pytest.mark.parametrize("order", ["asc", "desc"])
     @pytest.mark.parametrize("sort", ["created_at", "updated_at", "last_sign_in_at"])
     def test_ties_are_broken_by_id(self, find, database, sort, order):
         database.run(f"UPDATE users SET {sort} = '2026-01-01T00:00:00Z'")
-        pages = [find(f"?sort={sort}&order={order}&per_page=1&page={page}").json["data"][0]["id"] for page in range(1, 6)]
+        pages = [
+            find(f"?sort={sort}&order={order}&per_page=1&page={page}").json["data"][0]["id"]
+            for page in range(1, 6)
+        ]
         assert pages == sorted(pages, reverse=order == "desc")
         assert len(set(pages)) == 5
 
@@ -282,9 +305,33 @@ class TestPages:
         insert(database, 101, "'user' || number || '@example.com'", "number * interval '1 second'")
         response = find(f"?per_page={per_page}")
         assert (len(emails(response)), response.json["pagination"]) == (100, pagination(1, 100, 101, 2))
-        assert links(response) == {"next": "/admin/users?page=2&per_page=100", "last": "/admin/users?page=2&per_page=100"}
+        assert links(response) == {
+            "next": "/admin/users?page=2&per_page=100",
+            "last": "/admin/users?page=2&per_page=100",
+        }
 
-    @pytest.mark.parametrize("value", ["0", "-1", "00", "x", "1.0", "1e1", "+1", "%2B1", " 1", "1 ", "1_0", "٣", "null", "true", "1;SELECT 1", "%00", "9" * 21])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "0",
+            "-1",
+            "00",
+            "x",
+            "1.0",
+            "1e1",
+            "+1",
+            "%2B1",
+            " 1",
+            "1 ",
+            "1_0",
+            "٣",
+            "null",
+            "true",
+            "1;SELECT 1",
+            "%00",
+            "9" * 21,
+        ],
+    )
     @pytest.mark.parametrize("name", ["page", "per_page"])
     def test_page_that_is_not_a_positive_number_is_400(self, find, five, name, value):
         value = value if value.startswith("%") else quote(value)
@@ -296,21 +343,35 @@ class TestPages:
         assert emails(response) == []
         assert (response.json["pagination"]["total"], response.json["pagination"]["total_pages"]) == (5, 3)
         assert "next" not in links(response)
-        assert links(response).items() >= {"first": "/admin/users?page=1&per_page=2", "last": "/admin/users?page=3&per_page=2"}.items()
+        assert (
+            links(response).items()
+            >= {"first": "/admin/users?page=1&per_page=2", "last": "/admin/users?page=3&per_page=2"}.items()
+        )
 
     @pytest.mark.parametrize("name", ["page", "per_page", "sort", "order", "q", "email", "role"])
     def test_repeated_parameter_is_400(self, find, name):
-        assert_error(find(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once")
+        assert_error(
+            find(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once"
+        )
 
     def test_unknown_parameter_is_ignored(self, find, five):
         assert emails(find("?limit=1&offset=3&x=%00&x=1&filter[role]=admin")) == EMAILS
 
 
 class TestLinkHeader:
-    @pytest.mark.parametrize(("page", "rels"), [(1, {"next": 2, "last": 3}), (2, {"first": 1, "prev": 1, "next": 3, "last": 3}), (3, {"first": 1, "prev": 2})])
+    @pytest.mark.parametrize(
+        ("page", "rels"),
+        [
+            (1, {"next": 2, "last": 3}),
+            (2, {"first": 1, "prev": 1, "next": 3, "last": 3}),
+            (3, {"first": 1, "prev": 2}),
+        ],
+    )
     def test_link_header_names_existing_pages(self, find, five, page, rels):
         response = find(f"?per_page=2&page={page}")
-        assert links(response) == {rel: f"/admin/users?page={number}&per_page=2" for rel, number in rels.items()}
+        assert links(response) == {
+            rel: f"/admin/users?page={number}&per_page=2" for rel, number in rels.items()
+        }
 
     def test_page_is_the_first_parameter_of_a_link(self, find, five):
         assert find("?per_page=4").headers["Link"].startswith("</admin/users?page=2&per_page=4>; rel=")
@@ -328,7 +389,10 @@ class TestLinkHeader:
         query = "role=authenticated&q=%40example.com&sort=email&order=desc"
         assert links(find(f"?{query}&per_page=2"))["next"] == f"/admin/users?page=2&per_page=2&{query}"
 
-    @pytest.mark.parametrize("value", ['">x', "a>; rel=next, <http://evil.example", "a\r\nX-Evil: 1", "\U0001f600", "a&page=9", "%2e"])
+    @pytest.mark.parametrize(
+        "value",
+        ['">x', "a>; rel=next, <http://evil.example", "a\r\nX-Evil: 1", "\U0001f600", "a&page=9", "%2e"],
+    )
     def test_parameters_cannot_break_out_of_the_link_header(self, find, five, value):
         response = find(f"?per_page=2&x={quote(value)}")
         assert links(response) == {
@@ -339,8 +403,14 @@ class TestLinkHeader:
 
 
 def test_totals_are_exact_above_ten_thousand_users(find, database):
-    insert(database, 10_500, "'user' || lpad(number::text, 5, '0') || '@example.com'", "number * interval '1 second'")
-    # Foreign keys with plans cached for empty tables would scan the tables for each user that the next test deletes.
+    insert(
+        database,
+        10_500,
+        "'user' || lpad(number::text, 5, '0') || '@example.com'",
+        "number * interval '1 second'",
+    )
+    # Foreign keys with plans cached for empty tables would scan the tables for each user that the next test
+    # deletes.
     database.run("ANALYZE")
     response = find("?q=user")
     assert response.json["pagination"] == pagination(1, 20, 10_500, 525)

@@ -61,7 +61,18 @@ def test_id_is_case_insensitive(log_out, alice):
     assert session.get("/user").status_code == 401
 
 
-@pytest.mark.parametrize("id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "' OR true --", "{00000000-0000-0000-0000-000000000000}"])
+@pytest.mark.parametrize(
+    "id",
+    [
+        str(uuid.UUID(int=0)),
+        "1",
+        "me",
+        "%00",
+        "0" * 32,
+        "' OR true --",
+        "{00000000-0000-0000-0000-000000000000}",
+    ],
+)
 def test_unknown_or_malformed_id_is_404(log_out, alice, database, id):
     session = alice.sign_in()
     assert_error(log_out(id), 404, "user_not_found", "There is no such user")
@@ -71,7 +82,12 @@ def test_unknown_or_malformed_id_is_404(log_out, alice, database, id):
 class TestAuthorization:
     def test_administrators_may_not_log_users_out(self, carol, alice):
         session = alice.sign_in()
-        assert_error(carol.sign_in().post(f"/admin/users/{alice.id}/logout"), 403, "insufficient_permissions", "Only the service role key may do this")
+        assert_error(
+            carol.sign_in().post(f"/admin/users/{alice.id}/logout"),
+            403,
+            "insufficient_permissions",
+            "Only the service role key may do this",
+        )
         assert session.get("/user").status_code == 200
 
     def test_users_are_refused_even_for_themselves(self, mallory):
@@ -80,19 +96,25 @@ class TestAuthorization:
         assert session.get("/user").status_code == 200
 
     def test_missing_credential_is_refused(self, client, alice):
-        assert_error(client.post(f"/admin/users/{alice.id}/logout"), 401, "no_authorization", details=A_SENTENCE)
+        assert_error(
+            client.post(f"/admin/users/{alice.id}/logout"), 401, "no_authorization", details=A_SENTENCE
+        )
 
 
 def test_get_does_not_log_out(client, service_role, alice):
     session = alice.sign_in()
-    assert_error(client.get(f"/admin/users/{alice.id}/logout", headers=service_role), 405, "method_not_allowed")
+    assert_error(
+        client.get(f"/admin/users/{alice.id}/logout", headers=service_role), 405, "method_not_allowed"
+    )
     assert session.get("/user").status_code == 200
 
 
 def test_waiting_refresh_finds_the_session_ended(app, client, service_role, alice, database):
     session = alice.sign_in()
     with database.locked("sessions", session.id) as lock:
-        logout = lock.start(lambda: app.test_client().post(f"/admin/users/{alice.id}/logout", headers=service_role))
+        logout = lock.start(
+            lambda: app.test_client().post(f"/admin/users/{alice.id}/logout", headers=service_role)
+        )
         refresh = lock.start(session.on(app.test_client()).refresh)
     assert logout.result().status_code == 200
     assert_error(refresh.result(), 400, "refresh_token_not_found")

@@ -18,7 +18,9 @@ FOR_EVER = "9999-12-31T23:59:59.000000Z"
 
 @pytest.fixture
 def update(client, service_role):
-    return lambda person, body, **options: client.put(f"/admin/users/{person.id}", json=body, headers=service_role, **options)
+    return lambda person, body, **options: client.put(
+        f"/admin/users/{person.id}", json=body, headers=service_role, **options
+    )
 
 
 @pytest.fixture
@@ -70,7 +72,18 @@ class TestUser:
 
     def test_null_means_absent(self, update, client, service_role, alice):
         before = client.get(f"/admin/users/{alice.id}", headers=service_role).json
-        body = dict.fromkeys(("email", "phone", "password", "role", "email_confirm", "phone_confirm", "user_metadata", "app_metadata"))
+        body = dict.fromkeys(
+            (
+                "email",
+                "phone",
+                "password",
+                "role",
+                "email_confirm",
+                "phone_confirm",
+                "user_metadata",
+                "app_metadata",
+            )
+        )
         assert_ok(update(alice, body), before | {"updated_at": A_TIMESTAMP})
 
     @pytest.mark.parametrize(
@@ -102,7 +115,9 @@ class TestUser:
         assert_ok(session.get("/user"), before)
 
     def test_id_is_case_insensitive(self, client, service_role, alice):
-        response = client.put(f"/admin/users/{alice.id.upper()}", json={"user_metadata": {"x": 1}}, headers=service_role)
+        response = client.put(
+            f"/admin/users/{alice.id.upper()}", json={"user_metadata": {"x": 1}}, headers=service_role
+        )
         assert (response.json["id"], response.json["user_metadata"]) == (alice.id, {"x": 1})
 
     @pytest.mark.parametrize("id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "' OR true --"])
@@ -115,25 +130,38 @@ class TestUser:
 class TestAddresses:
     def test_new_email_is_set_at_once_unconfirmed(self, update, client, alice):
         response = update(alice, {"email": "alicia@example.com"})
-        expected = {"email_confirmed_at": None, "confirmed_at": None, "identities": [identity("email", "alicia@example.com")]}
+        expected = {
+            "email_confirmed_at": None,
+            "confirmed_at": None,
+            "identities": [identity("email", "alicia@example.com")],
+        }
         assert_ok(response, user("alicia@example.com", id=alice.id, **expected))
         assert_error(sign_in(client, alice.email), 401, "invalid_credentials")
         assert_error(sign_in(client, "alicia@example.com"), 403, "email_not_confirmed")
 
     def test_new_email_may_be_confirmed_in_the_same_request(self, update, client, alice):
-        assert_ok(update(alice, {"email": "alicia@example.com", "email_confirm": True}), user("alicia@example.com", id=alice.id))
+        assert_ok(
+            update(alice, {"email": "alicia@example.com", "email_confirm": True}),
+            user("alicia@example.com", id=alice.id),
+        )
         assert sign_in(client, "alicia@example.com").status_code == 200
 
     def test_current_email_changes_nothing(self, update, client, service_role, alice):
         session = alice.sign_in()
         before = session.get("/user").json
         identities = [before["identities"][0] | {"updated_at": A_TIMESTAMP}]
-        assert_ok(update(alice, {"email": "ALICE@example.com"}), before | {"updated_at": A_TIMESTAMP, "identities": identities})
+        assert_ok(
+            update(alice, {"email": "ALICE@example.com"}),
+            before | {"updated_at": A_TIMESTAMP, "identities": identities},
+        )
         assert session.get("/user").status_code == 200
 
     def test_new_email_ends_all_sessions_and_pending_changes(self, update, client, alice, database):
         session = alice.sign_in()
-        assert session.put("/user", json={"email": "pending@example.com"}).json["new_email"] == "pending@example.com"
+        assert (
+            session.put("/user", json={"email": "pending@example.com"}).json["new_email"]
+            == "pending@example.com"
+        )
         response = update(alice, {"email": "alicia@example.com"})
         assert (response.json["new_email"], response.json["email_change_sent_at"]) == (None, None)
         assert_error(session.get("/user"), 401, "session_not_found")
@@ -141,14 +169,35 @@ class TestAddresses:
 
     def test_taken_email_is_409(self, refused, alice, bob):
         for email in ("bob@example.com", "BOB@Example.com"):
-            refused(alice, {"email": email, "role": "editor"}, 409, "email_exists", "A user with this email address has already been registered")
+            refused(
+                alice,
+                {"email": email, "role": "editor"},
+                409,
+                "email_exists",
+                "A user with this email address has already been registered",
+            )
 
     def test_taken_phone_is_409(self, refused, update, alice, bob):
         update(bob, {"phone": "+491701234567"})
-        refused(alice, {"phone": "+49 170 1234567", "role": "editor"}, 409, "phone_exists", "A user with this phone number has already been registered")
+        refused(
+            alice,
+            {"phone": "+49 170 1234567", "role": "editor"},
+            409,
+            "phone_exists",
+            "A user with this phone number has already been registered",
+        )
 
     @pytest.mark.parametrize(
-        "body", [{"email": "alice"}, {"email": ""}, {"email": ["a@example.com"]}, {"phone": "0170"}, {"phone": ""}, {"phone": 49}], ids=str
+        "body",
+        [
+            {"email": "alice"},
+            {"email": ""},
+            {"email": ["a@example.com"]},
+            {"phone": "0170"},
+            {"phone": ""},
+            {"phone": 49},
+        ],
+        ids=str,
     )
     def test_invalid_address_is_400(self, refused, alice, body):
         refused(alice, body | {"role": "editor"}, 400, "validation_failed", details=A_SENTENCE)
@@ -160,10 +209,15 @@ class TestAddresses:
         update(alice, {"phone_confirm": True})
         assert client.post("/token?grant_type=password", json=body).status_code == 200
 
-    def test_one_of_sixteen_users_gets_an_email_set_concurrently(self, server, client, service_role, database):
+    def test_one_of_sixteen_users_gets_an_email_set_concurrently(
+        self, server, client, service_role, database
+    ):
         people = [register(client, service_role, f"user{number}@example.com") for number in range(16)]
         body = {"email": "wanted@example.com"}
-        answers = at_once(16, lambda number: server.put(f"/admin/users/{people[number].id}", json=body, headers=service_role))
+        answers = at_once(
+            16,
+            lambda number: server.put(f"/admin/users/{people[number].id}", json=body, headers=service_role),
+        )
         assert sorted(answer.status_code for answer in answers) == [200] + [409] * 15
 
 
@@ -181,15 +235,25 @@ class TestPasswords:
             assert_error(session.get("/user"), 401, "session_not_found")
             assert_error(session.refresh(), 400, "refresh_token_not_found")
         assert database.count("one_time_tokens") == 0
-        assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {"password_changed"}
+        assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {
+            "password_changed"
+        }
 
     def test_user_without_a_password_gets_one(self, update, client, service_role):
-        id = client.post("/admin/users", json={"email": "dave@example.com", "email_confirm": True}, headers=service_role).json["id"]
+        id = client.post(
+            "/admin/users", json={"email": "dave@example.com", "email_confirm": True}, headers=service_role
+        ).json["id"]
         client.put(f"/admin/users/{id}", json={"password": NEW}, headers=service_role)
         assert sign_in(client, "dave@example.com", NEW).status_code == 200
 
     @pytest.mark.parametrize(
-        ("password", "reasons"), [("Ab1-", ["length"]), ("abcdefgh", ["characters"]), ("", ["length", "characters"]), ("password", ["characters", "common"])]
+        ("password", "reasons"),
+        [
+            ("Ab1-", ["length"]),
+            ("abcdefgh", ["characters"]),
+            ("", ["length", "characters"]),
+            ("password", ["characters", "common"]),
+        ],
     )
     def test_weak_password_is_400(self, refused, alice, password, reasons):
         members = {"details": A_SENTENCE, "weak_password": {"reasons": reasons}}
@@ -197,13 +261,28 @@ class TestPasswords:
 
     def test_address_of_the_user_is_refused_as_password(self, make_app, service_role, alice):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
-        for body in ({"password": "Alice@Example.com"}, {"password": "alicia@example.com", "email": "alicia@example.com"}):
+        for body in (
+            {"password": "Alice@Example.com"},
+            {"password": "alicia@example.com", "email": "alicia@example.com"},
+        ):
             response = client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
-            assert_error(response, 400, "weak_password", details=A_SENTENCE, weak_password={"reasons": ["common"]})
+            assert_error(
+                response, 400, "weak_password", details=A_SENTENCE, weak_password={"reasons": ["common"]}
+            )
 
-    @pytest.mark.parametrize("password", [1, True, ["x"], {"x": 1}, "Aa1-" * 257, "Größe-1" * 120], ids=lambda password: str(password)[:10])
+    @pytest.mark.parametrize(
+        "password",
+        [1, True, ["x"], {"x": 1}, "Aa1-" * 257, "Größe-1" * 120],
+        ids=lambda password: str(password)[:10],
+    )
     def test_invalid_password_is_400(self, refused, alice, password):
-        refused(alice, {"password": password}, 400, "validation_failed", details="password: must be a string of at most 1024 bytes")
+        refused(
+            alice,
+            {"password": password},
+            400,
+            "validation_failed",
+            details="password: must be a string of at most 1024 bytes",
+        )
 
     def test_password_is_not_in_the_response(self, update, alice):
         text = update(alice, {"password": NEW}).text
@@ -215,10 +294,15 @@ class TestPasswords:
 class TestConfirmations:
     MOMENT = "2026-01-31T12:00:00.500000Z"
 
-    @pytest.mark.parametrize("sent", [MOMENT, "2026-01-31T12:00:00.5Z", "2026-01-31T13:00:00.5+01:00", "2026-01-31T12:00:00.500000+00:00"])
+    @pytest.mark.parametrize(
+        "sent",
+        [MOMENT, "2026-01-31T12:00:00.5Z", "2026-01-31T13:00:00.5+01:00", "2026-01-31T12:00:00.500000+00:00"],
+    )
     def test_email_confirmed_at_sets_the_given_time(self, update, alice, sent):
         response = update(alice, {"email_confirmed_at": sent})
-        assert_ok(response, user(alice.email, id=alice.id, email_confirmed_at=self.MOMENT, confirmed_at=self.MOMENT))
+        assert_ok(
+            response, user(alice.email, id=alice.id, email_confirmed_at=self.MOMENT, confirmed_at=self.MOMENT)
+        )
 
     def test_email_confirmed_at_null_removes_the_confirmation(self, update, alice):
         response = update(alice, {"email_confirmed_at": None})
@@ -230,13 +314,20 @@ class TestConfirmations:
     def test_phone_is_confirmed_separately(self, update, alice):
         update(alice, {"phone": "+491701234567", "email_confirmed_at": None})
         response = update(alice, {"phone_confirmed_at": self.MOMENT})
-        assert (response.json["email_confirmed_at"], response.json["phone_confirmed_at"], response.json["confirmed_at"]) == (None, self.MOMENT, self.MOMENT)
+        assert (
+            response.json["email_confirmed_at"],
+            response.json["phone_confirmed_at"],
+            response.json["confirmed_at"],
+        ) == (None, self.MOMENT, self.MOMENT)
         response = update(alice, {"phone_confirmed_at": None})
         assert (response.json["phone_confirmed_at"], response.json["confirmed_at"]) == (None, None)
 
     def test_confirmed_at_is_the_earlier_confirmation(self, update, alice):
         update(alice, {"phone": "+491701234567"})
-        for email, phone in (("2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z"), ("2026-01-04T00:00:00.000000Z", "2026-01-03T00:00:00.000000Z")):
+        for email, phone in (
+            ("2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z"),
+            ("2026-01-04T00:00:00.000000Z", "2026-01-03T00:00:00.000000Z"),
+        ):
             response = update(alice, {"email_confirmed_at": email, "phone_confirmed_at": phone})
             assert response.json["confirmed_at"] == min(email, phone)
 
@@ -246,7 +337,10 @@ class TestConfirmations:
         assert database.value("SELECT email_confirmed_at > now() - interval '1 minute' FROM users")
 
     def test_email_confirm_false_keeps_the_confirmation(self, update, alice):
-        assert update(alice, {"email_confirm": False, "phone_confirm": False}).json["email_confirmed_at"] == A_TIMESTAMP
+        assert (
+            update(alice, {"email_confirm": False, "phone_confirm": False}).json["email_confirmed_at"]
+            == A_TIMESTAMP
+        )
 
     @pytest.mark.parametrize("body", [{"phone_confirm": True}, {"phone_confirmed_at": MOMENT}], ids=str)
     def test_missing_phone_is_not_confirmed(self, update, alice, database, body):
@@ -254,7 +348,9 @@ class TestConfirmations:
         assert database.value("SELECT phone_proved FROM users") is False
 
     @pytest.mark.parametrize("body", [{"email_confirm": True}, {"email_confirmed_at": MOMENT}], ids=str)
-    def test_missing_email_is_not_confirmed_and_the_phone_stays(self, client, service_role, outbox, database, body):
+    def test_missing_email_is_not_confirmed_and_the_phone_stays(
+        self, client, service_role, outbox, database, body
+    ):
         client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
         session = session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE).code))
         before = session.get("/user").json
@@ -263,7 +359,9 @@ class TestConfirmations:
         assert_ok(session.get("/user"), response.json)
         assert database.value("SELECT email_proved FROM users") is False
 
-    @pytest.mark.parametrize("sent", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "1969-12-31T23:59:59Z"])
+    @pytest.mark.parametrize(
+        "sent", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "1969-12-31T23:59:59Z"]
+    )
     def test_first_and_last_times_of_the_calendar_are_accepted(self, update, alice, sent):
         assert update(alice, {"email_confirmed_at": sent}).json["email_confirmed_at"].startswith(sent[:19])
 
@@ -296,7 +394,13 @@ class TestConfirmations:
     )
     @pytest.mark.parametrize("name", ["email_confirmed_at", "phone_confirmed_at"])
     def test_malformed_timestamp_is_400(self, refused, alice, name, sent):
-        refused(alice, {name: sent, "role": "editor"}, 400, "validation_failed", details=f"{name}: must be an ISO 8601 timestamp with a time zone")
+        refused(
+            alice,
+            {name: sent, "role": "editor"},
+            400,
+            "validation_failed",
+            details=f"{name}: must be an ISO 8601 timestamp with a time zone",
+        )
 
     @pytest.mark.parametrize("value", ["true", 1, 0, "on", [], "2026-01-31T12:00:00Z"], ids=str)
     @pytest.mark.parametrize("name", ["email_confirm", "phone_confirm"])
@@ -309,31 +413,46 @@ class TestFirstProof:
 
     @pytest.fixture
     def squatted(self, make_app, service_role):
-        """Alice's address, with which Mallory signed up and is signed in, because no confirmation is required."""
+        """Alice's address, with which Mallory signed up and is signed in, because no confirmation is
+        required.
+        """
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
-        assert client.post("/signup", json={"email": "alice@example.com", "password": PASSWORD}).status_code == 201
+        assert (
+            client.post("/signup", json={"email": "alice@example.com", "password": PASSWORD}).status_code
+            == 201
+        )
         session = session_of(client, sign_in(client, "alice@example.com"))
         return client, session, f"/admin/users/{session.user['id']}"
 
-    @pytest.mark.parametrize("body", [{"email_confirm": True}, {"email_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str)
+    @pytest.mark.parametrize(
+        "body", [{"email_confirm": True}, {"email_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str
+    )
     def test_first_proof_removes_what_was_there_before(self, squatted, service_role, body):
         client, session, path = squatted
         assert client.put(path, json=body, headers=service_role).status_code == 200
         assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
         assert_error(session.get("/user"), 401, "session_not_found")
 
-    @pytest.mark.parametrize("body", [{"phone_confirm": True}, {"phone_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str)
+    @pytest.mark.parametrize(
+        "body", [{"phone_confirm": True}, {"phone_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str
+    )
     def test_phone_removed_by_the_first_proof_is_not_confirmed(self, squatted, service_role, database, body):
         client, _, path = squatted
         client.put(path, json={"phone": PHONE}, headers=service_role)
         response = client.put(path, json=body | {"email_confirm": True}, headers=service_role)
-        assert (response.status_code, response.json["phone"], response.json["phone_confirmed_at"]) == (200, None, None)
+        assert (response.status_code, response.json["phone"], response.json["phone_confirmed_at"]) == (
+            200,
+            None,
+            None,
+        )
         assert database.value("SELECT phone_proved FROM users") is False
 
     def test_phone_set_with_the_first_proof_stays_and_is_confirmed(self, squatted, service_role):
         client, _, path = squatted
         client.put(path, json={"phone": OTHER_PHONE}, headers=service_role)
-        response = client.put(path, json={"email_confirm": True, "phone": PHONE, "phone_confirm": True}, headers=service_role)
+        response = client.put(
+            path, json={"email_confirm": True, "phone": PHONE, "phone_confirm": True}, headers=service_role
+        )
         assert (response.json["phone"], response.json["phone_confirmed_at"]) == (PHONE, A_TIMESTAMP)
         assert [each["provider"] for each in response.json["identities"]] == ["email", "phone"]
 
@@ -348,7 +467,11 @@ class TestFirstProof:
         id, link = database.value("SELECT id FROM users"), outbox.last().token
         with database.locked("users", id) as lock:
             proof = lock.start(lambda: hand_in(app.test_client(), "signup", link))
-            confirmation = lock.start(lambda: app.test_client().put(f"/admin/users/{id}", json={"email_confirm": True}, headers=service_role))
+            confirmation = lock.start(
+                lambda: app.test_client().put(
+                    f"/admin/users/{id}", json={"email_confirm": True}, headers=service_role
+                )
+            )
         assert confirmation.result().status_code == 200
         assert session_of(client, proof.result()).get("/user").status_code == 200
         assert sign_in(client, "dave@example.com").status_code == 200
@@ -365,7 +488,11 @@ class TestMetadata:
     def test_metadata_is_merged_by_key_and_null_removes_a_key(self, update, alice, name):
         update(alice, {name: {"a": 1, "b": {"c": 2}, "d": [3]}})
         merged = update(alice, {name: {"b": {"e": 4}, "d": None, "f": False}}).json[name]
-        assert {key: merged[key] for key in merged if key not in ("provider", "providers")} == {"a": 1, "b": {"e": 4}, "f": False}
+        assert {key: merged[key] for key in merged if key not in ("provider", "providers")} == {
+            "a": 1,
+            "b": {"e": 4},
+            "f": False,
+        }
 
     def test_provider_in_app_metadata_is_computed(self, update, alice):
         sent = {"provider": "google", "providers": ["google"], "plan": "gold"}
@@ -377,8 +504,20 @@ class TestMetadata:
     def test_merged_metadata_may_be_8_kib(self, refused, update, alice, name):
         update(alice, {name: {"a": "x" * 4000}})
         assert update(alice, {name: {"b": "x" * 4000}}).status_code == 200
-        refused(alice, {name: {"c": "x" * 500}}, 400, "validation_failed", details=f"{name}: must be at most 8 KiB as JSON")
-        refused(alice, {name: {"c": "x" * 9000}}, 400, "validation_failed", details=f"{name}: must be at most 8 KiB as JSON")
+        refused(
+            alice,
+            {name: {"c": "x" * 500}},
+            400,
+            "validation_failed",
+            details=f"{name}: must be at most 8 KiB as JSON",
+        )
+        refused(
+            alice,
+            {name: {"c": "x" * 9000}},
+            400,
+            "validation_failed",
+            details=f"{name}: must be at most 8 KiB as JSON",
+        )
         room = 8192 - len(json.dumps({"a": "", "b": ""})) - 4000
         assert update(alice, {name: {"a": "x" * room}}).status_code == 200
 
@@ -388,9 +527,18 @@ class TestMetadata:
         refused(alice, {name: value}, 400, "validation_failed", details=f"{name}: must be an object")
 
     def test_concurrent_changes_are_all_kept(self, server, client, service_role, alice):
-        at_once(16, lambda number: server.put(f"/admin/users/{alice.id}", json={"app_metadata": {f"key{number}": number}}, headers=service_role))
+        at_once(
+            16,
+            lambda number: server.put(
+                f"/admin/users/{alice.id}",
+                json={"app_metadata": {f"key{number}": number}},
+                headers=service_role,
+            ),
+        )
         kept = client.get(f"/admin/users/{alice.id}", headers=service_role).json["app_metadata"]
-        assert {key: value for key, value in kept.items() if key.startswith("key")} == {f"key{number}": number for number in range(16)}
+        assert {key: value for key, value in kept.items() if key.startswith("key")} == {
+            f"key{number}": number for number in range(16)
+        }
 
 
 class TestRoles:
@@ -399,7 +547,23 @@ class TestRoles:
         assert_ok(update(alice, {"role": role}), user(alice.email, id=alice.id, role=role))
 
     @pytest.mark.parametrize(
-        "role", ["service_role", "supabase_admin", "anon", "postgres", "Admin", "", "a-b", "admin ", "admin\n", "x" * 33, "ádmin", 1, True, ["admin"]]
+        "role",
+        [
+            "service_role",
+            "supabase_admin",
+            "anon",
+            "postgres",
+            "Admin",
+            "",
+            "a-b",
+            "admin ",
+            "admin\n",
+            "x" * 33,
+            "ádmin",
+            1,
+            True,
+            ["admin"],
+        ],
     )
     def test_invalid_role_is_400(self, refused, alice, role):
         refused(alice, {"role": role}, 400, "validation_failed", details=A_SENTENCE)
@@ -446,10 +610,15 @@ class TestBans:
     def test_ban_lasts_for_its_duration(self, update, alice, sent, lasts):
         response = update(alice, {"ban_duration": sent})
         assert_ok(response, user(alice.email, id=alice.id, banned_until=A_TIMESTAMP))
-        assert abs(datetime.fromisoformat(response.json["banned_until"]) - datetime.now(UTC) - lasts) < timedelta(minutes=1)
+        assert abs(
+            datetime.fromisoformat(response.json["banned_until"]) - datetime.now(UTC) - lasts
+        ) < timedelta(minutes=1)
 
     def test_ban_may_be_permanent(self, update, alice):
-        assert_ok(update(alice, {"ban_duration": "permanent"}), user(alice.email, id=alice.id, banned_until=FOR_EVER))
+        assert_ok(
+            update(alice, {"ban_duration": "permanent"}),
+            user(alice.email, id=alice.id, banned_until=FOR_EVER),
+        )
 
     @pytest.mark.parametrize("sent", [None, "none"])
     def test_ban_is_lifted(self, update, alice, sent):
@@ -555,17 +724,27 @@ class TestBans:
     def test_malformed_duration_is_400(self, refused, alice, sent):
         refused(alice, {"ban_duration": sent, "role": "editor"}, 400, "validation_failed", details=A_SENTENCE)
 
-    def test_log_in_under_way_during_a_ban_leaves_no_session(self, app, update, service_role, alice, database):
+    def test_log_in_under_way_during_a_ban_leaves_no_session(
+        self, app, update, service_role, alice, database
+    ):
         with database.locked("users", alice.id) as lock:
             log_in = lock.start(lambda: alice.try_to_sign_in(client=app.test_client()))
-            ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
+            ban = lock.start(
+                lambda: app.test_client().put(
+                    f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role
+                )
+            )
         assert ban.result().status_code == 200
         assert log_in.result().status_code == 200
         assert database.count("sessions", "ended_at IS NULL") == 0
 
     def test_log_in_that_waits_for_a_ban_fails(self, app, service_role, alice, database):
         with database.locked("users", alice.id) as lock:
-            ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
+            ban = lock.start(
+                lambda: app.test_client().put(
+                    f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role
+                )
+            )
             log_in = lock.start(lambda: alice.try_to_sign_in(client=app.test_client()))
         assert ban.result().status_code == 200
         assert log_in.result().status_code in (401, 403)
@@ -574,7 +753,11 @@ class TestBans:
     def test_refresh_that_waits_for_a_ban_fails(self, app, service_role, alice, database):
         session = alice.sign_in()
         with database.locked("sessions", session.id) as lock:
-            ban = lock.start(lambda: app.test_client().put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role))
+            ban = lock.start(
+                lambda: app.test_client().put(
+                    f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role
+                )
+            )
             refresh = lock.start(session.on(app.test_client()).refresh)
         assert ban.result().status_code == 200
         assert refresh.result().status_code == 400
@@ -585,12 +768,28 @@ CHANGE = {"user_metadata": {"x": 1}, "role": "admin"}
 
 class TestAuthorization:
     def test_service_role_key_is_accepted_as_apikey(self, client, alice):
-        assert client.put(f"/admin/users/{alice.id}", json=CHANGE, headers={"apikey": SERVICE_ROLE_KEY}).status_code == 200
+        assert (
+            client.put(
+                f"/admin/users/{alice.id}", json=CHANGE, headers={"apikey": SERVICE_ROLE_KEY}
+            ).status_code
+            == 200
+        )
 
     def test_new_and_old_key_are_accepted_during_rotation(self, make_app, alice):
         client = make_app(AUTH_SERVICE_ROLE_KEY=f"{'n' * 32},{'o' * 32}").test_client()
-        for key, status in (("n" * 32, 200), ("o" * 32, 200), ("x" * 32, 401), (f"{'n' * 32},{'o' * 32}", 400), (SERVICE_ROLE_KEY, 401)):
-            assert client.put(f"/admin/users/{alice.id}", json=CHANGE, headers={"Authorization": f"Bearer {key}"}).status_code == status
+        for key, status in (
+            ("n" * 32, 200),
+            ("o" * 32, 200),
+            ("x" * 32, 401),
+            (f"{'n' * 32},{'o' * 32}", 400),
+            (SERVICE_ROLE_KEY, 401),
+        ):
+            assert (
+                client.put(
+                    f"/admin/users/{alice.id}", json=CHANGE, headers={"Authorization": f"Bearer {key}"}
+                ).status_code
+                == status
+            )
 
     @pytest.mark.parametrize("who", ["administrator", "user", "themselves"])
     def test_access_token_is_refused(self, alice, carol, mallory, database, who):
@@ -598,13 +797,20 @@ class TestAuthorization:
         target = mallory if who == "themselves" else alice
         before = database.everything()
         for id in (target.id, str(uuid.UUID(int=0)), "nonsense"):
-            assert_error(session.put(f"/admin/users/{id}", json=CHANGE), 403, "insufficient_permissions", "Only the service role key may do this")
+            assert_error(
+                session.put(f"/admin/users/{id}", json=CHANGE),
+                403,
+                "insufficient_permissions",
+                "Only the service role key may do this",
+            )
         assert database.everything() == before
 
     def test_missing_credential_is_refused(self, client, alice, database):
         before = database.everything()
         for id in (alice.id, str(uuid.UUID(int=0)), "nonsense"):
-            assert_error(client.put(f"/admin/users/{id}", json=CHANGE), 401, "no_authorization", details=A_SENTENCE)
+            assert_error(
+                client.put(f"/admin/users/{id}", json=CHANGE), 401, "no_authorization", details=A_SENTENCE
+            )
         assert database.everything() == before
 
     def test_credential_is_checked_before_the_body(self, client, alice):

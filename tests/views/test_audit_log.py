@@ -29,7 +29,9 @@ def written(database: Rows) -> list[dict[str, Any]]:
 
 def refusals(database: Rows) -> list[tuple[str, str, str | None, int]]:
     """Return action, reason, user and count of each refusal."""
-    rows = database.all("SELECT action, reason, user_id, count FROM audit_log WHERE reason IS NOT NULL ORDER BY at")
+    rows = database.all(
+        "SELECT action, reason, user_id, count FROM audit_log WHERE reason IS NOT NULL ORDER BY at"
+    )
     return [(row.action, row.reason, row.user_id, row.count) for row in rows]
 
 
@@ -57,12 +59,19 @@ class TestAct:
         ]
         assert session["user"]["id"] == alice.id
 
-    def test_act_of_the_service_role_does_not_name_the_user_as_actor(self, client, alice, service_role, database):
+    def test_act_of_the_service_role_does_not_name_the_user_as_actor(
+        self, client, alice, service_role, database
+    ):
         database.run("DELETE FROM audit_log")
         client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
 
         (row,) = written(database)
-        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("role_changed", alice.id, "service_role", None)
+        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == (
+            "role_changed",
+            alice.id,
+            "service_role",
+            None,
+        )
         assert row["details"] == {"old_role": "authenticated", "role": "admin"}
 
     def test_act_of_an_administrator_names_the_administrator(self, client, carol, database):
@@ -71,14 +80,24 @@ class TestAct:
         created = session.post("/admin/users", json={"email": "dave@example.com"}).json
 
         (row,) = written(database)
-        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("user_created", created["id"], "user", carol.id)
+        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == (
+            "user_created",
+            created["id"],
+            "user",
+            carol.id,
+        )
 
     def test_request_for_a_message_has_no_actor(self, client, alice, database):
         database.run("DELETE FROM audit_log")
         client.post("/recover", json={"email": alice.email})
 
         (row,) = written(database)
-        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == ("message_requested", alice.id, "anonymous", None)
+        assert (row["action"], row["user_id"], row["actor"], row["actor_id"]) == (
+            "message_requested",
+            alice.id,
+            "anonymous",
+            None,
+        )
         assert row["details"] == {"purpose": "recovery", "is_sent": True}
 
     def test_act_outlives_its_user(self, client, alice, database):
@@ -95,7 +114,17 @@ class TestAct:
         follow(client, "email_change", sent.token)
 
         text = str(database.all("SELECT * FROM audit_log"))
-        assert all(secret not in text for secret in (PASSWORD, "New-Horse-2", sent.token, sent.code, session.access_token, session.refresh_token))
+        assert all(
+            secret not in text
+            for secret in (
+                PASSWORD,
+                "New-Horse-2",
+                sent.token,
+                sent.code,
+                session.access_token,
+                session.refresh_token,
+            )
+        )
 
 
 class TestRefusal:
@@ -112,13 +141,25 @@ class TestRefusal:
             assert quiet.try_to_sign_in(WRONG_PASSWORD, limited).status_code == 401
 
         (row,) = written(database)
-        assert (row["action"], row["reason"], row["user_id"], row["count"]) == ("sign_in_refused", "invalid_credentials", quiet.id, 3)
+        assert (row["action"], row["reason"], row["user_id"], row["count"]) == (
+            "sign_in_refused",
+            "invalid_credentials",
+            quiet.id,
+            3,
+        )
         assert (row["actor"], row["actor_id"], row["details"]) == ("anonymous", None, {"tries": 3, "of": 10})
 
     def test_refusal_beyond_the_limit_is_recorded_with_that_reason(self, make_app, client, quiet, database):
-        limited = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="2 per hour").test_client()
+        limited = make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="2 per hour"
+        ).test_client()
         database.run("DELETE FROM audit_log")
-        assert [quiet.try_to_sign_in(WRONG_PASSWORD, limited).status_code for _ in range(4)] == [401, 401, 429, 429]
+        assert [quiet.try_to_sign_in(WRONG_PASSWORD, limited).status_code for _ in range(4)] == [
+            401,
+            401,
+            429,
+            429,
+        ]
 
         assert refusals(database) == [
             ("sign_in_refused", "invalid_credentials", quiet.id, 2),
@@ -137,7 +178,9 @@ class TestRefusal:
         database.run("DELETE FROM audit_log")
         quiet.try_to_sign_in(WRONG_PASSWORD)
         bob.try_to_sign_in(WRONG_PASSWORD)
-        client.post("/token?grant_type=password", json={"email": quiet.email, "password": WRONG_PASSWORD}, **at(HOME))
+        client.post(
+            "/token?grant_type=password", json={"email": quiet.email, "password": WRONG_PASSWORD}, **at(HOME)
+        )
         database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
         quiet.try_to_sign_in()
 
@@ -145,12 +188,16 @@ class TestRefusal:
         assert {count for _, _, _, count in refusals(database)} == {1}
 
     def test_refusal_for_an_unknown_address_names_no_user(self, client, database):
-        client.post("/token?grant_type=password", json={"email": "nobody@example.com", "password": WRONG_PASSWORD})
+        client.post(
+            "/token?grant_type=password", json={"email": "nobody@example.com", "password": WRONG_PASSWORD}
+        )
 
         assert refusals(database) == [("sign_in_refused", "invalid_credentials", None, 1)]
         assert "nobody@example.com" not in str(written(database))
 
-    def test_wrong_code_and_dead_link_are_recorded_for_their_user(self, client, service_role, outbox, database):
+    def test_wrong_code_and_dead_link_are_recorded_for_their_user(
+        self, client, service_role, outbox, database
+    ):
         sent = send("magiclink", client, service_role, outbox)
         type_in(client, "magiclink", sent.to, sent.wrong_code)
         follow(client, "magiclink", sent.token)
@@ -196,7 +243,9 @@ class TestRefusal:
             ("admin_refused", "not_admin", quiet.id, 1),
             ("admin_refused", "insufficient_permissions", quiet.id, 1),
         ]
-        assert {(row["actor"], row["actor_id"]) for row in written(database) if row["reason"]} == {("user", quiet.id)}
+        assert {(row["actor"], row["actor_id"]) for row in written(database) if row["reason"]} == {
+            ("user", quiet.id)
+        }
 
     def test_wrong_key_is_recorded(self, client, database):
         client.get("/admin/users", headers={"Authorization": "Bearer a-key-that-somebody-guesses"})
@@ -223,7 +272,9 @@ class TestRefusal:
     def test_response_is_the_same_when_the_refusal_cannot_be_recorded(self, client, alice, database):
         database.run("ALTER TABLE audit_log RENAME TO mislaid")
         try:
-            assert_error(alice.try_to_sign_in(WRONG_PASSWORD), 401, "invalid_credentials", "Invalid login credentials")
+            assert_error(
+                alice.try_to_sign_in(WRONG_PASSWORD), 401, "invalid_credentials", "Invalid login credentials"
+            )
         finally:
             database.run("ALTER TABLE mislaid RENAME TO audit_log")
 
@@ -232,7 +283,9 @@ class TestRefusal:
         connection = psycopg2.connect(database_url)
         with connection.cursor() as cursor:
             cursor.execute(
-                statement.direct, dict.fromkeys(statement.parameters) | {"origin": {"actor": "anonymous"}, "action": "x", "reason": "y", "details": {}}
+                statement.direct,
+                dict.fromkeys(statement.parameters)
+                | {"origin": {"actor": "anonymous"}, "action": "x", "reason": "y", "details": {}},
             )
             cursor.execute("SHOW synchronous_commit")
             assert cursor.fetchone() == ("off",)
@@ -240,7 +293,9 @@ class TestRefusal:
 
 
 def sign_in_wrongly(app: Any, email: str) -> Any:
-    return app.test_client().post("/token?grant_type=password", json={"email": email, "password": WRONG_PASSWORD})
+    return app.test_client().post(
+        "/token?grant_type=password", json={"email": email, "password": WRONG_PASSWORD}
+    )
 
 
 def acts_of(text: str) -> set[str]:
@@ -265,14 +320,27 @@ def acts_in(module: ast.Module) -> set[str]:
     """Return the acts that a module records: the strings in arguments and variables called `acts`."""
     lists = [node.value for node in ast.walk(module) if isinstance(node, ast.keyword) and node.arg == "acts"]
     lists += [
-        node.value for node in ast.walk(module) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "acts" and isinstance(node.value, ast.List)
+        node.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "acts"
+        and isinstance(node.value, ast.List)
     ]
-    return {node.value for acts in lists for node in ast.walk(acts) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {
+        node.value
+        for acts in lists
+        for node in ast.walk(acts)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
 def test_documentation_lists_exactly_the_recorded_actions():
-    acts = set().union(*(acts_of(re.sub(r"--[^\n]*", "", statement.text)) for statement in sql.load_statements().values()))
-    acts |= set().union(*(acts_in(ast.parse(path.read_text())) for path in (schema.SCHEMA.parent / "auth").rglob("*.py")))
+    acts = set().union(
+        *(acts_of(re.sub(r"--[^\n]*", "", statement.text)) for statement in sql.load_statements().values())
+    )
+    acts |= set().union(
+        *(acts_in(ast.parse(path.read_text())) for path in (schema.SCHEMA.parent / "auth").rglob("*.py"))
+    )
     refused = {*audit.REFUSED_ACTIONS}
     document = (schema.SCHEMA.parent / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
 

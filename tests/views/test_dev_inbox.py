@@ -80,13 +80,23 @@ class TestMessages:
         outbox.sms()
         deliver()
         (sms,) = inbox(client)
-        assert (sms["channel"], sms["recipient"], sms["subject"], sms["link"], sms["code"]) == ("sms", "+4915112345678", "", None, CODE)
+        assert (sms["channel"], sms["recipient"], sms["subject"], sms["link"], sms["code"]) == (
+            "sms",
+            "+4915112345678",
+            "",
+            None,
+            CODE,
+        )
 
     def test_the_newest_is_first(self, client, outbox, deliver):
         for name in ("first", "second", "third"):
             outbox.write(recipient=f"{name}@example.com")
         deliver()
-        assert [mail["recipient"] for mail in inbox(client)] == ["third@example.com", "second@example.com", "first@example.com"]
+        assert [mail["recipient"] for mail in inbox(client)] == [
+            "third@example.com",
+            "second@example.com",
+            "first@example.com",
+        ]
 
     def test_one_recipient_can_be_asked_for(self, client, outbox, deliver):
         for name in ("alice", "bob"):
@@ -94,7 +104,12 @@ class TestMessages:
         deliver()
         response = client.get(f"/dev/inbox?recipient={urllib.parse.quote('bob+x@example.com')}")
         assert [mail["recipient"] for mail in response.json] == ["bob+x@example.com"]
-        assert_error(client.get("/dev/inbox?recipient=a&recipient=b"), 400, "validation_failed", details="recipient: must be given once")
+        assert_error(
+            client.get("/dev/inbox?recipient=a&recipient=b"),
+            400,
+            "validation_failed",
+            details="recipient: must be given once",
+        )
 
     def test_one_that_could_not_be_sent_is_there_and_says_why(self, client, outbox, deliver, target):
         outbox.write()
@@ -167,7 +182,10 @@ class TestThePage:
 
     def test_without_messages_it_says_so(self, client, database):
         assert "Nothing has been sent yet" in client.get("/dev/inbox", headers=BROWSER).text
-        assert "Nothing has been sent to &lt;b&gt; yet" in client.get("/dev/inbox?recipient=<b>", headers=BROWSER).text
+        assert (
+            "Nothing has been sent to &lt;b&gt; yet"
+            in client.get("/dev/inbox?recipient=<b>", headers=BROWSER).text
+        )
 
     @pytest.mark.parametrize("accept", ["application/json", "*/*", "", "application/json, text/html;q=0.5"])
     def test_everybody_else_gets_json(self, client, database, accept):
@@ -202,9 +220,14 @@ class TestWhoMaySeeIt:
         assert_error(default_app.test_client().get(path, headers=KEY), 404, "not_found")
 
     @pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
-    @pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "app.localhost"])
+    @pytest.mark.parametrize(
+        "host", ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "app.localhost"]
+    )
     def test_who_is_on_this_machine(self, client, database, peer, host):
-        assert client.get("/dev/inbox", headers={"Host": host}, environ_base={"REMOTE_ADDR": peer}).status_code == 200
+        assert (
+            client.get("/dev/inbox", headers={"Host": host}, environ_base={"REMOTE_ADDR": peer}).status_code
+            == 200
+        )
 
     @each_path
     @pytest.mark.parametrize("peer", ["192.168.1.5", "10.0.0.1", "8.8.8.8", "2001:db8::1", "", "unix"])
@@ -212,12 +235,33 @@ class TestWhoMaySeeIt:
         assert_key_needed(client.get(path, environ_base={"REMOTE_ADDR": peer}))
 
     @each_path
-    @pytest.mark.parametrize("host", ["evil.example", "auth.example.com", "localhost.evil.example", "127.0.0.1.nip.io", "192.168.1.5:8000", "8.8.8.8"])
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "evil.example",
+            "auth.example.com",
+            "localhost.evil.example",
+            "127.0.0.1.nip.io",
+            "192.168.1.5:8000",
+            "8.8.8.8",
+        ],
+    )
     def test_nobody_by_another_name(self, client, database, path, host):
         assert_key_needed(client.get(path, headers={"Host": host}))
 
     @each_path
-    @pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "Forwarded", "X-Real-IP", "Via"])
+    @pytest.mark.parametrize(
+        "header",
+        [
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X-Forwarded-Proto",
+            "X-Forwarded-Server",
+            "Forwarded",
+            "X-Real-IP",
+            "Via",
+        ],
+    )
     def test_nobody_behind_a_proxy(self, client, database, path, header):
         assert_key_needed(client.get(path, headers={header: "127.0.0.1"}))
 
@@ -227,17 +271,32 @@ class TestWhoMaySeeIt:
 
     def test_the_service_role_key_from_anywhere(self, client, database):
         elsewhere = {"environ_base": {"REMOTE_ADDR": "8.8.8.8"}}
-        assert client.get("/dev/inbox", headers={**KEY, "Host": "auth.example.com", "X-Forwarded-For": "9.9.9.9"}, **elsewhere).status_code == 200
+        assert (
+            client.get(
+                "/dev/inbox",
+                headers={**KEY, "Host": "auth.example.com", "X-Forwarded-For": "9.9.9.9"},
+                **elsewhere,
+            ).status_code
+            == 200
+        )
         assert client.get("/dev/inbox", headers={"apikey": SERVICE_ROLE_KEY}, **elsewhere).status_code == 200
-        assert_error(client.get("/dev/inbox", headers={"Authorization": "Bearer nonsense"}, **elsewhere), 401, "bad_jwt")
+        assert_error(
+            client.get("/dev/inbox", headers={"Authorization": "Bearer nonsense"}, **elsewhere),
+            401,
+            "bad_jwt",
+        )
 
     def test_no_users_access_token(self, client, carol):
-        response = client.get("/dev/inbox", headers=carol.sign_in().authorization, environ_base={"REMOTE_ADDR": "8.8.8.8"})
+        response = client.get(
+            "/dev/inbox", headers=carol.sign_in().authorization, environ_base={"REMOTE_ADDR": "8.8.8.8"}
+        )
         assert_error(response, 403, "insufficient_permissions")
 
     def test_where_the_service_is_public_only_the_service_role_key(self, make_app, database):
         # A proxy on the same machine may well say nothing of itself: nginx does not, unless it is told to.
-        client = make_app(AUTH_DEV_INBOX="true", AUTH_BASE_URL="https://auth.example.com", AUTH_RATE_LIMITS_ENABLED="false").test_client()
+        client = make_app(
+            AUTH_DEV_INBOX="true", AUTH_BASE_URL="https://auth.example.com", AUTH_RATE_LIMITS_ENABLED="false"
+        ).test_client()
         assert_key_needed(client.get("/dev/inbox"))
         assert client.get("/dev/inbox", headers=KEY).status_code == 200
 
@@ -252,16 +311,29 @@ class TestWhoMaySeeIt:
             assert response.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
     def test_elsewhere_cors_is_as_it_was(self, client, database):
-        assert client.get("/settings", headers={"Origin": "https://app.example"}).headers["Access-Control-Allow-Origin"] == "*"
+        assert (
+            client.get("/settings", headers={"Origin": "https://app.example"}).headers[
+                "Access-Control-Allow-Origin"
+            ]
+            == "*"
+        )
 
 
 class TestTheSetting:
     def test_it_is_refused_where_real_people_sign_in(self, make_app):
-        with pytest.raises(SettingsError, match=r"^AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine"):
-            make_app(AUTH_DEV_INBOX="true", AUTH_BASE_URL="https://auth.example.com", AUTH_RATE_LIMITS_ENABLED="true")
+        with pytest.raises(
+            SettingsError, match=r"^AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine"
+        ):
+            make_app(
+                AUTH_DEV_INBOX="true",
+                AUTH_BASE_URL="https://auth.example.com",
+                AUTH_RATE_LIMITS_ENABLED="true",
+            )
 
     def test_a_test_environment_without_a_mail_server_has_its_messages_there(self, make_app, database):
-        app = make_app(AUTH_DEV_INBOX="true", AUTH_BASE_URL="https://auth.example.com", AUTH_RATE_LIMITS_ENABLED="false")
+        app = make_app(
+            AUTH_DEV_INBOX="true", AUTH_BASE_URL="https://auth.example.com", AUTH_RATE_LIMITS_ENABLED="false"
+        )
         parts = app.extensions["latchkey"]
         outbox = Outbox(database, parts)
         outbox.write(), outbox.sms()

@@ -1,4 +1,6 @@
-"""A change of email: pending by PUT /user until the new address is proved; and the link by which the old address undoes it."""
+"""A change of email: pending by PUT /user until the new address is proved; and the link by which the old
+address undoes it.
+"""
 
 import pytest
 
@@ -23,8 +25,14 @@ from tests.support.links import (
 )
 
 NEW = "new@example.com"
-TAKEN = EXPIRED | {"error_code": "email_exists", "error_description": "A user with this email address has already been registered"}
-RESTORED = {"message": "The email address is restored; sign in again with a new password", "type": "email_restore"}
+TAKEN = EXPIRED | {
+    "error_code": "email_exists",
+    "error_description": "A user with this email address has already been registered",
+}
+RESTORED = {
+    "message": "The email address is restored; sign in again with a new password",
+    "type": "email_restore",
+}
 DAY = 86_400
 
 
@@ -43,13 +51,21 @@ def change(client, session, outbox, email):
     """Change a session's email, and return the old address's link to undo it."""
     old = session.get("/user").json["email"]
     ask(session, email)
-    assert fragment(follow(client, "email_change", outbox.last(email, "email_change").token))["type"] == "email_change"
+    assert (
+        fragment(follow(client, "email_change", outbox.last(email, "email_change").token))["type"]
+        == "email_change"
+    )
     return outbox.last(old, "email_changed").token
 
 
 def changed(alice, email=NEW, **others):
     """Return Alice's user object with another email."""
-    expected = user(email, id=alice.id, last_sign_in_at=A_TIMESTAMP, identities=[identity("email", email, last_sign_in_at=A_TIMESTAMP)])
+    expected = user(
+        email,
+        id=alice.id,
+        last_sign_in_at=A_TIMESTAMP,
+        identities=[identity("email", email, last_sign_in_at=A_TIMESTAMP)],
+    )
     return expected | others
 
 
@@ -63,7 +79,12 @@ class TestAsking:
     def test_the_new_address_is_sent_a_link_and_a_code_and_nobody_else_anything(self, session, outbox):
         ask(session, NEW)
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, message.lifetime) == ("email_change", "email", NEW, 3600)
+        assert (message.kind, message.channel, message.to, message.lifetime) == (
+            "email_change",
+            "email",
+            NEW,
+            3600,
+        )
         assert (len(message.token), len(message.code)) == (43, 6)
 
     def test_the_old_address_stays_the_users_until_then(self, client, session, alice):
@@ -77,7 +98,13 @@ class TestAsking:
         assert fragment(follow(client, "signup", outbox.last(NEW, "signup").token))["type"] == "signup"
 
     def test_an_address_that_is_taken_is_409(self, session, bob, outbox):
-        assert_error(session.put("/user", json={"email": bob.email.upper(), "data": {"x": 1}, "password": "Another-Horse-1"}), 409, "email_exists")
+        assert_error(
+            session.put(
+                "/user", json={"email": bob.email.upper(), "data": {"x": 1}, "password": "Another-Horse-1"}
+            ),
+            409,
+            "email_exists",
+        )
         assert session.get("/user").json["new_email"] is None
         assert session.get("/user").json["user_metadata"] == {}
         assert outbox.sent() == []
@@ -98,14 +125,18 @@ class TestAsking:
 
 
 class TestTheLink:
-    def test_opened_it_makes_the_address_the_users_and_signs_nobody_in(self, client, session, alice, outbox, database):
+    def test_opened_it_makes_the_address_the_users_and_signs_nobody_in(
+        self, client, session, alice, outbox, database
+    ):
         ask(session, NEW)
         response = follow(client, "email_change", outbox.last().token)
         assert fragment(response) == {"message": "The new email address is confirmed", "type": "email_change"}
         assert_ok(session.get("/user"), changed(alice))
         assert database.count("sessions") == 1
 
-    def test_neither_does_the_button_of_the_page_sign_anybody_in(self, client, session, alice, outbox, database):
+    def test_neither_does_the_button_of_the_page_sign_anybody_in(
+        self, client, session, alice, outbox, database
+    ):
         ask(session, NEW)
         assert fragment(press(client, "email_change", outbox.last().token))["type"] == "email_change"
         assert_ok(session.get("/user"), changed(alice))
@@ -128,7 +159,11 @@ class TestTheLink:
     def test_handed_in_it_signs_in(self, client, session, alice, outbox, by):
         ask(session, NEW)
         message = outbox.last()
-        response = hand_in(client, "email_change", message.token) if by == "link" else type_in(client, "email_change", NEW, message.code)
+        response = (
+            hand_in(client, "email_change", message.token)
+            if by == "link"
+            else type_in(client, "email_change", NEW, message.code)
+        )
         assert_signed_in(client, response, changed(alice))
 
     def test_it_ends_all_sessions_but_the_one_that_asked(self, client, session, alice, outbox):
@@ -159,11 +194,18 @@ class TestTheLink:
     def test_the_old_address_is_told_and_can_undo_it_for_seven_days(self, client, session, alice, outbox):
         change(client, session, outbox, NEW)
         notice = outbox.last(alice.email)
-        assert (notice.kind, notice.channel, notice.code, notice.lifetime) == ("email_changed", "email", None, 7 * DAY)
+        assert (notice.kind, notice.channel, notice.code, notice.lifetime) == (
+            "email_changed",
+            "email",
+            None,
+            7 * DAY,
+        )
         assert (len(notice.token), notice.variables["new_email"]) == (43, NEW)
         assert outbox.kinds() == [("email_change", NEW), ("email_changed", alice.email)]
 
-    def test_it_does_not_serve_another_session_after_the_one_that_asked_has_ended(self, client, session, alice, outbox):
+    def test_it_does_not_serve_another_session_after_the_one_that_asked_has_ended(
+        self, client, session, alice, outbox
+    ):
         ask(session, NEW)
         session.post("/logout")
         other = alice.sign_in()
@@ -172,7 +214,9 @@ class TestTheLink:
         assert_error(session.get("/user"), 401, "session_not_found")
 
     @pytest.mark.parametrize("taker", ["signup", "admin"])
-    def test_an_address_that_somebody_has_taken_meanwhile(self, client, session, service_role, outbox, database, taker):
+    def test_an_address_that_somebody_has_taken_meanwhile(
+        self, client, session, service_role, outbox, database, taker
+    ):
         ask(session, NEW)
         message = outbox.last()
         if taker == "signup":
@@ -186,7 +230,9 @@ class TestTheLink:
         assert_error(type_in(client, "email_change", NEW, message.code), 409, "email_exists")
         assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
 
-    def test_of_two_users_who_wait_for_one_address_the_first_to_prove_it_has_it(self, client, alice, bob, outbox, database):
+    def test_of_two_users_who_wait_for_one_address_the_first_to_prove_it_has_it(
+        self, client, alice, bob, outbox, database
+    ):
         ask(alice.sign_in(), NEW)
         alices = outbox.last().token
         ask(bob.sign_in(), NEW)
@@ -194,7 +240,9 @@ class TestTheLink:
         assert fragment(follow(client, "email_change", alices)) == TAKEN
         assert database.all("SELECT id::text FROM users WHERE email = %(email)s", email=NEW) == [(bob.id,)]
 
-    def test_one_that_is_asked_for_together_with_a_new_password_is_not_ended_by_that(self, client, session, alice, outbox):
+    def test_one_that_is_asked_for_together_with_a_new_password_is_not_ended_by_that(
+        self, client, session, alice, outbox
+    ):
         assert session.put("/user", json={"email": NEW, "password": "Another-Horse-1"}).status_code == 200
         assert fragment(follow(client, "email_change", outbox.last(NEW).token))["type"] == "email_change"
         assert sign_in(client, NEW, "Another-Horse-1").status_code == 200
@@ -207,10 +255,16 @@ class TestTheLink:
         assert latest.get("/user").status_code == 200
         assert database.count("sessions", "ended_at IS NULL") == 1
 
-    def test_an_administrators_change_ends_the_pending_one(self, client, session, service_role, alice, outbox):
+    def test_an_administrators_change_ends_the_pending_one(
+        self, client, session, service_role, alice, outbox
+    ):
         ask(session, NEW)
         token = outbox.last().token
-        client.put(f"/admin/users/{alice.id}", json={"email": "admin-says@example.com", "email_confirm": True}, headers=service_role)
+        client.put(
+            f"/admin/users/{alice.id}",
+            json={"email": "admin-says@example.com", "email_confirm": True},
+            headers=service_role,
+        )
         assert_dead(client, "email_change", token)
         got = client.get(f"/admin/users/{alice.id}", headers=service_role).json
         assert (got["email"], got["new_email"]) == ("admin-says@example.com", None)
@@ -234,14 +288,21 @@ class TestUndoing:
         )
         return tuple(row) == (email, True, True, None, None, None)
 
-    def test_it_restores_the_address_ends_all_sessions_and_voids_the_password(self, client, thief, undo, alice, database, service_role):
+    def test_it_restores_the_address_ends_all_sessions_and_voids_the_password(
+        self, client, thief, undo, alice, database, service_role
+    ):
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
         assert_error(thief.get("/user"), 401, "session_not_found")
         assert_error(thief.refresh(), 400, "refresh_token_not_found")
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
         assert_error(sign_in(client, "mallory@evil.example"), 401, "invalid_credentials")
-        expected = user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP, identities=[identity("email", alice.email, last_sign_in_at=A_TIMESTAMP)])
+        expected = user(
+            alice.email,
+            id=alice.id,
+            last_sign_in_at=A_TIMESTAMP,
+            identities=[identity("email", alice.email, last_sign_in_at=A_TIMESTAMP)],
+        )
         assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), expected)
 
     def test_it_signs_nobody_in(self, client, undo, database):
@@ -284,7 +345,12 @@ class TestUndoing:
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
 
     def test_it_is_no_json(self, client, undo, database):
-        assert_error(hand_in(client, "email_restore", undo), 400, "validation_failed", details="type: email_restore is for the link's page alone")
+        assert_error(
+            hand_in(client, "email_restore", undo),
+            400,
+            "validation_failed",
+            details="type: email_restore is for the link's page alone",
+        )
         assert database.value("SELECT email FROM users") == "mallory@evil.example"
 
     def test_it_survives_a_change_of_password(self, client, thief, undo, database):
@@ -302,7 +368,9 @@ class TestUndoing:
 
     @pytest.mark.parametrize("more", [1, 2, 3, 4, 6])
     def test_it_survives_further_changes_of_email(self, client, thief, undo, outbox, database, more):
-        later_links = [change(client, thief, outbox, f"mallory{number}@evil.example") for number in range(more)]
+        later_links = [
+            change(client, thief, outbox, f"mallory{number}@evil.example") for number in range(more)
+        ]
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
         # And Mallory's own mailboxes undo nothing of that.
@@ -318,7 +386,9 @@ class TestUndoing:
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
 
-    def test_it_survives_a_change_of_phone_and_pending_ones_are_gone(self, client, thief, undo, outbox, database):
+    def test_it_survives_a_change_of_phone_and_pending_ones_are_gone(
+        self, client, thief, undo, outbox, database
+    ):
         thief.put("/user", json={"phone": PHONE})
         phone = outbox.last(PHONE).code
         ask(thief, "mallory2@evil.example")
@@ -356,7 +426,10 @@ class TestUndoing:
         assert database.count("sessions", "ended_at IS NULL") == 0
 
     def test_a_phone_that_was_there_before_stays(self, client, thief, alice, outbox, database):
-        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now() - interval '1 hour', phone_proved = true", phone=PHONE)
+        database.run(
+            "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now() - interval '1 hour', phone_proved = true",
+            phone=PHONE,
+        )
         undo = change(client, thief, outbox, "mallory@evil.example")
         follow(client, "email_restore", undo)
         assert database.value("SELECT phone FROM users") == PHONE
@@ -373,7 +446,12 @@ class TestUndoing:
         assert database.count("users") == 0
 
     def test_the_thief_cannot_take_the_old_address_by_a_sign_up(self, client, undo, database, outbox):
-        assert client.post("/signup", json={"email": "alice@example.com", "password": "Mallorys-Horse-1"}).status_code == 201
+        assert (
+            client.post(
+                "/signup", json={"email": "alice@example.com", "password": "Mallorys-Horse-1"}
+            ).status_code
+            == 201
+        )
         assert database.count("users") == 2
         squatter = outbox.last("alice@example.com", "signup").token
         assert fragment(follow(client, "email_restore", undo)) == RESTORED

@@ -6,7 +6,19 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, Like, assert_error, assert_ok, identity, user
 from tests.support.cast import PASSWORD, register, session_of, sign_in
-from tests.support.links import EXPIRED, PHONE, SITE, assert_dead, assert_signs_in, follow, fragment, hand_in, later, tokens_for, type_in
+from tests.support.links import (
+    EXPIRED,
+    PHONE,
+    SITE,
+    assert_dead,
+    assert_signs_in,
+    follow,
+    fragment,
+    hand_in,
+    later,
+    tokens_for,
+    type_in,
+)
 
 NEW = "Another-Horse-1"
 DAVE = "dave@example.com"
@@ -19,7 +31,9 @@ def generate(client, service_role):
     """Make a link, which must succeed; return the result."""
 
     def make(type, email, **others):
-        response = client.post("/admin/generate_link", json={"type": type, "email": email, **others}, headers=service_role)
+        response = client.post(
+            "/admin/generate_link", json={"type": type, "email": email, **others}, headers=service_role
+        )
         assert response.status_code == 200, response.text
         return response.json
 
@@ -30,7 +44,11 @@ def link_of(result, type, redirect_to=SITE, code=A_CODE, verification_type=None)
     """Return the members that are expected beside the user's, having held the link to them."""
     parts = urlsplit(result["action_link"])
     assert f"{parts.scheme}://{parts.netloc}{parts.path}" == f"{SITE}/verify"
-    assert parse_qs(parts.query) == {"token": [result["hashed_token"]], "type": [type], "redirect_to": [redirect_to]}
+    assert parse_qs(parts.query) == {
+        "token": [result["hashed_token"]],
+        "type": [type],
+        "redirect_to": [redirect_to],
+    }
     return {
         "action_link": result["action_link"],
         "email_otp": code,
@@ -42,7 +60,9 @@ def link_of(result, type, redirect_to=SITE, code=A_CODE, verification_type=None)
 
 def new_user(email, **changes):
     """Return the user object of somebody whom a link has made."""
-    return user(email, email_confirmed_at=None, confirmed_at=None, confirmation_sent_at=A_TIMESTAMP, **changes)
+    return user(
+        email, email_confirmed_at=None, confirmed_at=None, confirmation_sent_at=A_TIMESTAMP, **changes
+    )
 
 
 class TestTheResult:
@@ -57,24 +77,46 @@ class TestTheResult:
 
     def test_of_an_invitation(self, generate):
         result = generate("invite", DAVE, data={"name": "Dave"})
-        assert result == new_user(DAVE, user_metadata={"name": "Dave"}, invited_at=A_TIMESTAMP) | link_of(result, "invite", code="")
+        assert result == new_user(DAVE, user_metadata={"name": "Dave"}, invited_at=A_TIMESTAMP) | link_of(
+            result, "invite", code=""
+        )
 
     @pytest.mark.parametrize("type", ["email_change", "email_change_current", "email_change_new"])
     def test_of_a_change_of_email(self, generate, alice, type):
         result = generate(type, alice.email, new_email="New@example.com")
-        pending = user(alice.email, id=alice.id, new_email="new@example.com", email_change_sent_at=A_TIMESTAMP)
+        pending = user(
+            alice.email, id=alice.id, new_email="new@example.com", email_change_sent_at=A_TIMESTAMP
+        )
         assert result == pending | link_of(result, "email_change", verification_type=type)
 
-    @pytest.mark.parametrize(("query", "body"), [("", {"redirect_to": "https://app.example.com/x?y=1"}), ("?redirect_to=https://app.example.com/x%3Fy=1", {})])
+    @pytest.mark.parametrize(
+        ("query", "body"),
+        [
+            ("", {"redirect_to": "https://app.example.com/x?y=1"}),
+            ("?redirect_to=https://app.example.com/x%3Fy=1", {}),
+        ],
+    )
     def test_with_a_target(self, make_app, service_role, alice, query, body):
         client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
-        result = client.post(f"/admin/generate_link{query}", json={"type": "magiclink", "email": alice.email} | body, headers=service_role).json
-        assert result == user(alice.email, id=alice.id) | link_of(result, "magiclink", "https://app.example.com/x?y=1")
-        assert fragment(client.get(result["action_link"]), "https://app.example.com/x?y=1") == tokens_for("magiclink")
+        result = client.post(
+            f"/admin/generate_link{query}",
+            json={"type": "magiclink", "email": alice.email} | body,
+            headers=service_role,
+        ).json
+        assert result == user(alice.email, id=alice.id) | link_of(
+            result, "magiclink", "https://app.example.com/x?y=1"
+        )
+        assert fragment(client.get(result["action_link"]), "https://app.example.com/x?y=1") == tokens_for(
+            "magiclink"
+        )
 
     def test_the_base_url_is_the_settings(self, make_app, service_role, alice):
-        client = make_app(AUTH_BASE_URL="https://auth.example.com/base", AUTH_SITE_URL="https://www.example.com").test_client()
-        result = client.post("/admin/generate_link", json={"type": "magiclink", "email": alice.email}, headers=service_role).json
+        client = make_app(
+            AUTH_BASE_URL="https://auth.example.com/base", AUTH_SITE_URL="https://www.example.com"
+        ).test_client()
+        result = client.post(
+            "/admin/generate_link", json={"type": "magiclink", "email": alice.email}, headers=service_role
+        ).json
         assert result["action_link"].startswith("https://auth.example.com/base/verify?token=")
         assert result["redirect_to"] == "https://www.example.com"
 
@@ -82,13 +124,28 @@ class TestTheResult:
 class TestNothingIsSent:
     @pytest.mark.parametrize(
         ("type", "body"),
-        [("magiclink", {}), ("recovery", {}), ("email_change", {"new_email": "new@example.com"}), ("signup", {"password": PASSWORD}), ("invite", {})],
+        [
+            ("magiclink", {}),
+            ("recovery", {}),
+            ("email_change", {"new_email": "new@example.com"}),
+            ("signup", {"password": PASSWORD}),
+            ("invite", {}),
+        ],
     )
     def test_and_no_quota_counts(self, make_app, service_role, database, alice, type, body):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
         for number in range(31):
-            email = alice.email if type in ("magiclink", "recovery", "email_change") else f"dave{number % 5}@example.com"
-            assert client.post("/admin/generate_link", json={"type": type, "email": email, **body}, headers=service_role).status_code == 200
+            email = (
+                alice.email
+                if type in ("magiclink", "recovery", "email_change")
+                else f"dave{number % 5}@example.com"
+            )
+            assert (
+                client.post(
+                    "/admin/generate_link", json={"type": type, "email": email, **body}, headers=service_role
+                ).status_code
+                == 200
+            )
         assert (database.count("outbox"), database.count("failure_counts")) == (0, 0)
 
 
@@ -124,9 +181,24 @@ class TestUsingIt:
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup", "invite", "email_change"])
     def test_it_serves_its_own_type(self, client, generate, alice, type):
-        token = generate(type, DAVE if type in ("signup", "invite") else alice.email, password=PASSWORD, new_email="new@example.com")["hashed_token"]
+        token = generate(
+            type,
+            DAVE if type in ("signup", "invite") else alice.email,
+            password=PASSWORD,
+            new_email="new@example.com",
+        )["hashed_token"]
         accepted = {type} | ({"email"} if type in ("signup", "magiclink") else set())
-        for other in {"signup", "invite", "magiclink", "recovery", "email_change", "email", "sms", "email_restore", "email_change_new"} - accepted:
+        for other in {
+            "signup",
+            "invite",
+            "magiclink",
+            "recovery",
+            "email_change",
+            "email",
+            "sms",
+            "email_restore",
+            "email_change_new",
+        } - accepted:
             assert fragment(follow(client, other, token)) == EXPIRED
         assert hand_in(client, type, token).status_code == 200
 
@@ -156,13 +228,19 @@ class TestASignUp:
     def test_a_confirmed_user_is_409(self, client, service_role, alice, database):
         before = database.everything()
         for type in ("signup", "invite"):
-            response = client.post("/admin/generate_link", json={"type": type, "email": alice.email, "password": NEW}, headers=service_role)
+            response = client.post(
+                "/admin/generate_link",
+                json={"type": type, "email": alice.email, "password": NEW},
+                headers=service_role,
+            )
             assert_error(response, 409, "email_exists")
         assert database.everything() == before
         assert alice.try_to_sign_in().status_code == 200
 
     @pytest.mark.parametrize("type", ["signup", "invite"])
-    def test_an_unconfirmed_one_is_taken_over_without_what_was_set_before(self, make_app, service_role, outbox, database, type):
+    def test_an_unconfirmed_one_is_taken_over_without_what_was_set_before(
+        self, make_app, service_role, outbox, database, type
+    ):
         """Mallory has signed up with Dave's address, and where no confirmation is required she is signed in."""
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
         made = client.post("/signup", json={"email": DAVE, "password": "Mallorys-Horse-1"}).json
@@ -170,7 +248,11 @@ class TestASignUp:
         mallory = session_of(client, sign_in(client, DAVE, "Mallorys-Horse-1"))
         mallory.put("/user", json={"email": "mallory@evil.example"})
         pending = outbox.last("mallory@evil.example").token
-        result = client.post("/admin/generate_link", json={"type": type, "email": DAVE, "password": PASSWORD}, headers=service_role).json
+        result = client.post(
+            "/admin/generate_link",
+            json={"type": type, "email": DAVE, "password": PASSWORD},
+            headers=service_role,
+        ).json
         assert result["id"] == made["id"]
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert_error(sign_in(client, DAVE, "Mallorys-Horse-1"), 401, "invalid_credentials")
@@ -181,27 +263,47 @@ class TestASignUp:
         assert (sign_in(client, DAVE).status_code == 200) == (type == "signup")
 
     @pytest.mark.parametrize("type", ["signup", "invite"])
-    def test_nor_does_a_phone_that_was_set_before_sign_in_then(self, make_app, service_role, outbox, database, type):
+    def test_nor_does_a_phone_that_was_set_before_sign_in_then(
+        self, make_app, service_role, outbox, database, type
+    ):
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
         client.post("/signup", json={"email": DAVE, "password": "Mallorys-Horse-1"})
         mallory = session_of(client, sign_in(client, DAVE, "Mallorys-Horse-1"))
         mallory.put("/user", json={"phone": PHONE})
         assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
-        result = client.post("/admin/generate_link", json={"type": type, "email": DAVE, "password": PASSWORD}, headers=service_role).json
+        result = client.post(
+            "/admin/generate_link",
+            json={"type": type, "email": DAVE, "password": PASSWORD},
+            headers=service_role,
+        ).json
         session = assert_signs_in(client, type, result["hashed_token"])
         assert session.get("/user").json["phone"] is None
         assert session.get("/user").json["app_metadata"]["providers"] == ["email"]
 
-    @pytest.mark.parametrize(("body", "status"), [({}, 400), ({"password": None}, 400), ({"password": "short"}, 400), ({"password": "alllowercase1!"}, 400)])
+    @pytest.mark.parametrize(
+        ("body", "status"),
+        [
+            ({}, 400),
+            ({"password": None}, 400),
+            ({"password": "short"}, 400),
+            ({"password": "alllowercase1!"}, 400),
+        ],
+    )
     def test_a_missing_or_weak_password_is_400(self, client, service_role, database, body, status):
-        response = client.post("/admin/generate_link", json={"type": "signup", "email": DAVE} | body, headers=service_role)
+        response = client.post(
+            "/admin/generate_link", json={"type": "signup", "email": DAVE} | body, headers=service_role
+        )
         assert response.status_code == status
-        assert response.json["error_code"] == ("weak_password" if body.get("password") else "validation_failed")
+        assert response.json["error_code"] == (
+            "weak_password" if body.get("password") else "validation_failed"
+        )
         assert database.count("users") == 0
 
 
 class TestARecovery:
-    def test_the_password_is_set_and_all_sessions_end_when_the_link_is_used(self, client, generate, alice, database):
+    def test_the_password_is_set_and_all_sessions_end_when_the_link_is_used(
+        self, client, generate, alice, database
+    ):
         before = alice.sign_in()
         result = generate("recovery", alice.email, password=NEW)
         assert alice.try_to_sign_in().status_code == 200
@@ -215,7 +317,12 @@ class TestARecovery:
 
     def test_by_the_code_too(self, client, generate, alice):
         before = alice.sign_in()
-        assert type_in(client, "recovery", alice.email, generate("recovery", alice.email, password=NEW)["email_otp"]).status_code == 200
+        assert (
+            type_in(
+                client, "recovery", alice.email, generate("recovery", alice.email, password=NEW)["email_otp"]
+            ).status_code
+            == 200
+        )
         assert_error(before.get("/user"), 401, "session_not_found")
         assert alice.try_to_sign_in(NEW).status_code == 200
 
@@ -238,7 +345,11 @@ class TestARecovery:
         assert alice.try_to_sign_in().status_code == 200
 
     def test_a_weak_one_is_400(self, client, service_role, alice, database):
-        response = client.post("/admin/generate_link", json={"type": "recovery", "email": alice.email, "password": "short"}, headers=service_role)
+        response = client.post(
+            "/admin/generate_link",
+            json={"type": "recovery", "email": alice.email, "password": "short"},
+            headers=service_role,
+        )
         assert (response.status_code, response.json["error_code"]) == (400, "weak_password")
         assert database.count("one_time_tokens") == 0
 
@@ -257,7 +368,10 @@ class TestAChangeOfEmail:
         result = generate("email_change_new", alice.email, new_email="new@example.com")
         assert fragment(client.get(result["action_link"]))["type"] == "email_change"
         expected = user(
-            "new@example.com", id=alice.id, last_sign_in_at=A_TIMESTAMP, identities=[identity("email", "new@example.com", last_sign_in_at=A_TIMESTAMP)]
+            "new@example.com",
+            id=alice.id,
+            last_sign_in_at=A_TIMESTAMP,
+            identities=[identity("email", "new@example.com", last_sign_in_at=A_TIMESTAMP)],
         )
         assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), expected)
         assert_error(session.get("/user"), 401, "session_not_found")
@@ -266,26 +380,37 @@ class TestAChangeOfEmail:
     def test_the_code_is_that_of_the_new_address(self, client, generate, alice):
         code = generate("email_change", alice.email, new_email="new@example.com")["email_otp"]
         assert_error(type_in(client, "email_change", alice.email, code), 403, "otp_expired")
-        assert type_in(client, "email_change", "new@example.com", code).json["user"]["email"] == "new@example.com"
+        assert (
+            type_in(client, "email_change", "new@example.com", code).json["user"]["email"]
+            == "new@example.com"
+        )
 
     @pytest.mark.parametrize("new_email", ["bob@example.com", "BOB@example.com", "alice@example.com"])
     def test_an_address_that_is_taken_is_409(self, client, service_role, alice, bob, database, new_email):
         before = database.everything()
         body = {"type": "email_change", "email": alice.email, "new_email": new_email}
-        assert_error(client.post("/admin/generate_link", json=body, headers=service_role), 409, "email_exists")
+        assert_error(
+            client.post("/admin/generate_link", json=body, headers=service_role), 409, "email_exists"
+        )
         assert database.everything() == before
 
     @pytest.mark.parametrize("type", ["email_change", "email_change_current", "email_change_new"])
     def test_without_a_new_address_it_is_400(self, client, service_role, alice, type):
-        response = client.post("/admin/generate_link", json={"type": type, "email": alice.email}, headers=service_role)
-        assert_error(response, 400, "validation_failed", details="new_email: must be given for a change of email")
+        response = client.post(
+            "/admin/generate_link", json={"type": type, "email": alice.email}, headers=service_role
+        )
+        assert_error(
+            response, 400, "validation_failed", details="new_email: must be given for a change of email"
+        )
 
 
 class TestWhatItRefuses:
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "email_change"])
     def test_an_unknown_user_is_404(self, client, service_role, database, type):
         body = {"type": type, "email": DAVE, "new_email": "new@example.com", "password": PASSWORD}
-        assert_error(client.post("/admin/generate_link", json=body, headers=service_role), 404, "user_not_found")
+        assert_error(
+            client.post("/admin/generate_link", json=body, headers=service_role), 404, "user_not_found"
+        )
         assert database.count("users") == 0
 
     @pytest.mark.parametrize(
@@ -307,26 +432,46 @@ class TestWhatItRefuses:
         ids=str,
     )
     def test_a_body_that_is_not_valid_is_400(self, client, service_role, database, body, details):
-        assert_error(client.post("/admin/generate_link", json=body, headers=service_role), 400, "validation_failed", details=details)
+        assert_error(
+            client.post("/admin/generate_link", json=body, headers=service_role),
+            400,
+            "validation_failed",
+            details=details,
+        )
         assert (database.count("users"), database.count("one_time_tokens")) == (0, 0)
 
     def test_metadata_that_is_too_large_is_400(self, client, service_role, database):
         body = {"type": "invite", "email": DAVE, "data": {"x": "x" * 9000}}
-        assert_error(client.post("/admin/generate_link", json=body, headers=service_role), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(
+            client.post("/admin/generate_link", json=body, headers=service_role),
+            400,
+            "validation_failed",
+            details=A_SENTENCE,
+        )
         assert database.count("users") == 0
 
     def test_whoever_has_not_the_service_role_key(self, client, alice, carol, database):
         body = {"type": "magiclink", "email": carol.email}
-        assert_error(client.post("/admin/generate_link", json=body), 401, "no_authorization", details=A_SENTENCE)
-        assert_error(client.post("/admin/generate_link", json=body, headers={"Authorization": "Bearer wrong"}), 401, "bad_jwt")
+        assert_error(
+            client.post("/admin/generate_link", json=body), 401, "no_authorization", details=A_SENTENCE
+        )
+        assert_error(
+            client.post("/admin/generate_link", json=body, headers={"Authorization": "Bearer wrong"}),
+            401,
+            "bad_jwt",
+        )
         assert client.post("/admin/generate_link", json=body, headers={"apikey": "wrong"}).status_code == 401
         for person in (alice, carol):
-            assert_error(person.sign_in().post("/admin/generate_link", json=body), 403, "insufficient_permissions")
+            assert_error(
+                person.sign_in().post("/admin/generate_link", json=body), 403, "insufficient_permissions"
+            )
         assert database.count("one_time_tokens") == 0
 
     def test_the_key_in_apikey_does(self, client, service_role, alice):
         key = service_role["Authorization"].removeprefix("Bearer ")
-        response = client.post("/admin/generate_link", json={"type": "magiclink", "email": alice.email}, headers={"apikey": key})
+        response = client.post(
+            "/admin/generate_link", json={"type": "magiclink", "email": alice.email}, headers={"apikey": key}
+        )
         assert response.status_code == 200
 
     def test_a_form(self, client, service_role):
@@ -345,6 +490,11 @@ def test_links_for_two_users_do_not_mix(client, service_role, generate):
     for name in ("erin", "finn"):
         register(client, service_role, f"{name}@example.com")
     results = {name: generate("magiclink", f"{name}@example.com") for name in ("erin", "finn")}
-    assert_error(type_in(client, "magiclink", "erin@example.com", results["finn"]["email_otp"]), 403, "otp_expired")
+    assert_error(
+        type_in(client, "magiclink", "erin@example.com", results["finn"]["email_otp"]), 403, "otp_expired"
+    )
     for name, result in results.items():
-        assert hand_in(client, "magiclink", result["hashed_token"]).json["user"]["email"] == f"{name}@example.com"
+        assert (
+            hand_in(client, "magiclink", result["hashed_token"]).json["user"]["email"]
+            == f"{name}@example.com"
+        )

@@ -16,7 +16,12 @@ from tests.support.server import ServerClient, at_once
 from tests.support.ways import Way, postgres_target
 
 HEALTHY = {"status": "healthy", "service": "latchkey", "version": __version__, "timestamp": A_TIMESTAMP}
-UNHEALTHY = HEALTHY | {"status": "unhealthy", "code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
+UNHEALTHY = HEALTHY | {
+    "status": "unhealthy",
+    "code": 503,
+    "msg": "The database does not answer",
+    "error_code": "service_unavailable",
+}
 
 
 def test_it_is_healthy(client):
@@ -29,7 +34,10 @@ def test_head_answers_without_a_body(client):
 
 
 def test_it_ignores_credentials(client):
-    assert client.get("/health", headers={"Authorization": "Bearer nonsense", "apikey": "nonsense"}).status_code == 200
+    assert (
+        client.get("/health", headers={"Authorization": "Bearer nonsense", "apikey": "nonsense"}).status_code
+        == 200
+    )
 
 
 def test_a_flood_of_probes_is_no_flood_of_statements(client, parts):
@@ -61,7 +69,9 @@ class Relay(Way):
     def reopen(self) -> None:
         self.bend(self._server)
 
-    def lanes(self, near: socket.socket, far: socket.socket) -> list[tuple[socket.socket, socket.socket, Callable]]:
+    def lanes(
+        self, near: socket.socket, far: socket.socket
+    ) -> list[tuple[socket.socket, socket.socket, Callable]]:
         return [(near, far, self._all_while_open), (far, near, self._all_while_open)]
 
     def _all_while_open(self, source: socket.socket, sink: socket.socket) -> None:
@@ -83,7 +93,9 @@ def far_server(relay, environment, database_url, state_dir):
     connection = psycopg2.connect(database_url)
     url = f"postgresql://{quote(connection.info.user)}@127.0.0.1:{relay.port}/{quote(connection.info.dbname)}"
     connection.close()
-    changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | {"DATABASE_URL": url}
+    changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | {
+        "DATABASE_URL": url
+    }
     with Service(state_dir, **changes) as service:
         client = ServerClient(service.port)
         yield client
@@ -96,7 +108,9 @@ def broken(relay, far_server, database, app):
     yield far_server
     relay.thaw()
     relay.reopen()
-    wait_until(lambda: all(answer.status_code == 200 for answer in at_once(8, lambda _: far_server.get("/health"))))
+    wait_until(
+        lambda: all(answer.status_code == 200 for answer in at_once(8, lambda _: far_server.get("/health")))
+    )
 
 
 class TestWithoutADatabase:

@@ -1,4 +1,6 @@
-"""POST /token?grant_type=id_token: signing in with an id_token that an application of the phone or computer has got."""
+"""POST /token?grant_type=id_token: signing in with an id_token that an application of the phone or computer
+has got.
+"""
 
 import hashlib
 import time
@@ -21,7 +23,12 @@ NOW = int(time.time())
 
 @pytest.fixture(autouse=True)
 def _people(google) -> None:
-    google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True, "name": "Alice"}
+    google.person = {
+        "sub": "alice-at-google",
+        "email": "alice@example.com",
+        "email_verified": True,
+        "name": "Alice",
+    }
 
 
 def hand_in(service, id_token, **others):
@@ -58,14 +65,21 @@ class TestAGoodOne:
 
     def test_it_needs_no_browser_and_no_secret_of_ours(self, service, google):
         response = hand_in(service, google.id_token())
-        assert (response.status_code, "Set-Cookie" in response.headers, "/token" in google.paths()) == (200, False, False)
+        assert (response.status_code, "Set-Cookie" in response.headers, "/token" in google.paths()) == (
+            200,
+            False,
+            False,
+        )
 
     def test_it_may_be_for_any_of_our_clients(self, make_service, google):
         service = make_service(AUTH_PROVIDER_GOOGLE_CLIENT_ID=f"{google.client_id},android-client,ios-client")
         for client_id in (google.client_id, "android-client", "ios-client"):
             assert hand_in(service, google.id_token(aud=client_id)).status_code == 200
             assert hand_in(service, google.id_token(aud=[client_id])).status_code == 200
-        assert hand_in(service, google.id_token(aud=["web", "android-client"], azp="android-client")).status_code == 200
+        assert (
+            hand_in(service, google.id_token(aud=["web", "android-client"], azp="android-client")).status_code
+            == 200
+        )
         assert service.leave(service.browser(), "google")["client_id"] == google.client_id
 
     def test_apples_too(self, service, fakes):
@@ -78,9 +92,20 @@ class TestAGoodOne:
         for tenant in (fakes.azure.TENANT, "11111111-2222-4333-8444-555555555555"):
             token = fakes.azure.id_token(tid=tenant, iss=f"{fakes.azure.url}/{tenant}/v2.0", jti=tenant)
             assert service.client.post(PATH, json={"provider": "azure", "id_token": token}).status_code == 200
-        for tenant, issuer in (("x", "x"), ("../common", "../common"), ("", ""), (fakes.azure.TENANT, "11111111-2222-4333-8444-555555555555"), (None, "None")):
+        for tenant, issuer in (
+            ("x", "x"),
+            ("../common", "../common"),
+            ("", ""),
+            (fakes.azure.TENANT, "11111111-2222-4333-8444-555555555555"),
+            (None, "None"),
+        ):
             token = fakes.azure.id_token(tid=tenant, iss=f"{fakes.azure.url}/{issuer}/v2.0")
-            assert_error(service.client.post(PATH, json={"provider": "azure", "id_token": token}), 400, "bad_oauth_callback", details=DETAILS)
+            assert_error(
+                service.client.post(PATH, json={"provider": "azure", "id_token": token}),
+                400,
+                "bad_oauth_callback",
+                details=DETAILS,
+            )
 
 
 class TestOnce:
@@ -96,7 +121,9 @@ class TestOnce:
         assert sorted(response.status_code for response in responses) == [200] + [400] * 7
         assert (database.count("sessions"), database.count("users")) == (1, 1)
 
-    def test_it_is_not_lost_with_an_identity_that_is_unlinked_at_that_moment(self, service, google, alice, database):
+    def test_it_is_not_lost_with_an_identity_that_is_unlinked_at_that_moment(
+        self, service, google, alice, database
+    ):
         hand_in(service, google.id_token(jti="before"))
         unlinking = f"UPDATE users SET updated_at = now() WHERE id = %s; DELETE FROM identities WHERE user_id = '{alice.id}' AND provider = 'google'"
         token = google.id_token()
@@ -110,9 +137,21 @@ class TestOnce:
         token = google.id_token()
         hand_in(service, token)
         head, body, signature = token.split(".")
-        spellings = [f"{token}=", f"{token}==", f" {token}", f"{token}\n", f"{head}=.{body}.{signature}", f"{head}.{body}=.{signature}", f"{token}."]
+        spellings = [
+            f"{token}=",
+            f"{token}==",
+            f" {token}",
+            f"{token}\n",
+            f"{head}=.{body}.{signature}",
+            f"{head}.{body}=.{signature}",
+            f"{token}.",
+        ]
         # The last character of a signature of 256 bytes has four bits that say nothing.
-        spellings += [token[:-1] + last for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" if last != token[-1]]
+        spellings += [
+            token[:-1] + last
+            for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+            if last != token[-1]
+        ]
         assert {hand_in(service, spelling).status_code for spelling in spellings} == {400}
         assert database.count("sessions") == 1
 
@@ -195,7 +234,17 @@ class TestABadOne:
             {"sub": None},
             {"sub": ""},
         ],
-        ids=["other issuer", "other client", "two clients", "no client", "expired", "no expiry", "issued later", "no subject", "empty subject"],
+        ids=[
+            "other issuer",
+            "other client",
+            "two clients",
+            "no client",
+            "expired",
+            "no expiry",
+            "issued later",
+            "no subject",
+            "empty subject",
+        ],
     )
     def test_wrong_claims_are_refused(self, service, google, database, claims):
         assert_refused(hand_in(service, google.id_token(**claims)), database)
@@ -229,7 +278,9 @@ class TestABadOne:
         ],
         ids=str,
     )
-    def test_while_the_issuer_is_away_nothing_can_be_said_of_it(self, make_service, google, database, path, answer):
+    def test_while_the_issuer_is_away_nothing_can_be_said_of_it(
+        self, make_service, google, database, path, answer
+    ):
         google.instead = {path: answer}
         service = make_service()
         token = google.id_token()
@@ -250,16 +301,29 @@ class TestABadOne:
     def test_the_second_name_that_google_may_have_is_googles_alone(self, service, google, fakes):
         assert hand_in(service, google.id_token(iss="accounts.google.com")).status_code == 200
         fakes.acme.person = google.person
-        response = service.client.post(PATH, json={"provider": "acme", "id_token": fakes.acme.id_token(iss="accounts.google.com")})
+        response = service.client.post(
+            PATH, json={"provider": "acme", "id_token": fakes.acme.id_token(iss="accounts.google.com")}
+        )
         assert_error(response, 400, "bad_oauth_callback", details=DETAILS)
 
-    @pytest.mark.parametrize("body", [{}, {"provider": "google"}, {"id_token": "x"}, {"provider": 7, "id_token": "x"}, {"provider": "google", "id_token": 7}])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            {"provider": "google"},
+            {"id_token": "x"},
+            {"provider": 7, "id_token": "x"},
+            {"provider": "google", "id_token": 7},
+        ],
+    )
     def test_what_is_missing_or_of_another_type_is_refused(self, service, body):
         assert_error(service.client.post(PATH, json=body), 400, "validation_failed", details=A_SENTENCE)
 
     def test_an_unknown_provider_is_refused(self, service, google):
         body = {"provider": "nobody", "id_token": google.id_token()}
-        assert_error(service.client.post(PATH, json=body), 400, "oauth_provider_not_supported", details=A_SENTENCE)
+        assert_error(
+            service.client.post(PATH, json=body), 400, "oauth_provider_not_supported", details=A_SENTENCE
+        )
 
     def test_a_provider_without_id_tokens_is_refused(self, service, google, database):
         body = {"provider": "twitter", "id_token": google.id_token()}
@@ -273,5 +337,9 @@ def test_it_is_limited_like_a_log_in(make_service, google):
 
 
 def test_what_it_takes_is_no_more_than_json(service, google):
-    response = service.client.post(PATH, data=f"provider=google&id_token={google.id_token()}", content_type="application/x-www-form-urlencoded")
+    response = service.client.post(
+        PATH,
+        data=f"provider=google&id_token={google.id_token()}",
+        content_type="application/x-www-form-urlencoded",
+    )
     assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)

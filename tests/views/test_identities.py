@@ -1,4 +1,6 @@
-"""The identities of a user: linked over a page that says to whom, and unlinked, but never the last way to sign in."""
+"""The identities of a user: linked over a page that says to whom, and unlinked, but never the last way to
+sign in.
+"""
 
 import re
 from typing import Any
@@ -10,12 +12,27 @@ from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, ass
 from tests.support.cast import PASSWORD
 from tests.support.fake_provider import Answer
 from tests.support.links import CHALLENGE
-from tests.support.oauth import APPLICATION, SITE, assert_failed, begin_linking, external, fragment, identities_of, link, single
+from tests.support.oauth import (
+    APPLICATION,
+    SITE,
+    assert_failed,
+    begin_linking,
+    external,
+    fragment,
+    identities_of,
+    link,
+    single,
+)
 from tests.support.server import at_once
 from tests.support.user_agent import UserAgent
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-ALICES: dict[str, Any] = {"sub": "alice-at-google", "email": "alice.liddell@gmail.example", "email_verified": True, "name": "Alice L."}
+ALICES: dict[str, Any] = {
+    "sub": "alice-at-google",
+    "email": "alice.liddell@gmail.example",
+    "email_verified": True,
+    "name": "Alice L.",
+}
 LINKED = {"message": A_SENTENCE, "type": "identity_linked"}
 AUTHORIZE = "/user/identities/authorize"
 
@@ -46,14 +63,26 @@ class TestBeginning:
         google.instead[google.DISCOVERY] = Answer(500)
         assert session.get(f"{AUTHORIZE}?provider=google").status_code == 200
 
-    def test_what_belongs_to_it_lives_ten_minutes_and_has_no_browser_yet(self, service, session, alice, database):
+    def test_what_belongs_to_it_lives_ten_minutes_and_has_no_browser_yet(
+        self, service, session, alice, database
+    ):
         url = begin_linking(service, session, "google", redirect_to=APPLICATION)
-        row = database.one("SELECT *, extract(epoch FROM expires_at - created_at)::int AS lifetime FROM oauth_flows")
-        assert (row.user_id, row.session_id, row.browser_hash, row.redirect_to, row.lifetime) == (alice.id, session.id, None, APPLICATION, 600)
+        row = database.one(
+            "SELECT *, extract(epoch FROM expires_at - created_at)::int AS lifetime FROM oauth_flows"
+        )
+        assert (row.user_id, row.session_id, row.browser_hash, row.redirect_to, row.lifetime) == (
+            alice.id,
+            session.id,
+            None,
+            APPLICATION,
+            600,
+        )
         assert flow_of(url) not in str(database.everything())
 
     def test_it_needs_an_access_token(self, service):
-        assert_error(service.client.get(f"{AUTHORIZE}?provider=google"), 401, "no_authorization", details=A_SENTENCE)
+        assert_error(
+            service.client.get(f"{AUTHORIZE}?provider=google"), 401, "no_authorization", details=A_SENTENCE
+        )
 
     def test_an_ended_session_is_refused(self, session, database):
         session.post("/logout")
@@ -67,7 +96,12 @@ class TestBeginning:
 
     def test_an_unknown_provider_is_refused(self, session, database):
         for name in ("nobody", "email", "phone"):
-            assert_error(session.get(AUTHORIZE, query_string={"provider": name}), 400, "oauth_provider_not_supported", details=A_SENTENCE)
+            assert_error(
+                session.get(AUTHORIZE, query_string={"provider": name}),
+                400,
+                "oauth_provider_not_supported",
+                details=A_SENTENCE,
+            )
         assert database.count("oauth_flows") == 0
 
     @pytest.mark.parametrize("sent", ["", "provider=google&provider=acme", "provider=google&nonce=1&nonce=2"])
@@ -101,7 +135,9 @@ class TestThePage:
         ],
         ids=str,
     )
-    def test_it_names_whoever_has_no_address_by_the_oldest_identity(self, service, twitter, google, name, shown):
+    def test_it_names_whoever_has_no_address_by_the_oldest_identity(
+        self, service, twitter, google, name, shown
+    ):
         twitter.be("2244994945", name)
         session = service.signed_in("twitter")
         assert fragment(link(service, session, "google")) == LINKED
@@ -136,7 +172,9 @@ class TestThePage:
     @pytest.mark.parametrize("flow", ["", "x", "x" * 43, "x" * 2048, "{state}"])
     def test_what_is_no_flow_is_dead(self, service, flow):
         state = service.leave(service.browser(), "google")["state"]
-        page = service.browser().visit(f"{SITE}/link-identity?{urlencode({'flow': flow.format(state=state)})}")
+        page = service.browser().visit(
+            f"{SITE}/link-identity?{urlencode({'flow': flow.format(state=state)})}"
+        )
         assert (page.status, page.forms) == (403, [])
 
     def test_after_ten_minutes_it_is_dead(self, service, session, database):
@@ -147,7 +185,9 @@ class TestThePage:
         assert browser.submit().status == 403
         assert service.browser().visit(url).status == 403
 
-    def test_while_the_provider_is_away_its_button_leads_back_with_an_error(self, make_service, alice, google, database):
+    def test_while_the_provider_is_away_its_button_leads_back_with_an_error(
+        self, make_service, alice, google, database
+    ):
         service = make_service()
         session = alice.sign_in()
         google.instead[google.DISCOVERY] = Answer(500)
@@ -162,7 +202,9 @@ class TestLinking:
     def test_its_button_leads_to_the_provider_and_back(self, service, session, alice):
         assert fragment(link(service, session, "google")) == LINKED
         user = session.get("/user").json
-        linked = external("google", "alice-at-google", ALICES["email"], True, name="Alice L.") | {"last_sign_in_at": None}
+        linked = external("google", "alice-at-google", ALICES["email"], True, name="Alice L.") | {
+            "last_sign_in_at": None
+        }
         assert user["identities"] == [identity("email", alice.email, last_sign_in_at=A_TIMESTAMP), linked]
         assert user["app_metadata"] == {"provider": "email", "providers": ["email", "google"]}
         assert (user["email"], user["user_metadata"]) == (alice.email, {})
@@ -178,7 +220,11 @@ class TestLinking:
     def test_the_user_is_told_by_mail(self, service, session, alice, outbox):
         link(service, session, "google")
         (message,) = outbox.sent()
-        assert (message.kind, message.to, message.variables["provider"]) == ("identity_linked", alice.email, "google")
+        assert (message.kind, message.to, message.variables["provider"]) == (
+            "identity_linked",
+            alice.email,
+            "google",
+        )
 
     def test_it_works_for_each_kind_of_provider(self, service, session, fakes):
         fakes.apple.person = {"sub": "001.alice"}
@@ -197,7 +243,16 @@ class TestLinking:
         browser.visit(begin_linking(service, session, "google", scopes="openid contacts"))
         page = browser.submit(stop=lambda url: not url.startswith(SITE))
         sent = single(urlsplit(page.url).query)
-        assert set(sent) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
+        assert set(sent) == {
+            "response_type",
+            "client_id",
+            "redirect_uri",
+            "scope",
+            "state",
+            "nonce",
+            "code_challenge",
+            "code_challenge_method",
+        }
         assert sent["scope"] == "openid contacts"
 
     @pytest.mark.parametrize("method", ["s256", "plain"])
@@ -208,7 +263,8 @@ class TestLinking:
         assert fragment(link(service, session, "google", code_challenge=CHALLENGE)) == LINKED
 
     def test_it_leads_to_an_application_of_another_origin(self, service, session):
-        # The provider agrees at once, so that all of the way is one submission of our form, which its CSP must allow (Chrome).
+        # The provider agrees at once, so that all of the way is one submission of our form, which its CSP
+        # must allow (Chrome).
         assert fragment(link(service, session, "google", redirect_to=APPLICATION), APPLICATION) == LINKED
 
     def test_a_provider_may_send_the_browser_over_other_origins(self, service, session, google, acme):
@@ -252,7 +308,9 @@ class TestWhatIsTaken:
         link(service, session, "google")
         google.person = {"sub": "another-of-alice"}
         assert_failed(link(service, session, "google"), "identity_already_exists")
-        assert database.all("SELECT subject FROM identities WHERE provider = 'google'") == [("alice-at-google",)]
+        assert database.all("SELECT subject FROM identities WHERE provider = 'google'") == [
+            ("alice-at-google",)
+        ]
 
     def test_that_of_the_user_itself_is_linked_already(self, service, session, database):
         link(service, session, "google")
@@ -267,12 +325,17 @@ class TestWhatIsTaken:
             urls.append(browser.submit(stop=service.is_callback).url)
             browsers.append(browser)
         pages = at_once(2, lambda number: browsers[number].visit(urls[number]))
-        assert sorted(fragment(page).get("error_code", "") for page in pages) == ["", "identity_already_exists"]
+        assert sorted(fragment(page).get("error_code", "") for page in pages) == [
+            "",
+            "identity_already_exists",
+        ]
         assert database.count("identities", "provider = 'google'") == 1
 
 
 class TestMallory:
-    """A linking that Mallory has begun would let Alice's identity sign in to Mallory's user, and Alice put her things there."""
+    """A linking that Mallory has begun would let Alice's identity sign in to Mallory's user, and Alice put
+    her things there.
+    """
 
     @pytest.fixture
     def url(self, service, mallory):
@@ -291,9 +354,15 @@ class TestMallory:
         assert "@example.com" in page.text
         self.assert_nothing_linked(database)
 
-    @pytest.mark.parametrize("fetch_metadata", [True, False], ids=["a browser of today", "one that says nothing of where a form comes from"])
+    @pytest.mark.parametrize(
+        "fetch_metadata",
+        [True, False],
+        ids=["a browser of today", "one that says nothing of where a form comes from"],
+    )
     @pytest.mark.parametrize("seen_before", [True, False], ids=["who saw the page", "who never saw it"])
-    def test_a_form_of_hers_that_alices_browser_sends_is_refused(self, service, url, google, database, fetch_metadata, seen_before):
+    def test_a_form_of_hers_that_alices_browser_sends_is_refused(
+        self, service, url, google, database, fetch_metadata, seen_before
+    ):
         alices = service.browser(fetch_metadata=fetch_metadata)
         if seen_before:
             alices.visit(url)
@@ -321,7 +390,11 @@ class TestMallory:
         sent = service.leave(alices, "google")
         back = service.return_url(alices, "google")
         code = single(urlsplit(back).query)["code"]
-        assert_failed(alices.visit(f"{service.callback('google')}?{urlencode({'state': flow_of(url), 'code': code})}"), "bad_oauth_state", "invalid_request")
+        assert_failed(
+            alices.visit(f"{service.callback('google')}?{urlencode({'state': flow_of(url), 'code': code})}"),
+            "bad_oauth_state",
+            "invalid_request",
+        )
         assert sent["state"] != flow_of(url)
         self.assert_nothing_linked(database)
 
@@ -340,8 +413,16 @@ class TestMallory:
         mallorys = service.browser()
         hers = service.return_url(mallorys, "google")
         mixed = single(urlsplit(back).query) | {"code": single(urlsplit(hers).query)["code"]}
-        assert_failed(mallorys.visit(f"{service.callback('google')}?{urlencode(mixed)}"), "bad_oauth_state", "invalid_request")
-        assert_failed(alices.visit(f"{service.callback('google')}?{urlencode(mixed)}"), "bad_oauth_callback", "server_error")
+        assert_failed(
+            mallorys.visit(f"{service.callback('google')}?{urlencode(mixed)}"),
+            "bad_oauth_state",
+            "invalid_request",
+        )
+        assert_failed(
+            alices.visit(f"{service.callback('google')}?{urlencode(mixed)}"),
+            "bad_oauth_callback",
+            "server_error",
+        )
         assert database.count("identities", "subject = 'mallory-at-google'") == 0
 
 
@@ -359,7 +440,9 @@ class TestMeanwhile:
         assert browser.submit().status == 403
         assert database.count("identities") == 1
 
-    def test_a_session_that_ends_before_the_way_back_ends_it(self, service, session, browser, database, outbox):
+    def test_a_session_that_ends_before_the_way_back_ends_it(
+        self, service, session, browser, database, outbox
+    ):
         back = browser.submit(stop=service.is_callback).url
         session.post("/logout")
         assert_failed(browser.visit(back), "session_not_found")
@@ -377,20 +460,26 @@ class TestMeanwhile:
         assert_failed(browser.visit(back), "bad_oauth_state", "invalid_request")
         assert database.count("users") == 0
 
-    def test_a_provider_that_is_removed_before_the_button_ends_it(self, service, session, browser, make_app, google, database):
+    def test_a_provider_that_is_removed_before_the_button_ends_it(
+        self, service, session, browser, make_app, google, database
+    ):
         later = UserAgent({SITE: make_app().test_client(use_cookies=False)})
         later.cookies, later.page = browser.cookies, browser.page
         assert_failed(later.submit(), "oauth_provider_not_supported", "server_error")
         assert ("/authorize" in google.paths(), database.count("identities")) == (False, 1)
 
-    def test_a_provider_that_is_removed_before_the_way_back_ends_it(self, service, session, browser, make_app, database):
+    def test_a_provider_that_is_removed_before_the_way_back_ends_it(
+        self, service, session, browser, make_app, database
+    ):
         back = browser.submit(stop=service.is_callback).url
         later = UserAgent({SITE: make_app().test_client(use_cookies=False)})
         later.cookies = browser.cookies
         assert_failed(later.visit(back), "oauth_provider_not_supported", "server_error")
         assert (database.count("identities"), database.count("oauth_flows")) == (1, 0)
 
-    def test_a_root_secret_that_is_replaced_ends_it(self, service, session, browser, make_service, google, database):
+    def test_a_root_secret_that_is_replaced_ends_it(
+        self, service, session, browser, make_service, google, database
+    ):
         later = make_service(AUTH_SECRET_KEY="x" * 32).browser()
         later.cookies, later.page = browser.cookies, browser.page
         assert later.submit().status == 403
@@ -398,9 +487,7 @@ class TestMeanwhile:
 
     def test_a_log_out_at_the_same_moment_ends_it(self, service, session, browser, alice, database):
         back = browser.submit(stop=service.is_callback).url
-        statement = (
-            f"UPDATE users SET updated_at = now() WHERE id = %s; UPDATE sessions SET ended_at = now(), end_reason = 'ended_by_admin' WHERE id = '{session.id}'"
-        )
+        statement = f"UPDATE users SET updated_at = now() WHERE id = %s; UPDATE sessions SET ended_at = now(), end_reason = 'ended_by_admin' WHERE id = '{session.id}'"
         with database.locked("users", alice.id, statement) as lock:
             page = lock.start(lambda: browser.visit(back))
         assert_failed(page.result(), "session_not_found")
@@ -416,9 +503,13 @@ class TestReauthentication:
 
     def test_an_old_session_begins_nothing_without(self, old, database):
         # What it does not take, it does not ask for: a password in an address would be kept by logs.
-        details = "give nonce with the code that GET /reauthenticate sends: this session is too old for this change"
+        details = (
+            "give nonce with the code that GET /reauthenticate sends: this session is too old for this change"
+        )
         for sent in ("", f"&current_password={PASSWORD}"):
-            assert_error(old.get(f"{AUTHORIZE}?provider=google{sent}"), 400, "reauthentication_needed", details=details)
+            assert_error(
+                old.get(f"{AUTHORIZE}?provider=google{sent}"), 400, "reauthentication_needed", details=details
+            )
         assert database.count("oauth_flows") == 0
 
     def test_with_the_code_that_was_sent_it_does(self, service, old, outbox):
@@ -430,7 +521,12 @@ class TestReauthentication:
     def test_with_a_wrong_one_it_does_not(self, old, outbox, database):
         old.get("/reauthenticate")
         wrong = outbox.last(kind="reauthentication").wrong_code
-        assert_error(old.get(f"{AUTHORIZE}?provider=google&nonce={wrong}"), 400, "reauthentication_not_valid", details=A_SENTENCE)
+        assert_error(
+            old.get(f"{AUTHORIZE}?provider=google&nonce={wrong}"),
+            400,
+            "reauthentication_not_valid",
+            details=A_SENTENCE,
+        )
         assert database.count("oauth_flows") == 0
 
     def test_an_old_session_unlinks_nothing_without(self, service, session, database):
@@ -438,7 +534,12 @@ class TestReauthentication:
         database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
         path = f"/user/identities/{identities_of(session)['google']}"
         assert_error(session.delete(path), 400, "reauthentication_needed", details=A_SENTENCE)
-        assert_error(session.delete(path, json={"current_password": "Wrong-Horse-1"}), 400, "current_password_invalid", details=A_SENTENCE)
+        assert_error(
+            session.delete(path, json={"current_password": "Wrong-Horse-1"}),
+            400,
+            "current_password_invalid",
+            details=A_SENTENCE,
+        )
         assert database.count("identities") == 2
         assert session.delete(path, json={"current_password": PASSWORD}).status_code == 200
 
@@ -459,7 +560,11 @@ class TestUnlinking:
         link(service, session, "google")
         session.delete(f"/user/identities/{identities_of(session)['google']}")
         message = outbox.last()
-        assert (message.kind, message.to, message.variables["provider"]) == ("identity_unlinked", alice.email, "google")
+        assert (message.kind, message.to, message.variables["provider"]) == (
+            "identity_unlinked",
+            alice.email,
+            "google",
+        )
 
     def test_it_can_be_linked_again(self, service, session):
         for _ in range(2):
@@ -472,13 +577,27 @@ class TestUnlinking:
         session.delete(path)
         assert_error(session.delete(path), 404, "identity_not_found")
 
-    @pytest.mark.parametrize("id", ["00000000-0000-4000-8000-000000000000", "x", "google", "0", "%00", "00000000-0000-4000-8000-000000000000x"])
+    @pytest.mark.parametrize(
+        "id",
+        [
+            "00000000-0000-4000-8000-000000000000",
+            "x",
+            "google",
+            "0",
+            "%00",
+            "00000000-0000-4000-8000-000000000000x",
+        ],
+    )
     def test_what_is_no_identity_of_ones_own_is_404(self, session, id):
         assert_error(session.delete(f"/user/identities/{id}"), 404, "identity_not_found")
 
     def test_that_of_another_user_is_404(self, service, session, mallory, database):
         link(service, session, "google")
-        response = mallory.sign_in().on(service.client).delete(f"/user/identities/{identities_of(session)['google']}")
+        response = (
+            mallory.sign_in()
+            .on(service.client)
+            .delete(f"/user/identities/{identities_of(session)['google']}")
+        )
         assert_error(response, 404, "identity_not_found")
         assert database.count("identities", "provider = 'google'") == 1
 
@@ -500,7 +619,9 @@ class TestUnlinking:
         link(service, session, "google")
         owned = identities_of(session)
         assert session.delete(f"/user/identities/{owned['google']}").status_code == 200
-        assert_error(session.delete(f"/user/identities/{owned['twitter']}"), 422, "single_identity_not_deletable")
+        assert_error(
+            session.delete(f"/user/identities/{owned['twitter']}"), 422, "single_identity_not_deletable"
+        )
 
     def test_of_two_at_once_one_stays(self, service, twitter, google, database):
         session = service.signed_in("twitter")
@@ -508,11 +629,15 @@ class TestUnlinking:
         link(service, session, "google")
         ids = list(identities_of(session).values())
         clients = [service.app.test_client() for _ in ids]
-        responses = at_once(2, lambda number: session.on(clients[number]).delete(f"/user/identities/{ids[number]}"))
+        responses = at_once(
+            2, lambda number: session.on(clients[number]).delete(f"/user/identities/{ids[number]}")
+        )
         assert sorted(response.status_code for response in responses) == [200, 422]
         assert database.count("identities") == 1
 
-    def test_a_provider_that_is_not_set_up_any_more_is_no_way_to_sign_in(self, service, twitter, google, make_app):
+    def test_a_provider_that_is_not_set_up_any_more_is_no_way_to_sign_in(
+        self, service, twitter, google, make_app
+    ):
         session = service.signed_in("twitter")
         google.person = {"sub": "x"}
         link(service, session, "google")
@@ -524,23 +649,37 @@ class TestUnlinking:
     def test_with_email_disabled_an_address_is_no_way_to_sign_in(self, make_service, google):
         service = make_service(AUTH_EMAIL_ENABLED="false")
         session = service.signed_in("google")
-        assert_error(service.client.post("/magiclink", json={"email": ALICES["email"]}), 400, "email_provider_disabled")
+        assert_error(
+            service.client.post("/magiclink", json={"email": ALICES["email"]}), 400, "email_provider_disabled"
+        )
         response = session.delete(f"/user/identities/{identities_of(session)['google']}")
         assert_error(response, 422, "single_identity_not_deletable")
 
-    def test_whoever_came_by_google_and_leaves_it_can_still_come_by_mail(self, service, google, client, outbox):
+    def test_whoever_came_by_google_and_leaves_it_can_still_come_by_mail(
+        self, service, google, client, outbox
+    ):
         session = service.signed_in("google")
         user_id = session.claims["sub"]
         assert session.delete(f"/user/identities/{identities_of(session)['google']}").status_code == 200
         client.post("/magiclink", json={"email": ALICES["email"]})
-        response = client.post("/verify", json={"type": "magiclink", "token_hash": outbox.last(ALICES["email"], "magiclink").token})
+        response = client.post(
+            "/verify",
+            json={"type": "magiclink", "token_hash": outbox.last(ALICES["email"], "magiclink").token},
+        )
         assert (response.status_code, response.json["user"]["id"]) == (200, user_id)
 
     def test_it_needs_an_access_token(self, service):
-        assert_error(service.client.delete(f"/user/identities/{'0' * 8}-0000-4000-8000-{'0' * 12}"), 401, "no_authorization", details=A_SENTENCE)
+        assert_error(
+            service.client.delete(f"/user/identities/{'0' * 8}-0000-4000-8000-{'0' * 12}"),
+            401,
+            "no_authorization",
+            details=A_SENTENCE,
+        )
 
     def test_the_service_role_key_is_no_users(self, service, service_role):
-        response = service.client.delete(f"/user/identities/{'0' * 8}-0000-4000-8000-{'0' * 12}", headers=service_role)
+        response = service.client.delete(
+            f"/user/identities/{'0' * 8}-0000-4000-8000-{'0' * 12}", headers=service_role
+        )
         assert_error(response, 401, "bad_jwt")
 
     def test_an_ended_session_is_refused(self, service, session, database):
@@ -562,14 +701,21 @@ def test_identities_are_on_the_user_wherever_that_is_answered(service, session, 
     by_admin = service.client.get(f"/admin/users/{alice.id}", headers=service_role).json
     changed = session.put("/user", json={"data": {"x": 1}}).json
     for user in (refreshed, by_admin, changed):
-        assert (user["identities"], user["app_metadata"]) == (expected["identities"], expected["app_metadata"])
+        assert (user["identities"], user["app_metadata"]) == (
+            expected["identities"],
+            expected["app_metadata"],
+        )
 
 
 def test_an_administrator_cannot_set_the_providers(service, session, alice, service_role):
     link(service, session, "google")
     body = {"app_metadata": {"provider": "x", "providers": ["y"], "z": 1}}
     service.client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
-    assert session.get("/user").json["app_metadata"] == {"provider": "email", "providers": ["email", "google"], "z": 1}
+    assert session.get("/user").json["app_metadata"] == {
+        "provider": "email",
+        "providers": ["email", "google"],
+        "z": 1,
+    }
 
 
 def test_beginning_and_unlinking_are_limited_together(make_service, alice):

@@ -25,7 +25,14 @@ def invite(client, service_role):
 
 def invited(**changes):
     """Return the user object of somebody who is invited."""
-    return user(DAVE, email_confirmed_at=None, confirmed_at=None, invited_at=A_TIMESTAMP, confirmation_sent_at=A_TIMESTAMP, **changes)
+    return user(
+        DAVE,
+        email_confirmed_at=None,
+        confirmed_at=None,
+        invited_at=A_TIMESTAMP,
+        confirmation_sent_at=A_TIMESTAMP,
+        **changes,
+    )
 
 
 class TestInviting:
@@ -39,7 +46,13 @@ class TestInviting:
     def test_it_mails_a_link_and_no_code(self, invite, outbox):
         invite()
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, message.code, message.lifetime) == ("invite", "email", DAVE, None, 7 * DAYS)
+        assert (message.kind, message.channel, message.to, message.code, message.lifetime) == (
+            "invite",
+            "email",
+            DAVE,
+            None,
+            7 * DAYS,
+        )
         assert len(message.token) == 43
 
     def test_data_is_user_metadata_and_options_data_app_metadata(self, invite):
@@ -48,7 +61,8 @@ class TestInviting:
             options={"data": {"team_id": 7, "provider": "google", "none": None}, "captcha_token": "x"},
         )
         assert result["user"] == invited(
-            user_metadata={"first_name": "Dave", "role": "admin"}, app_metadata={"team_id": 7, "provider": "email", "providers": ["email"]}
+            user_metadata={"first_name": "Dave", "role": "admin"},
+            app_metadata={"team_id": 7, "provider": "email", "providers": ["email"]},
         )
 
     def test_the_other_path_does_the_same(self, client, service_role, outbox):
@@ -71,10 +85,15 @@ class TestAccepting:
     def test_the_link_confirms_and_signs_in(self, client, invite, outbox):
         made = invite(data={"first_name": "Dave"})["user"]
         accepted = invited(
-            id=made["id"], last_sign_in_at=A_TIMESTAMP, user_metadata={"first_name": "Dave"}, identities=[identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
+            id=made["id"],
+            last_sign_in_at=A_TIMESTAMP,
+            user_metadata={"first_name": "Dave"},
+            identities=[identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)],
         )
         response = hand_in(client, "invite", outbox.last().token)
-        session = assert_signed_in(client, response, accepted | {"email_confirmed_at": A_TIMESTAMP, "confirmed_at": A_TIMESTAMP})
+        session = assert_signed_in(
+            client, response, accepted | {"email_confirmed_at": A_TIMESTAMP, "confirmed_at": A_TIMESTAMP}
+        )
         assert session.put("/user", json={"password": PASSWORD}).status_code == 200
         assert sign_in(client, DAVE).status_code == 200
 
@@ -110,12 +129,16 @@ class TestAccepting:
 
 
 class TestInvitingAgain:
-    def test_who_has_not_accepted_is_sent_another_and_the_first_stays_good(self, client, invite, outbox, database):
+    def test_who_has_not_accepted_is_sent_another_and_the_first_stays_good(
+        self, client, invite, outbox, database
+    ):
         first = invite(data={"first_name": "Dave", "x": 1}, options={"data": {"team_id": 7}})["user"]
         database.run("UPDATE users SET invited_at = invited_at - interval '1 day'")
         second = invite(data={"x": None, "last_name": "Davis"})["user"]
         expected = invited(id=first["id"], user_metadata={"first_name": "Dave", "last_name": "Davis"})
-        assert second == expected | {"app_metadata": {"team_id": 7, "provider": "email", "providers": ["email"]}}
+        assert second == expected | {
+            "app_metadata": {"team_id": 7, "provider": "email", "providers": ["email"]}
+        }
         assert second["invited_at"] >= first["invited_at"]
         assert (database.count("users"), len(outbox.sent())) == (1, 2)
         assert_signs_in(client, "invite", outbox.sent()[0].token)
@@ -129,17 +152,25 @@ class TestInvitingAgain:
         assert again == expected | {"app_metadata": {"provider": "email", "providers": ["email", "phone"]}}
         assert_ok(client.get(path, headers=service_role), again)
 
-    def test_an_invitation_that_an_administrator_handed_on_is_sent_again_too(self, client, service_role, invite, outbox):
+    def test_an_invitation_that_an_administrator_handed_on_is_sent_again_too(
+        self, client, service_role, invite, outbox
+    ):
         client.post("/admin/generate_link", json={"type": "invite", "email": DAVE}, headers=service_role)
         invite()
         assert outbox.kinds() == [("invite", DAVE)]
 
-    @pytest.mark.parametrize("maker", ["admin", "unconfirmed", "signup", "magiclink", "accepted", "with a password"])
-    def test_any_other_user_is_409_and_left_alone(self, client, service_role, invite, outbox, database, maker):
+    @pytest.mark.parametrize(
+        "maker", ["admin", "unconfirmed", "signup", "magiclink", "accepted", "with a password"]
+    )
+    def test_any_other_user_is_409_and_left_alone(
+        self, client, service_role, invite, outbox, database, maker
+    ):
         if maker in ("accepted", "with a password"):
             invite()
         {
-            "admin": lambda: client.post("/admin/users", json={"email": DAVE, "email_confirm": True}, headers=service_role),
+            "admin": lambda: client.post(
+                "/admin/users", json={"email": DAVE, "email_confirm": True}, headers=service_role
+            ),
             "unconfirmed": lambda: client.post("/admin/users", json={"email": DAVE}, headers=service_role),
             "signup": lambda: client.post("/signup", json={"email": DAVE, "password": PASSWORD}),
             "magiclink": lambda: client.post("/magiclink", json={"email": DAVE}),
@@ -147,7 +178,11 @@ class TestInvitingAgain:
             "with a password": lambda: database.run("UPDATE users SET password_hash = 'x'"),
         }[maker]()
         before = database.everything()
-        response = client.post("/admin/invite", json={"email": DAVE, "data": {"x": 1}, "options": {"data": {"y": 1}}}, headers=service_role)
+        response = client.post(
+            "/admin/invite",
+            json={"email": DAVE, "data": {"x": 1}, "options": {"data": {"y": 1}}},
+            headers=service_role,
+        )
         assert_error(response, 409, "email_exists")
         assert database.everything() == before
 
@@ -161,7 +196,9 @@ class TestInvitingAgain:
         assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
 
     def test_twenty_at_once_make_one_user(self, server, service_role, database):
-        answers = at_once(20, lambda _: server.post("/admin/invite", json={"email": DAVE}, headers=service_role))
+        answers = at_once(
+            20, lambda _: server.post("/admin/invite", json={"email": DAVE}, headers=service_role)
+        )
         assert [answer.status_code for answer in answers] == [200] * 20
         assert (database.count("users"), database.count("identities"), database.count("outbox")) == (1, 1, 20)
 
@@ -175,12 +212,19 @@ class TestLimits:
         for _ in range(3):
             invite()
         before = database.everything("users", "identities", "one_time_tokens", "outbox")
-        for path, email in (("/admin/invite", DAVE), ("/invite", "DAVE@example.com"), ("/auth/v1/invite", DAVE)):
+        for path, email in (
+            ("/admin/invite", DAVE),
+            ("/invite", "DAVE@example.com"),
+            ("/auth/v1/invite", DAVE),
+        ):
             response = client.post(path, json={"email": email, "data": {"x": 1}}, headers=service_role)
             assert_error(response, 429, "over_email_send_rate_limit")
             assert 86_000 < int(response.headers["Retry-After"]) <= DAYS
         assert database.everything("users", "identities", "one_time_tokens", "outbox") == before
-        assert client.post("/admin/invite", json={"email": "erin@example.com"}, headers=service_role).status_code == 200
+        assert (
+            client.post("/admin/invite", json={"email": "erin@example.com"}, headers=service_role).status_code
+            == 200
+        )
         later(database, days=1)
         invite()
 
@@ -188,9 +232,19 @@ class TestLimits:
         def headers(email=DAVE):
             response = client.post("/admin/invite", json={"email": email}, headers=service_role)
             reset = int(response.headers["X-RateLimit-Reset"])
-            return response.status_code, response.headers["X-RateLimit-Limit"], response.headers["X-RateLimit-Remaining"], reset > 3600
+            return (
+                response.status_code,
+                response.headers["X-RateLimit-Limit"],
+                response.headers["X-RateLimit-Remaining"],
+                reset > 3600,
+            )
 
-        assert [headers() for _ in range(4)] == [(200, "3", "2", True), (200, "3", "1", True), (200, "3", "0", True), (429, "3", "0", True)]
+        assert [headers() for _ in range(4)] == [
+            (200, "3", "2", True),
+            (200, "3", "1", True),
+            (200, "3", "0", True),
+            (429, "3", "0", True),
+        ]
         for number in range(26):
             invite(f"dave{number}@example.com")
         assert headers("erin@example.com") == (200, "30", "0", False)
@@ -206,14 +260,19 @@ class TestLimits:
         later(database, hours=1)
         invite()
 
-    def test_what_is_refused_for_one_address_is_not_counted_for_the_others(self, client, service_role, invite):
+    def test_what_is_refused_for_one_address_is_not_counted_for_the_others(
+        self, client, service_role, invite
+    ):
         for _ in range(40):
             client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
         invite("erin@example.com")
 
     def test_nor_is_what_is_409(self, client, service_role, invite, alice):
         for _ in range(40):
-            assert client.post("/admin/invite", json={"email": alice.email}, headers=service_role).status_code == 409
+            assert (
+                client.post("/admin/invite", json={"email": alice.email}, headers=service_role).status_code
+                == 409
+            )
         invite()
 
     def test_invitations_do_not_use_up_the_quota_of_the_address(self, client, invite, outbox):
@@ -223,7 +282,9 @@ class TestLimits:
 
     def test_at_once_no_more_are_sent(self, make_app, invite, service_role, database):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
-        answers = at_once(10, lambda _: app.test_client().post("/admin/invite", json={"email": DAVE}, headers=service_role))
+        answers = at_once(
+            10, lambda _: app.test_client().post("/admin/invite", json={"email": DAVE}, headers=service_role)
+        )
         assert sorted(answer.status_code for answer in answers) == [200] * 3 + [429] * 7
         assert database.count("outbox") == 3
 
@@ -246,15 +307,26 @@ class TestWhatItRefuses:
         ids=lambda value: str(value)[:60],
     )
     def test_a_body_that_is_not_valid_is_400(self, client, service_role, database, body, details):
-        assert_error(client.post("/admin/invite", json=body, headers=service_role), 400, "validation_failed", details=details)
+        assert_error(
+            client.post("/admin/invite", json=body, headers=service_role),
+            400,
+            "validation_failed",
+            details=details,
+        )
         assert (database.count("users"), database.count("outbox")) == (0, 0)
 
     def test_whoever_has_not_the_service_role_key(self, client, alice, carol, database):
         for path in ("/admin/invite", "/invite"):
             assert_error(client.post(path, json={"email": DAVE}), 401, "no_authorization", details=A_SENTENCE)
-            assert_error(client.post(path, json={"email": DAVE}, headers={"Authorization": "Bearer wrong"}), 401, "bad_jwt")
+            assert_error(
+                client.post(path, json={"email": DAVE}, headers={"Authorization": "Bearer wrong"}),
+                401,
+                "bad_jwt",
+            )
             for person in (alice, carol):
-                assert_error(person.sign_in().post(path, json={"email": DAVE}), 403, "insufficient_permissions")
+                assert_error(
+                    person.sign_in().post(path, json={"email": DAVE}), 403, "insufficient_permissions"
+                )
         assert (database.count("users"), database.count("outbox")) == (2, 0)
 
     def test_null_is_absent(self, invite):

@@ -22,7 +22,9 @@ class TestTheJwkSet:
 
     def test_it_has_nothing_private(self, make_app):
         keys = [private_jwk(kind, kid=kind) for kind in ("ES256", "EdDSA", "RS256")]
-        response = make_app(AUTH_JWT_KEYS=json.dumps({"keys": keys})).test_client().get("/.well-known/jwks.json")
+        response = (
+            make_app(AUTH_JWT_KEYS=json.dumps({"keys": keys})).test_client().get("/.well-known/jwks.json")
+        )
         assert [key["kid"] for key in response.json["keys"]] == ["ES256", "EdDSA", "RS256"]
         for private, public in zip(keys, response.json["keys"], strict=True):
             for member in {"d", "p", "q", "dp", "dq", "qi", "k"} & set(private):
@@ -50,8 +52,13 @@ class TestTheMetadata:
         assert client.post(metadata["token_endpoint"]).status_code == 400
 
     def test_it_goes_by_the_settings_and_not_by_the_host_header(self, make_app):
-        client = make_app(AUTH_BASE_URL="https://auth.example.com/", AUTH_JWT_ISSUER="https://issuer.example").test_client()
-        metadata = client.get("/.well-known/oauth-authorization-server", headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"}).json
+        client = make_app(
+            AUTH_BASE_URL="https://auth.example.com/", AUTH_JWT_ISSUER="https://issuer.example"
+        ).test_client()
+        metadata = client.get(
+            "/.well-known/oauth-authorization-server",
+            headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"},
+        ).json
         assert metadata["issuer"] == "https://issuer.example"
         assert metadata["token_endpoint"] == "https://auth.example.com/token"
         assert "evil" not in str(metadata)
@@ -79,7 +86,9 @@ class TestTheWelcome:
             assert client.get(path).status_code == 200
 
     def test_its_policy_lets_nothing_else_in(self, client):
-        policy = dict(part.split(" ", 1) for part in client.get("/").headers["Content-Security-Policy"].split("; "))
+        policy = dict(
+            part.split(" ", 1) for part in client.get("/").headers["Content-Security-Policy"].split("; ")
+        )
         assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
         assert policy["style-src"] == policy["form-action"] == "'self'"
         assert policy.get("script-src", "'self'") == "'self'"

@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, token_response, user
+from tests.support.answers import (
+    A_SENTENCE,
+    A_TIMESTAMP,
+    A_UUID,
+    assert_error,
+    assert_ok,
+    token_response,
+    user,
+)
 from tests.support.cast import PASSWORD, register, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
@@ -20,9 +28,16 @@ class TestAnAdministrator:
 
     def test_that_is_not_when_the_user_was_made(self, client, service_role, alice, database):
         client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
-        database.run("UPDATE users SET created_at = '2020-01-01T00:00:00Z', admin_since = '2025-02-03T04:05:06Z'")
+        database.run(
+            "UPDATE users SET created_at = '2020-01-01T00:00:00Z', admin_since = '2025-02-03T04:05:06Z'"
+        )
         response = log_in(client, alice.email)
-        assert response.json["admin_details"] == {"id": alice.id, "email": alice.email, "is_admin": True, "created_at": "2025-02-03T04:05:06.000000Z"}
+        assert response.json["admin_details"] == {
+            "id": alice.id,
+            "email": alice.email,
+            "is_admin": True,
+            "created_at": "2025-02-03T04:05:06.000000Z",
+        }
 
     def test_the_session_is_like_any_other(self, client, carol, database):
         session = session_of(client, log_in(client, carol.email))
@@ -35,10 +50,21 @@ class TestAnAdministrator:
         assert log_in(client, "CAROL@Example.COM").status_code == 200
 
     def test_a_phone_is_taken_too(self, client, service_role):
-        body = {"email": "carol@example.com", "phone": "+491701234567", "phone_confirm": True, "password": PASSWORD, "role": "admin"}
+        body = {
+            "email": "carol@example.com",
+            "phone": "+491701234567",
+            "phone_confirm": True,
+            "password": PASSWORD,
+            "role": "admin",
+        }
         client.post("/admin/users", json=body, headers=service_role)
         response = client.post("/login-admin", json={"phone": "+49 170 1234567", "password": PASSWORD})
-        assert response.json["admin_details"] == {"id": A_UUID, "email": "carol@example.com", "is_admin": True, "created_at": A_TIMESTAMP}
+        assert response.json["admin_details"] == {
+            "id": A_UUID,
+            "email": "carol@example.com",
+            "is_admin": True,
+            "created_at": A_TIMESTAMP,
+        }
 
     def test_credentials_in_headers_are_ignored(self, client, carol):
         for headers in ({"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}):
@@ -68,9 +94,17 @@ class TestAnybodyElse:
 
     def test_metadata_make_no_administrator(self, client, service_role, database):
         metadata = {"role": "admin", "is_admin": True, "roles": ["admin"]}
-        body = {"email": "dave@example.com", "password": PASSWORD, "email_confirm": True, "user_metadata": metadata, "app_metadata": metadata}
+        body = {
+            "email": "dave@example.com",
+            "password": PASSWORD,
+            "email_confirm": True,
+            "user_metadata": metadata,
+            "app_metadata": metadata,
+        }
         client.post("/admin/users", json=body, headers=service_role)
-        self.refused(client, database, "dave@example.com", "not_admin", "Only administrators may sign in here")
+        self.refused(
+            client, database, "dave@example.com", "not_admin", "Only administrators may sign in here"
+        )
 
     def test_a_former_administrator(self, client, service_role, carol, database):
         client.put(f"/admin/users/{carol.id}", json={"role": "authenticated"}, headers=service_role)
@@ -82,14 +116,23 @@ class TestAnybodyElse:
 
     def test_an_unconfirmed_administrator(self, client, service_role, carol, database):
         client.put(f"/admin/users/{carol.id}", json={"email_confirmed_at": None}, headers=service_role)
-        self.refused(client, database, carol.email, "email_not_confirmed", "The email address is not confirmed yet")
+        self.refused(
+            client, database, carol.email, "email_not_confirmed", "The email address is not confirmed yet"
+        )
 
 
 class TestWrongCredentials:
     def test_they_are_all_answered_the_same(self, client, service_role, carol, alice, database):
-        client.post("/admin/users", json={"email": "nopassword@example.com", "email_confirm": True, "role": "admin"}, headers=service_role)
+        client.post(
+            "/admin/users",
+            json={"email": "nopassword@example.com", "email_confirm": True, "role": "admin"},
+            headers=service_role,
+        )
         before = database.everything()
-        answers = [log_in(client, email, WRONG) for email in (carol.email, alice.email, "nopassword@example.com", "nobody@example.com")]
+        answers = [
+            log_in(client, email, WRONG)
+            for email in (carol.email, alice.email, "nopassword@example.com", "nobody@example.com")
+        ]
         for answer in answers:
             assert_error(answer, 401, "invalid_credentials", "Invalid login credentials")
         assert len({answer.data for answer in answers}) == 1
@@ -133,7 +176,12 @@ class TestRefusals:
 
 class TestRaces:
     @pytest.mark.parametrize(
-        "change", ["UPDATE users SET role = 'authenticated' WHERE id = %s", "UPDATE users SET banned_until = 'infinity' WHERE id = %s"], ids=["demotion", "ban"]
+        "change",
+        [
+            "UPDATE users SET role = 'authenticated' WHERE id = %s",
+            "UPDATE users SET banned_until = 'infinity' WHERE id = %s",
+        ],
+        ids=["demotion", "ban"],
     )
     def test_who_loses_the_right_meanwhile_gets_no_session(self, app, carol, database, change):
         with database.locked("users", carol.id, change) as lock:
@@ -144,4 +192,6 @@ class TestRaces:
 
 def test_an_administrator_may_sign_in_like_all_users(client, carol):
     response = sign_in(client, carol.email)
-    assert_ok(response, token_response(user(carol.email, id=carol.id, role="admin", last_sign_in_at=A_TIMESTAMP)))
+    assert_ok(
+        response, token_response(user(carol.email, id=carol.id, role="admin", last_sign_in_at=A_TIMESTAMP))
+    )

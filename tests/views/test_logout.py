@@ -10,7 +10,9 @@ DONE = {"message": "Successfully logged out", "timestamp": A_TIMESTAMP}
 
 def assert_signed_out(session):
     assert_error(session.get("/user"), 401, "session_not_found")
-    assert_error(session.refresh(), 400, "refresh_token_not_found", "Invalid Refresh Token: the session has ended")
+    assert_error(
+        session.refresh(), 400, "refresh_token_not_found", "Invalid Refresh Token: the session has ended"
+    )
 
 
 def assert_signed_in(session):
@@ -58,7 +60,9 @@ def test_every_refresh_token_of_the_session_is_over(client, alice):
 
 def test_a_session_that_ended_keeps_why_and_when(alice, database):
     alice.sign_in().post("/logout")
-    assert database.one("SELECT end_reason, ended_at BETWEEN now() - interval '1 minute' AND now() AS just_now FROM sessions") == ("logout", True)
+    assert database.one(
+        "SELECT end_reason, ended_at BETWEEN now() - interval '1 minute' AND now() AS just_now FROM sessions"
+    ) == ("logout", True)
 
 
 def test_what_ended_before_keeps_its_reason(alice, database):
@@ -76,7 +80,9 @@ def test_the_user_can_sign_in_again(alice):
 def test_a_second_time_is_401(alice):
     session = alice.sign_in()
     session.post("/logout")
-    assert_error(session.post("/logout"), 401, "session_not_found", "Your session has ended. Please sign in again.")
+    assert_error(
+        session.post("/logout"), 401, "session_not_found", "Your session has ended. Please sign in again."
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,18 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cast import PASSWORD, sign_in
-from tests.support.links import ON_ITS_WAY, PHONE, assert_dead, assert_signed_in, assert_signs_in, follow, fragment, later, press, type_in
+from tests.support.links import (
+    ON_ITS_WAY,
+    PHONE,
+    assert_dead,
+    assert_signed_in,
+    assert_signs_in,
+    follow,
+    fragment,
+    later,
+    press,
+    type_in,
+)
 
 DAVE = "dave@example.com"
 
@@ -18,7 +29,12 @@ class TestAKnownAddress:
     def test_it_is_sent_one_link_and_code(self, client, alice, outbox):
         assert_ok(client.post("/magiclink", json={"email": alice.email}), ON_ITS_WAY)
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, message.lifetime) == ("magiclink", "email", alice.email, 3600)
+        assert (message.kind, message.channel, message.to, message.lifetime) == (
+            "magiclink",
+            "email",
+            alice.email,
+            3600,
+        )
         assert (len(message.token), len(message.code), message.code.isdecimal()) == (43, 6, True)
 
     def test_the_answer_names_the_message(self, client, alice, database):
@@ -33,12 +49,18 @@ class TestAKnownAddress:
 
     def test_the_code_signs_in(self, client, alice, outbox):
         client.post("/magiclink", json={"email": alice.email})
-        assert_signed_in(client, type_in(client, "magiclink", alice.email, outbox.last().code), signed_in(alice.email, id=alice.id))
+        assert_signed_in(
+            client,
+            type_in(client, "magiclink", alice.email, outbox.last().code),
+            signed_in(alice.email, id=alice.id),
+        )
 
     def test_asking_changes_nothing_of_the_user(self, client, alice, database):
         session = alice.sign_in()
         before = database.everything("users", "identities", "sessions")
-        client.post("/magiclink", json={"email": alice.email, "data": {"name": "Mallory"}, "create_user": True})
+        client.post(
+            "/magiclink", json={"email": alice.email, "data": {"name": "Mallory"}, "create_user": True}
+        )
         assert database.everything("users", "identities", "sessions") == before
         assert session.get("/user").status_code == 200
 
@@ -59,7 +81,13 @@ class TestAKnownAddress:
         client.post("/magiclink", json={"email": alice.email})
         message = outbox.last()
         assert message.token not in str(database.everything())
-        assert database.value("SELECT count(*) FROM one_time_tokens WHERE code_mac = sha256(%(code)s::bytea)", code=message.code) == 0
+        assert (
+            database.value(
+                "SELECT count(*) FROM one_time_tokens WHERE code_mac = sha256(%(code)s::bytea)",
+                code=message.code,
+            )
+            == 0
+        )
         assert database.value("SELECT secret::text FROM outbox") is not None
 
     def test_a_banned_user_is_sent_nothing(self, client, alice, outbox, database):
@@ -79,11 +107,15 @@ class TestAnUnknownAddress:
         assert_ok(client.post("/magiclink", json={"email": DAVE} | body), ON_ITS_WAY)
         made = database.one("SELECT id, made_by, password_hash, email_proved FROM users")
         assert (made.made_by, made.password_hash, made.email_proved) == ("message", None, False)
-        unconfirmed = user(DAVE, id=made.id, email_confirmed_at=None, confirmed_at=None, confirmation_sent_at=A_TIMESTAMP)
+        unconfirmed = user(
+            DAVE, id=made.id, email_confirmed_at=None, confirmed_at=None, confirmation_sent_at=A_TIMESTAMP
+        )
         assert_ok(client.get(f"/admin/users/{made.id}", headers=service_role), unconfirmed)
         session = assert_signs_in(client, "magiclink", outbox.last(DAVE).token)
         used = [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
-        assert session.get("/user").json == signed_in(DAVE, id=made.id, confirmation_sent_at=A_TIMESTAMP, identities=used)
+        assert session.get("/user").json == signed_in(
+            DAVE, id=made.id, confirmation_sent_at=A_TIMESTAMP, identities=used
+        )
 
     def test_nobody_can_sign_in_before_the_link_is_used(self, client, database):
         client.post("/magiclink", json={"email": DAVE})
@@ -92,7 +124,9 @@ class TestAnUnknownAddress:
 
     def test_data_becomes_the_new_users_metadata(self, client, outbox):
         client.post("/magiclink", json={"email": DAVE, "data": {"name": "Dave", "none": None}})
-        assert assert_signs_in(client, "magiclink", outbox.last().token).get("/user").json["user_metadata"] == {"name": "Dave"}
+        assert assert_signs_in(client, "magiclink", outbox.last().token).get("/user").json[
+            "user_metadata"
+        ] == {"name": "Dave"}
 
     def test_data_does_not_change_a_user_that_an_earlier_request_made(self, client, outbox, database):
         client.post("/magiclink", json={"email": DAVE, "data": {"name": "Dave"}})
@@ -112,7 +146,9 @@ class TestAnUnknownAddress:
         for email in (alice.email, DAVE):
             for create_user in (True, False):
                 body = {"email": email, "data": {"x": "x" * 9000}, "create_user": create_user}
-                assert_error(client.post("/magiclink", json=body), 400, "validation_failed", details=A_SENTENCE)
+                assert_error(
+                    client.post("/magiclink", json=body), 400, "validation_failed", details=A_SENTENCE
+                )
         assert outbox.sent() == []
 
 
@@ -194,7 +230,12 @@ class TestWhatItRefuses:
         assert (database.count("outbox"), database.count("users")) == (0, 1)
 
     def test_a_form(self, client, alice, database):
-        assert_error(client.post("/magiclink", data={"email": alice.email}), 415, "unsupported_media_type", details=A_SENTENCE)
+        assert_error(
+            client.post("/magiclink", data={"email": alice.email}),
+            415,
+            "unsupported_media_type",
+            details=A_SENTENCE,
+        )
         assert database.count("outbox") == 0
 
     def test_email_where_it_is_disabled(self, make_app, alice, database):
@@ -241,10 +282,16 @@ class TestWhatItRefuses:
             "alice@example.com@mallory.example",
         ],
     )
-    def test_an_address_that_mail_would_read_differently(self, client, alice, service_role, database, address):
-        """Wherever an address is taken: line breaks, commas and angle brackets could name other recipients or headers."""
+    def test_an_address_that_mail_would_read_differently(
+        self, client, alice, service_role, database, address
+    ):
+        """Wherever an address is taken: line breaks, commas and angle brackets could name other recipients or
+        headers.
+        """
         session, address = alice.sign_in(), address.format("alice@example.com")
-        before = database.everything("users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts")
+        before = database.everything(
+            "users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts"
+        )
         requests = [
             ("/magiclink", {"email": address}, {}),
             ("/otp", {"email": address}, {}),
@@ -255,14 +302,26 @@ class TestWhatItRefuses:
             ("/verify", {"type": "magiclink", "email": address, "token": "123456"}, {}),
             ("/admin/generate_link", {"type": "magiclink", "email": address}, service_role),
             ("/admin/generate_link", {"type": "invite", "email": address}, service_role),
-            ("/admin/generate_link", {"type": "email_change", "email": alice.email, "new_email": address}, service_role),
+            (
+                "/admin/generate_link",
+                {"type": "email_change", "email": alice.email, "new_email": address},
+                service_role,
+            ),
             ("/admin/invite", {"email": address}, service_role),
         ]
         for target, body, headers in requests:
             response = client.post(target, json=body, headers=headers)
-            assert (target, response.status_code, response.json["error_code"]) in [(target, 400, "validation_failed"), (target, 400, "bad_json")]
+            assert (target, response.status_code, response.json["error_code"]) in [
+                (target, 400, "validation_failed"),
+                (target, 400, "bad_json"),
+            ]
         assert session.put("/user", json={"email": address}).status_code == 400
-        assert database.everything("users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts") == before
+        assert (
+            database.everything(
+                "users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts"
+            )
+            == before
+        )
 
 
 def test_credentials_that_come_along_are_not_looked_at(client, alice, outbox):
@@ -293,13 +352,33 @@ def test_neither_host_header_reaches_the_link(client, alice, outbox, database, s
     ):
         assert client.post(target, json=body, headers=headers).status_code in (200, 201)
     assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
-    assert client.put("/user", json={"email": "newer@example.com"}, headers=headers | session.authorization).status_code == 200
-    assert client.post("/admin/invite", json={"email": "erin@example.com"}, headers=headers | service_role).status_code == 200
-    generated = client.post("/admin/generate_link", json={"type": "magiclink", "email": alice.email}, headers=headers | service_role)
+    assert (
+        client.put(
+            "/user", json={"email": "newer@example.com"}, headers=headers | session.authorization
+        ).status_code
+        == 200
+    )
+    assert (
+        client.post(
+            "/admin/invite", json={"email": "erin@example.com"}, headers=headers | service_role
+        ).status_code
+        == 200
+    )
+    generated = client.post(
+        "/admin/generate_link",
+        json={"type": "magiclink", "email": alice.email},
+        headers=headers | service_role,
+    )
     assert generated.json["action_link"].startswith("http://localhost:8000/verify?")
     assert "evil" not in generated.text
     assert "evil" not in str(database.everything())
-    assert "evil" not in client.get(f"/verify?type=magiclink&token={generated.json['hashed_token']}", headers=headers | {"Accept": "text/html"}).text
+    assert (
+        "evil"
+        not in client.get(
+            f"/verify?type=magiclink&token={generated.json['hashed_token']}",
+            headers=headers | {"Accept": "text/html"},
+        ).text
+    )
     response = client.get(f"/verify?type=magiclink&token={generated.json['hashed_token']}", headers=headers)
     assert fragment(response)["type"] == "magiclink"
 
@@ -316,6 +395,12 @@ def test_the_page_leads_where_the_request_said(make_app, alice, outbox):
     client.post("/magiclink", json={"email": alice.email, "redirect_to": "https://app.example.com/in"})
     client.post("/magiclink?redirect_to=https://app.example.com/in?x=1", json={"email": alice.email})
     _, query = outbox.sent()
-    assert fragment(press(client, "magiclink", query.token), "https://app.example.com/in?x=1")["type"] == "magiclink"
+    assert (
+        fragment(press(client, "magiclink", query.token), "https://app.example.com/in?x=1")["type"]
+        == "magiclink"
+    )
     client.post("/magiclink", json={"email": alice.email, "redirect_to": "https://app.example.com/in"})
-    assert fragment(follow(client, "magiclink", outbox.last().token), "https://app.example.com/in")["type"] == "magiclink"
+    assert (
+        fragment(follow(client, "magiclink", outbox.last().token), "https://app.example.com/in")["type"]
+        == "magiclink"
+    )

@@ -3,7 +3,17 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, WITH_CHALLENGE, assert_signed_in, assert_signs_in, hand_in, later, type_in
+from tests.support.links import (
+    ON_ITS_WAY,
+    OTHER_PHONE,
+    PHONE,
+    WITH_CHALLENGE,
+    assert_signed_in,
+    assert_signs_in,
+    hand_in,
+    later,
+    type_in,
+)
 
 DAVE = "dave@example.com"
 
@@ -34,20 +44,33 @@ class TestByPhone:
     def test_a_known_number_is_sent_a_code_and_no_link(self, client, phil, outbox):
         assert_ok(client.post("/otp", json={"phone": PHONE}), ON_ITS_WAY)
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, message.token, message.lifetime) == ("sms", "sms", PHONE, None, 600)
+        assert (message.kind, message.channel, message.to, message.token, message.lifetime) == (
+            "sms",
+            "sms",
+            PHONE,
+            None,
+            600,
+        )
         assert (len(message.code), message.code.isdecimal()) == (6, True)
 
     def test_the_code_signs_in(self, client, phil, outbox):
         client.post("/otp", json={"phone": PHONE})
         both = [identity("email", "phil@example.com"), identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP)]
-        expected = phone_user(PHONE, id=phil, email="phil@example.com", email_confirmed_at=A_TIMESTAMP, identities=both)
+        expected = phone_user(
+            PHONE, id=phil, email="phil@example.com", email_confirmed_at=A_TIMESTAMP, identities=both
+        )
         expected["app_metadata"] = {"provider": "email", "providers": ["email", "phone"]}
         assert_signed_in(client, type_in(client, "sms", PHONE, outbox.last().code), expected)
 
     @pytest.mark.parametrize("body", [{}, {"create_user": True}, {"data": {"name": "Dave"}}])
     def test_an_unknown_number_is_sent_a_code_for_a_new_user(self, client, outbox, database, body):
         assert_ok(client.post("/otp", json={"phone": PHONE} | body), ON_ITS_WAY)
-        assert database.one("SELECT made_by, email, password_hash, phone_confirmed_at FROM users") == ("message", None, None, None)
+        assert database.one("SELECT made_by, email, password_hash, phone_confirmed_at FROM users") == (
+            "message",
+            None,
+            None,
+            None,
+        )
         expected = phone_user(PHONE, user_metadata=body.get("data", {}), confirmation_sent_at=A_TIMESTAMP)
         assert_signed_in(client, type_in(client, "sms", PHONE, outbox.last().code), expected)
 
@@ -55,15 +78,24 @@ class TestByPhone:
     def test_without_leave_to_make_a_user_nothing_happens(self, make_app, outbox, database, setting):
         client = make_app(**({setting: "true"} if setting else {})).test_client()
         assert_ok(client.post("/otp", json={"phone": PHONE, "create_user": bool(setting)}), ON_ITS_WAY)
-        assert (outbox.sent(), outbox.nothings(), database.count("users"), database.count("one_time_tokens")) == ([], 1, 0, 0)
+        assert (
+            outbox.sent(),
+            outbox.nothings(),
+            database.count("users"),
+            database.count("one_time_tokens"),
+        ) == ([], 1, 0, 0)
 
-    @pytest.mark.parametrize("spelling", ["+49 170 1234567", "+49-170-1234567", "+49 (170) 123.45.67", " +491701234567 "])
+    @pytest.mark.parametrize(
+        "spelling", ["+49 170 1234567", "+49-170-1234567", "+49 (170) 123.45.67", " +491701234567 "]
+    )
     def test_every_spelling_of_a_number_is_the_same(self, client, phil, outbox, spelling):
         assert_ok(client.post("/otp", json={"phone": spelling}), ON_ITS_WAY)
         assert type_in(client, "sms", spelling.strip(), outbox.last(PHONE).code).status_code == 200
 
     def test_a_number_that_is_not_confirmed_is_confirmed_by_it(self, client, service_role, outbox):
-        made = client.post("/admin/users", json={"email": DAVE, "phone": PHONE, "email_confirm": True}, headers=service_role).json
+        made = client.post(
+            "/admin/users", json={"email": DAVE, "phone": PHONE, "email_confirm": True}, headers=service_role
+        ).json
         client.post("/otp", json={"phone": PHONE})
         confirmed = type_in(client, "sms", PHONE, outbox.last().code).json["user"]
         assert (confirmed["id"], confirmed["phone_confirmed_at"]) == (made["id"], A_TIMESTAMP)
@@ -104,7 +136,13 @@ class TestByEmail:
     def test_a_known_address_is_sent_a_code_and_a_link(self, client, alice, outbox):
         assert_ok(client.post("/otp", json={"email": alice.email}), ON_ITS_WAY)
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, len(message.token), len(message.code)) == ("magiclink", "email", alice.email, 43, 6)
+        assert (message.kind, message.channel, message.to, len(message.token), len(message.code)) == (
+            "magiclink",
+            "email",
+            alice.email,
+            43,
+            6,
+        )
 
     def test_the_code_signs_in_by_the_type_email(self, client, alice, outbox):
         client.post("/otp", json={"email": alice.email})
@@ -127,7 +165,9 @@ class TestByEmail:
 
     def test_an_unknown_address_gets_a_user(self, client, outbox, database):
         assert_ok(client.post("/otp", json={"email": DAVE, "data": {"name": "Dave"}}), ON_ITS_WAY)
-        assert type_in(client, "email", DAVE, outbox.last().code).json["user"]["user_metadata"] == {"name": "Dave"}
+        assert type_in(client, "email", DAVE, outbox.last().code).json["user"]["user_metadata"] == {
+            "name": "Dave"
+        }
 
     def test_and_none_without_leave(self, client, outbox, database):
         assert_ok(client.post("/otp", json={"email": DAVE, "create_user": False}), ON_ITS_WAY)
@@ -163,7 +203,9 @@ class TestWhatItRefuses:
     def test_phones_where_they_are_disabled(self, make_app, phil, database):
         client = make_app(AUTH_PHONE_ENABLED="false").test_client()
         assert_error(client.post("/otp", json={"phone": PHONE}), 400, "phone_provider_disabled")
-        assert_error(client.post("/resend", json={"type": "sms", "phone": PHONE}), 400, "phone_provider_disabled")
+        assert_error(
+            client.post("/resend", json={"type": "sms", "phone": PHONE}), 400, "phone_provider_disabled"
+        )
         assert database.count("outbox") == 0
 
     def test_a_country_that_no_messages_go_to(self, make_app, phil, alice, database, outbox):
@@ -171,8 +213,15 @@ class TestWhatItRefuses:
         session = alice.sign_in(client=client)
         refused = {"details": "phone: must begin with +1, +44"}
         assert_error(client.post("/otp", json={"phone": PHONE}), 400, "validation_failed", **refused)
-        assert_error(client.post("/resend", json={"type": "sms", "phone": PHONE}), 400, "validation_failed", **refused)
-        assert_error(client.post("/signup", json={"phone": PHONE, "password": "Correct-Horse-1"}), 400, "validation_failed", **refused)
+        assert_error(
+            client.post("/resend", json={"type": "sms", "phone": PHONE}), 400, "validation_failed", **refused
+        )
+        assert_error(
+            client.post("/signup", json={"phone": PHONE, "password": "Correct-Horse-1"}),
+            400,
+            "validation_failed",
+            **refused,
+        )
         assert_error(session.put("/user", json={"phone": PHONE}), 400, "validation_failed", **refused)
         assert database.count("outbox") == 0
         assert_ok(client.post("/otp", json={"phone": "+447700900123"}), ON_ITS_WAY)
@@ -188,15 +237,28 @@ class TestWhatItRefuses:
         assert type_in(client, "sms", PHONE, mine.code).status_code == 200
 
 
-def test_a_phone_that_an_administrator_has_confirmed_takes_nothing_from_its_user(client, service_role, alice, outbox, database):
-    # The email was proved before, and the phone by the administrator: the first sign-in by SMS proves nothing anew.
-    changed = client.put(f"/admin/users/{alice.id}", headers=service_role, json={"phone": "+491701234567", "phone_confirm": True})
+def test_a_phone_that_an_administrator_has_confirmed_takes_nothing_from_its_user(
+    client, service_role, alice, outbox, database
+):
+    # The email was proved before, and the phone by the administrator: the first sign-in by SMS proves nothing
+    # anew.
+    changed = client.put(
+        f"/admin/users/{alice.id}",
+        headers=service_role,
+        json={"phone": "+491701234567", "phone_confirm": True},
+    )
     assert changed.status_code == 200
     database.run("UPDATE users SET made_by = 'signup'")
     client.post("/otp", json={"phone": "+491701234567", "create_user": False})
-    response = client.post("/verify", json={"type": "sms", "phone": "+491701234567", "token": outbox.last().code})
+    response = client.post(
+        "/verify", json={"type": "sms", "phone": "+491701234567", "token": outbox.last().code}
+    )
     user = response.json["user"]
-    assert (response.status_code, user["email"], user["app_metadata"]["providers"]) == (200, alice.email, ["email", "phone"])
+    assert (response.status_code, user["email"], user["app_metadata"]["providers"]) == (
+        200,
+        alice.email,
+        ["email", "phone"],
+    )
     assert database.count("users", "password_hash IS NOT NULL") == 1
 
 
@@ -204,6 +266,8 @@ def test_nor_does_a_phone_that_was_set_unconfirmed(client, service_role, alice, 
     client.put(f"/admin/users/{alice.id}", headers=service_role, json={"phone": "+491701234567"})
     database.run("UPDATE users SET made_by = 'signup'")
     client.post("/otp", json={"phone": "+491701234567", "create_user": False})
-    response = client.post("/verify", json={"type": "sms", "phone": "+491701234567", "token": outbox.last().code})
+    response = client.post(
+        "/verify", json={"type": "sms", "phone": "+491701234567", "token": outbox.last().code}
+    )
     assert (response.status_code, response.json["user"]["email"]) == (200, alice.email)
     assert database.count("users", "password_hash IS NOT NULL") == 1

@@ -1,4 +1,6 @@
-"""The pages that people see: what they say, in which language, what they may load, and that looking at them has no effect."""
+"""The pages that people see: what they say, in which language, what they may load, and that looking at them
+has no effect.
+"""
 
 import re
 import tomllib
@@ -20,9 +22,15 @@ from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, p
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
-APP = {"AUTH_SITE_URL": "https://app.example.com/start", "AUTH_REDIRECT_ALLOW_LIST": "https://*.preview.example.com/**,myapp://callback"}
+APP = {
+    "AUTH_SITE_URL": "https://app.example.com/start",
+    "AUTH_REDIRECT_ALLOW_LIST": "https://*.preview.example.com/**,myapp://callback",
+}
 CSP = "default-src 'none'; style-src 'self'; form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
-TEXTS = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in (Path(pages.__file__).parent / "page_texts").glob("*.toml")}
+TEXTS = {
+    file.stem: tomllib.loads(file.read_text("utf-8"))
+    for file in (Path(pages.__file__).parent / "page_texts").glob("*.toml")
+}
 # Each purpose of a link with a browser's page, the address that it names, and its heading.
 PURPOSES = {
     "signup": ("dave@example.com", "Confirm your email address"),
@@ -111,7 +119,9 @@ class TestTheContinuePage:
         assert (page.status, page.heading) == (200, heading)
         assert f'<bdi translate="no">{address}</bdi>' in page.html
         assert page.texts["title"] == [heading]
-        assert page.texts["button"] == (["Continue", "This was not me"] if purpose == "signup" else ["Continue"])
+        assert page.texts["button"] == (
+            ["Continue", "This was not me"] if purpose == "signup" else ["Continue"]
+        )
 
     @pytest.mark.parametrize("purpose", PURPOSES)
     def test_its_form_is_all_that_the_link_needs(self, client, service_role, outbox, purpose):
@@ -133,7 +143,9 @@ class TestTheContinuePage:
 
     def test_it_leads_to_where_the_link_was_asked_for(self, make_app, outbox):
         client = make_app(**APP).test_client()
-        client.post("/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"})
+        client.post(
+            "/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"}
+        )
         page = look(client, path("magiclink", outbox.last().token))
         assert page.fields["redirect_to"] == "https://pr-7.preview.example.com/a"
         assert page.heading == "Sign in to app.example.com"
@@ -141,7 +153,9 @@ class TestTheContinuePage:
     def test_a_link_that_dies_meanwhile_leads_there_too(self, make_app, outbox, database):
         # To another origin the browser would not follow: the page's form-action names the one.
         client = make_app(**APP).test_client()
-        client.post("/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"})
+        client.post(
+            "/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"}
+        )
         page = look(client, path("magiclink", outbox.last().token))
         database.run("UPDATE one_time_tokens SET expires_at = now()")
         response = client.post("/verify", data=page.fields)
@@ -158,8 +172,14 @@ class TestTheSignUpPage:
     @pytest.mark.parametrize(
         ("user_agent", "device"),
         [
-            ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1", "Safari on iOS"),
-            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0", "Edge on Windows"),
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1",
+                "Safari on iOS",
+            ),
+            (
+                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0",
+                "Edge on Windows",
+            ),
             ("Dalvik/2.1.0 (Linux; U; Android 15; Pixel 9)", "Android"),
             ("<script>alert(1)</script> Firefox/1", "Firefox"),
         ],
@@ -171,7 +191,9 @@ class TestTheSignUpPage:
         assert user_agent not in page.html
         assert "<script" not in page.html
 
-    @pytest.mark.parametrize("user_agent", ["", "python-requests/2.32", "<b>Call +1 555 0100</b> https://evil.example"])
+    @pytest.mark.parametrize(
+        "user_agent", ["", "python-requests/2.32", "<b>Call +1 555 0100</b> https://evil.example"]
+    )
     def test_it_says_nothing_of_what_is_no_browser(self, client, outbox, user_agent):
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
@@ -207,7 +229,10 @@ class TestThePagesOfAddressChanges:
 
     def test_it_tells_whose_address_changes_and_to_what(self, client, change):
         text = look(client, path("email_change", change)).text
-        assert "new@example.com will become the email address of the user e…@example.com at localhost:8000. This does not sign you in." in text
+        assert (
+            "new@example.com will become the email address of the user e…@example.com at localhost:8000. This does not sign you in."
+            in text
+        )
         assert "erin@" not in text
 
     def test_it_signs_nobody_in(self, client, change, database):
@@ -218,7 +243,10 @@ class TestThePagesOfAddressChanges:
     def test_a_user_without_an_address_is_none_yet(self, client, change, database):
         database.run("UPDATE users SET email = NULL, phone = NULL")
         text = look(client, path("email_change", change)).text
-        assert "new@example.com will become the email address of a user who has none yet at localhost:8000." in text
+        assert (
+            "new@example.com will become the email address of a user who has none yet at localhost:8000."
+            in text
+        )
 
     def test_the_page_that_restores_tells_what_it_ends(self, client, change, outbox, database):
         press(client, "email_change", change)
@@ -287,8 +315,15 @@ class TestTheDeadLinkPage:
         client.post("/verify", data=look(client, link).fields)
         page = look(client, link)
         assert (page.status, page.heading) == (403, "This link no longer works")
-        assert page.texts["li"] == ["It has been used. A link works only once.", "It has expired.", "A newer link has replaced it."]
-        assert page.texts["p"][-1] == "Try to sign in: your email address may already be confirmed. If that does not work, sign up again."
+        assert page.texts["li"] == [
+            "It has been used. A link works only once.",
+            "It has expired.",
+            "A newer link has replaced it.",
+        ]
+        assert (
+            page.texts["p"][-1]
+            == "Try to sign in: your email address may already be confirmed. If that does not work, sign up again."
+        )
         assert page.all("form") == []
 
     def test_it_is_there_for_an_expired_link(self, client, link, database):
@@ -298,21 +333,41 @@ class TestTheDeadLinkPage:
     def test_it_is_there_for_a_link_that_three_newer_ones_have_replaced(self, client, outbox, database):
         for _ in range(4):
             client.post("/magiclink", json={"email": "erin@example.com"})
-        headings = [look(client, path("magiclink", sent.token)).heading for sent in outbox.sent("erin@example.com")]
+        headings = [
+            look(client, path("magiclink", sent.token)).heading for sent in outbox.sent("erin@example.com")
+        ]
         assert headings == ["This link no longer works"] + ["Sign in to localhost:8000"] * 3
 
-    @pytest.mark.parametrize("type", ["signup", "magiclink", "recovery", "invite", "email_change", "email_restore"])
+    @pytest.mark.parametrize(
+        "type", ["signup", "magiclink", "recovery", "invite", "email_change", "email_restore"]
+    )
     def test_its_advice_depends_on_what_the_link_was_for(self, client, type):
-        assert look(client, path(type, "x" * 43)).texts["p"][-1] == TEXTS["en"]["dead"][type].replace("{{ site }}", "localhost:8000")
+        assert look(client, path(type, "x" * 43)).texts["p"][-1] == TEXTS["en"]["dead"][type].replace(
+            "{{ site }}", "localhost:8000"
+        )
 
-    @pytest.mark.parametrize("type", ["sms", "phone_change", "email", "heading", "used", "<script>alert(1)</script>", "Signup", "__class__"])
+    @pytest.mark.parametrize(
+        "type",
+        [
+            "sms",
+            "phone_change",
+            "email",
+            "heading",
+            "used",
+            "<script>alert(1)</script>",
+            "Signup",
+            "__class__",
+        ],
+    )
     def test_for_any_other_type_it_is_general(self, client, type):
         page = look(client, path(type, "x" * 43))
         assert page.texts["p"][-1] == "Request another link where you requested this one."
         assert "<script" not in page.html
 
     def test_it_leads_on_to_the_application(self, make_app):
-        page = look(make_app(**APP).test_client(), path("signup", "x" * 43, redirect_to="https://evil.example"))
+        page = look(
+            make_app(**APP).test_client(), path("signup", "x" * 43, redirect_to="https://evil.example")
+        )
         assert page.all("a") == [{"href": "https://app.example.com/start"}]
         assert page.texts["a"] == ["Go to app.example.com"]
 
@@ -323,7 +378,15 @@ class TestTheLinkingPage:
     @pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
     def test_it_tells_to_whom(self, app, account, masked):
         with app.test_request_context("/link-identity"):
-            page = Page(pages.page("link_identity.html", form_target="https://provider.example", provider="Google", account=account, flow="x"))
+            page = Page(
+                pages.page(
+                    "link_identity.html",
+                    form_target="https://provider.example",
+                    provider="Google",
+                    account=account,
+                    flow="x",
+                )
+            )
         assert page.heading == "Link Google to your user"
         assert f"Signing in with Google will then sign in {masked}." in page.text
         assert account not in page.html
@@ -401,11 +464,18 @@ class TestTheCatalogues:
     @pytest.mark.parametrize("language", TEXTS)
     def test_no_string_is_empty_or_markup(self, language):
         for strings in TEXTS[language].values():
-            assert all(text.strip() == text != "" and not re.search(r"[<>&]", text) for text in strings.values())
+            assert all(
+                text.strip() == text != "" and not re.search(r"[<>&]", text) for text in strings.values()
+            )
 
     @pytest.mark.parametrize("language", sorted(set(TEXTS) - {"en"}))
     def test_each_is_translated(self, language):
-        same = {name for table, strings in TEXTS["en"].items() for name, text in strings.items() if TEXTS[language][table][name] == text}
+        same = {
+            name
+            for table, strings in TEXTS["en"].items()
+            for name, text in strings.items()
+            if TEXTS[language][table][name] == text
+        }
         assert same <= {"version"}
 
     def test_there_are_as_many_as_for_messages(self):
@@ -415,7 +485,9 @@ class TestTheCatalogues:
     def test_the_mail_of_a_sign_up_names_the_button_as_the_page_does(self, language):
         decline = TEXTS[language]["common"]["decline"]
         assert decline in TEXTS[language]["signup"]["warning"]
-        assert decline in languages.load_catalogues()[language]["email"]["signup"]["closing"].replace("\u00a0", " ")
+        assert decline in languages.load_catalogues()[language]["email"]["signup"]["closing"].replace(
+            "\u00a0", " "
+        )
 
 
 class TestHeaders:
@@ -431,7 +503,9 @@ class TestHeaders:
             ("https://x;script-src.preview.example.com/", "https://app.example.com"),
         ],
     )
-    def test_a_form_may_lead_to_the_checked_target_and_nowhere_else(self, make_app, outbox, redirect_to, target):
+    def test_a_form_may_lead_to_the_checked_target_and_nowhere_else(
+        self, make_app, outbox, redirect_to, target
+    ):
         client = make_app(**APP).test_client()
         client.post("/signup", json=DAVE)
         query = {"redirect_to": redirect_to} if redirect_to else {}
@@ -439,7 +513,9 @@ class TestHeaders:
         assert response.headers.getlist("Content-Security-Policy") == [CSP.format(f" {target}")]
 
     def test_the_other_pages_have_no_form(self, client):
-        assert client.get(path("signup", "x" * 43), headers=BROWSER).headers["Content-Security-Policy"] == CSP.format("")
+        assert client.get(path("signup", "x" * 43), headers=BROWSER).headers[
+            "Content-Security-Policy"
+        ] == CSP.format("")
 
     def test_the_welcome_page_may_run_its_script(self, client):
         expected = CSP.format("").replace("style-src 'self'; ", "style-src 'self'; script-src 'self'; ")
@@ -448,13 +524,19 @@ class TestHeaders:
     def test_no_page_is_kept_or_tells_where_it_was(self, client, link):
         for where in ("/", link, path("signup", "x" * 43)):
             headers = client.get(where, headers=BROWSER).headers
-            assert (headers["Cache-Control"], headers["Referrer-Policy"], headers["X-Content-Type-Options"]) == ("no-store", "no-referrer", "nosniff")
+            assert (
+                headers["Cache-Control"],
+                headers["Referrer-Policy"],
+                headers["X-Content-Type-Options"],
+            ) == ("no-store", "no-referrer", "nosniff")
             assert headers["Content-Type"] == "text/html; charset=utf-8"
 
     def test_what_pages_load_is_in_files(self, client, link):
         for where in ("/", link, path("signup", "x" * 43)):
             page = look(client, where)
-            assert not any(name.startswith(("on", "style")) for _, attributes in page.tags for name in attributes)
+            assert not any(
+                name.startswith(("on", "style")) for _, attributes in page.tags for name in attributes
+            )
             assert page.all("style") == []
             assert all("src" in script for script in page.all("script"))
             assert "".join(page.texts.get("script", [])) == ""
@@ -503,11 +585,16 @@ class TestPaths:
         urls = [urljoin(f"https://example.com{outside}", url) for url in page.loads()]
         assert urls
         assert all(url.startswith("https://example.com/id/") for url in urls)
-        assert all(client.get(url.removeprefix("https://example.com/id"), headers=BROWSER).status_code in (200, 400) for url in urls)
+        assert all(
+            client.get(url.removeprefix("https://example.com/id"), headers=BROWSER).status_code in (200, 400)
+            for url in urls
+        )
 
 
 class TestStaticFiles:
-    @pytest.mark.parametrize(("name", "mimetype"), [("page.css", "text/css"), ("welcome.js", "text/javascript")])
+    @pytest.mark.parametrize(
+        ("name", "mimetype"), [("page.css", "text/css"), ("welcome.js", "text/javascript")]
+    )
     @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
     def test_they_are_what_they_are(self, client, prefix, name, mimetype):
         response = client.get(f"{prefix}/static/{name}")
@@ -534,4 +621,8 @@ class TestStaticFiles:
 def placeholders(texts: dict[str, dict[str, str]]) -> dict[tuple[str, str], set[str]]:
     """Return each string's name with what it needs."""
     environment = jinja2.Environment(autoescape=True)
-    return {(table, name): find_undeclared_variables(environment.parse(text)) for table, strings in texts.items() for name, text in strings.items()}
+    return {
+        (table, name): find_undeclared_variables(environment.parse(text))
+        for table, strings in texts.items()
+        for name, text in strings.items()
+    }

@@ -1,4 +1,5 @@
-"""The pages in a real browser, from the message to the end: what CSP, forms, redirects and the script come to there.
+"""The pages in a real browser, from the message to the end: what CSP, forms, redirects and the script come to
+there.
 
 Needs Chromium (Debian and Ubuntu: `apt-get install chromium`), and is skipped where there is none.
 """
@@ -19,7 +20,10 @@ from tests.support.server import ServerClient
 PROGRAM = browser.find()
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(PROGRAM is None, reason="NOT TESTED: the pages in a browser. It needs Chromium: apt-get install chromium"),
+    pytest.mark.skipif(
+        PROGRAM is None,
+        reason="NOT TESTED: the pages in a browser. It needs Chromium: apt-get install chromium",
+    ),
 ]
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 LONG_ADDRESS = "alexandra.konstantinopoulou-vandenberghe+newsletter@mail.department.example-university.org"
@@ -41,8 +45,16 @@ def tab(tmp_path_factory) -> Iterator[Browser]:
 def serving(environment, state_dir: Path) -> Iterator[ServerClient]:
     """The service at an address that the browser can open, with another origin on its list."""
     port = free_port()
-    changes = {"PORT": str(port), "AUTH_BASE_URL": f"http://127.0.0.1:{port}", "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**", "AUTH_WORKERS": "1"}
-    with Service(state_dir, **{name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | changes) as service:
+    changes = {
+        "PORT": str(port),
+        "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
+        "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**",
+        "AUTH_WORKERS": "1",
+    }
+    with Service(
+        state_dir,
+        **{name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | changes,
+    ) as service:
         client = ServerClient(service.port)
         yield client
         client.close()
@@ -61,7 +73,9 @@ def here(site) -> str:
 
 @pytest.fixture
 def page(tab, here) -> Iterator[Browser]:
-    """A browser that speaks English; nothing that a page does may make it complain, but for a status that is no success."""
+    """A browser that speaks English; nothing that a page does may make it complain, but for a status that is
+    no success.
+    """
     tab.open("about:blank")
     tab.speak("en")
     tab.resize(360, 740)
@@ -207,18 +221,34 @@ def test_what_became_of_a_link_is_told_in_words_of_ours(page, here, fragment, sa
 
 @pytest.mark.parametrize(
     ("language", "width", "zoom", "dark"),
-    [("de", 320, 1, False), ("en", 320, 1, True), ("es", 320, 1, False), ("fr", 320, 1, True), ("zh", 320, 1, False), ("de", 1280, 4, True)],
+    [
+        ("de", 320, 1, False),
+        ("en", 320, 1, True),
+        ("es", 320, 1, False),
+        ("fr", 320, 1, True),
+        ("zh", 320, 1, False),
+        ("de", 1280, 4, True),
+    ],
 )
 def test_everything_can_be_read_and_hit(page, site, here, outbox, language, width, zoom, dark):
     site.post("/signup", json=DAVE | {"email": LONG_ADDRESS})
     page.speak(language)
     page.resize(width, 720, zoom=zoom, dark=dark)
-    for where in (path("signup", outbox.last().token), path("signup", "x" * 43), "/", "/#error=access_denied&error_code=otp_expired"):
+    for where in (
+        path("signup", outbox.last().token),
+        path("signup", "x" * 43),
+        "/",
+        "/#error=access_denied&error_code=otp_expired",
+    ):
         page.open("about:blank")
         page.open(here + where)
         assert page.run("document.documentElement.lang") == language
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), where
-        assert page.run("[...document.querySelectorAll('button')].every((button) => button.getBoundingClientRect().height >= 44)")
-        assert page.run("[...document.querySelectorAll('main, main *')].every((part) => part.scrollWidth <= part.clientWidth || !part.clientWidth)"), where
+        assert page.run(
+            "[...document.querySelectorAll('button')].every((button) => button.getBoundingClientRect().height >= 44)"
+        )
+        assert page.run(
+            "[...document.querySelectorAll('main, main *')].every((part) => part.scrollWidth <= part.clientWidth || !part.clientWidth)"
+        ), where
         colour = page.run("getComputedStyle(document.body).backgroundColor")
         assert (colour == "rgb(27, 31, 37)") == dark

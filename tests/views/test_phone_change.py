@@ -4,7 +4,16 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cast import register, session_of
-from tests.support.links import OTHER_PHONE, PHONE, assert_signed_in, follow, fragment, hand_in, later, type_in
+from tests.support.links import (
+    OTHER_PHONE,
+    PHONE,
+    assert_signed_in,
+    follow,
+    fragment,
+    hand_in,
+    later,
+    type_in,
+)
 
 THIRD_PHONE = "+491705555555"
 
@@ -23,25 +32,46 @@ def change(session, phone):
 def with_phone(alice, phone=PHONE, **changes):
     """Return Alice's user object with a confirmed phone."""
     both = [identity("email", alice.email, last_sign_in_at=A_TIMESTAMP), identity("phone", phone)]
-    expected = user(alice.email, id=alice.id, phone=phone, phone_confirmed_at=A_TIMESTAMP, last_sign_in_at=A_TIMESTAMP, identities=both)
+    expected = user(
+        alice.email,
+        id=alice.id,
+        phone=phone,
+        phone_confirmed_at=A_TIMESTAMP,
+        last_sign_in_at=A_TIMESTAMP,
+        identities=both,
+    )
     return expected | {"app_metadata": {"provider": "email", "providers": ["email", "phone"]}} | changes
 
 
 class TestAsking:
     def test_it_is_pending(self, session, alice):
         before = session.get("/user").json
-        expected = before | {"new_phone": PHONE, "phone_change_sent_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP}
+        expected = before | {
+            "new_phone": PHONE,
+            "phone_change_sent_at": A_TIMESTAMP,
+            "updated_at": A_TIMESTAMP,
+        }
         assert_ok(session.put("/user", json={"phone": PHONE}), expected)
         assert_ok(session.get("/user"), expected)
 
     def test_the_new_number_is_sent_a_code_and_nobody_else_anything(self, session, outbox):
         change(session, PHONE)
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, message.token, message.lifetime) == ("phone_change", "sms", PHONE, None, 600)
+        assert (message.kind, message.channel, message.to, message.token, message.lifetime) == (
+            "phone_change",
+            "sms",
+            PHONE,
+            None,
+            600,
+        )
 
     def test_it_claims_nothing(self, client, session, outbox):
         change(session, PHONE)
-        assert_error(client.post("/token?grant_type=password", json={"phone": PHONE, "password": "Correct-Horse-1"}), 401, "invalid_credentials")
+        assert_error(
+            client.post("/token?grant_type=password", json={"phone": PHONE, "password": "Correct-Horse-1"}),
+            401,
+            "invalid_credentials",
+        )
         client.post("/otp", json={"phone": PHONE})
         assert type_in(client, "sms", PHONE, outbox.last(kind="sms").code).json["user"]["email"] is None
 
@@ -64,7 +94,9 @@ class TestAsking:
         assert sorted(outbox.kinds()) == [("email_change", "new@example.com"), ("phone_change", PHONE)]
 
     def test_a_bad_number_is_400(self, session, outbox):
-        assert_error(session.put("/user", json={"phone": "0170"}), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"phone": "0170"}), 400, "validation_failed", details=A_SENTENCE
+        )
         assert outbox.sent() == []
 
     def test_where_phones_are_disabled_there_is_none(self, make_app, session, outbox):
@@ -77,7 +109,9 @@ class TestAsking:
 class TestTheCode:
     def test_it_makes_the_number_the_users_and_signs_in(self, client, session, alice, outbox):
         change(session, PHONE)
-        assert_signed_in(client, type_in(client, "phone_change", PHONE, outbox.last().code), with_phone(alice))
+        assert_signed_in(
+            client, type_in(client, "phone_change", PHONE, outbox.last().code), with_phone(alice)
+        )
 
     def test_it_ends_no_session(self, client, session, alice, outbox):
         other = alice.sign_in()
@@ -88,7 +122,12 @@ class TestTheCode:
     def test_the_number_signs_in_from_then_on(self, client, session, outbox):
         change(session, PHONE)
         type_in(client, "phone_change", PHONE, outbox.last().code)
-        assert client.post("/token?grant_type=password", json={"phone": PHONE, "password": "Correct-Horse-1"}).status_code == 200
+        assert (
+            client.post(
+                "/token?grant_type=password", json={"phone": PHONE, "password": "Correct-Horse-1"}
+            ).status_code
+            == 200
+        )
         client.post("/otp", json={"phone": PHONE})
         assert type_in(client, "sms", PHONE, outbox.last().code).status_code == 200
 
@@ -96,7 +135,12 @@ class TestTheCode:
         change(session, PHONE)
         type_in(client, "phone_change", PHONE, outbox.last().code)
         notice = outbox.last(alice.email)
-        assert (notice.kind, notice.channel, notice.token, notice.code) == ("phone_changed", "email", None, None)
+        assert (notice.kind, notice.channel, notice.token, notice.code) == (
+            "phone_changed",
+            "email",
+            None,
+            None,
+        )
         assert len(outbox.sent()) == 2
 
     def test_the_old_number_does_not_sign_in_any_more(self, client, session, outbox, database):
@@ -108,7 +152,11 @@ class TestTheCode:
         new = outbox.last(OTHER_PHONE).code
         assert type_in(client, "phone_change", OTHER_PHONE, new).status_code == 200
         assert_error(type_in(client, "sms", PHONE, old), 403, "otp_expired")
-        assert_error(client.post("/token?grant_type=password", json={"phone": PHONE, "password": "Correct-Horse-1"}), 401, "invalid_credentials")
+        assert_error(
+            client.post("/token?grant_type=password", json={"phone": PHONE, "password": "Correct-Horse-1"}),
+            401,
+            "invalid_credentials",
+        )
         client.post("/otp", json={"phone": PHONE, "create_user": False})
         assert outbox.kinds()[-1] != ("sms", PHONE)
 
@@ -141,7 +189,9 @@ class TestTheCode:
         assert_error(type_in(client, "phone_change", PHONE, first), 403, "otp_expired")
         assert session.get("/user").json["new_phone"] == OTHER_PHONE
 
-    @pytest.mark.parametrize("type", ["sms", "email_change", "magiclink", "signup", "recovery", "invite", "email"])
+    @pytest.mark.parametrize(
+        "type", ["sms", "email_change", "magiclink", "signup", "recovery", "invite", "email"]
+    )
     def test_it_serves_no_other_type(self, client, session, outbox, type):
         change(session, PHONE)
         assert_error(type_in(client, type, PHONE, outbox.last().code), 403, "otp_expired")
@@ -153,14 +203,18 @@ class TestTheCode:
         assert fragment(follow(client, "phone_change", code))["error_code"] == "otp_expired"
         assert_error(hand_in(client, "phone_change", code), 403, "otp_expired")
 
-    def test_a_number_that_somebody_has_taken_meanwhile_is_409(self, client, session, service_role, alice, outbox, database):
+    def test_a_number_that_somebody_has_taken_meanwhile_is_409(
+        self, client, session, service_role, alice, outbox, database
+    ):
         change(session, PHONE)
         client.post("/admin/users", json={"email": "phil@example.com", "phone": PHONE}, headers=service_role)
         before = database.everything("users", "identities", "sessions", "one_time_tokens")
         assert_error(type_in(client, "phone_change", PHONE, outbox.last().code), 409, "phone_exists")
         assert database.everything("users", "identities", "sessions", "one_time_tokens") == before
 
-    def test_of_two_users_who_wait_for_one_number_the_first_to_prove_it_has_it(self, client, alice, bob, outbox, database):
+    def test_of_two_users_who_wait_for_one_number_the_first_to_prove_it_has_it(
+        self, client, alice, bob, outbox, database
+    ):
         change(alice.sign_in(), PHONE)
         alices = outbox.last().code
         change(bob.sign_in(), PHONE)
@@ -193,13 +247,20 @@ class TestTheCode:
     def test_a_change_back_and_forth(self, client, session, outbox):
         for phone in (PHONE, OTHER_PHONE, PHONE, THIRD_PHONE):
             change(session, phone)
-            assert type_in(client, "phone_change", phone, outbox.last(phone).code).json["user"]["phone"] == phone
-        assert [entry["identity_data"].get("phone") for entry in session.get("/user").json["identities"]] == [None, THIRD_PHONE]
+            assert (
+                type_in(client, "phone_change", phone, outbox.last(phone).code).json["user"]["phone"] == phone
+            )
+        assert [entry["identity_data"].get("phone") for entry in session.get("/user").json["identities"]] == [
+            None,
+            THIRD_PHONE,
+        ]
 
 
 def test_an_administrators_change_ends_the_pending_one(client, session, service_role, alice, outbox):
     change(session, PHONE)
-    client.put(f"/admin/users/{alice.id}", json={"phone": OTHER_PHONE, "phone_confirm": True}, headers=service_role)
+    client.put(
+        f"/admin/users/{alice.id}", json={"phone": OTHER_PHONE, "phone_confirm": True}, headers=service_role
+    )
     assert_error(type_in(client, "phone_change", PHONE, outbox.last().code), 403, "otp_expired")
     assert session.get("/user").json["phone"] == OTHER_PHONE
 
@@ -211,4 +272,7 @@ def test_a_number_is_free_again_after_its_user_has_changed_it(client, session, s
     type_in(client, "phone_change", OTHER_PHONE, outbox.last(OTHER_PHONE).code)
     bob = register(client, service_role, "bob@example.com").sign_in()
     change(bob, PHONE)
-    assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).json["user"]["email"] == "bob@example.com"
+    assert (
+        type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).json["user"]["email"]
+        == "bob@example.com"
+    )

@@ -1,4 +1,6 @@
-"""POST /token?grant_type=pkce: the code of a redirect, for whoever knows the verifier of its challenge (RFC 7636), once."""
+"""POST /token?grant_type=pkce: the code of a redirect, for whoever knows the verifier of its challenge (RFC
+7636), once.
+"""
 
 import base64
 import hashlib
@@ -44,7 +46,10 @@ class TestACode:
 
     def test_it_is_traded_for_tokens(self, service, code, database):
         response = trade(service, code)
-        assert (response.status_code, response.json) == (200, token_response(new_user("google", ALICE["sub"], ALICE["email"])))
+        assert (response.status_code, response.json) == (
+            200,
+            token_response(new_user("google", ALICE["sub"], ALICE["email"])),
+        )
         session = session_of(service.client, response)
         assert session.get("/user").status_code == 200
         assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
@@ -72,9 +77,20 @@ class TestACode:
         assert database.count("sessions") == 0
 
     def test_it_is_no_state_no_link_and_no_refresh_token(self, service, code):
-        assert_error(service.client.post("/token?grant_type=refresh_token", json={"refresh_token": code}), 400, "refresh_token_not_found")
-        assert_error(service.client.post("/verify", json={"type": "magiclink", "token_hash": code}), 403, "otp_expired")
-        assert fragment(service.browser().visit(f"{service.origin}/callback?state={code}&code={code}"))["error_code"] == "bad_oauth_state"
+        assert_error(
+            service.client.post("/token?grant_type=refresh_token", json={"refresh_token": code}),
+            400,
+            "refresh_token_not_found",
+        )
+        assert_error(
+            service.client.post("/verify", json={"type": "magiclink", "token_hash": code}), 403, "otp_expired"
+        )
+        assert (
+            fragment(service.browser().visit(f"{service.origin}/callback?state={code}&code={code}"))[
+                "error_code"
+            ]
+            == "bad_oauth_state"
+        )
         assert trade(service, code).status_code == 200
 
     def test_codes_of_several_sign_ins_live_beside_each_other(self, service, database):
@@ -117,7 +133,9 @@ class TestASecondUse:
 
 
 class TestTheVerifier:
-    @pytest.mark.parametrize("verifier", ["x" * 43, VERIFIER[:-1] + "F", VERIFIER.upper(), VERIFIER + "x", CHALLENGE])
+    @pytest.mark.parametrize(
+        "verifier", ["x" * 43, VERIFIER[:-1] + "F", VERIFIER.upper(), VERIFIER + "x", CHALLENGE]
+    )
     def test_a_wrong_one_is_refused(self, service, code, verifier, database):
         assert_error(trade(service, code, verifier), 400, "bad_code_verifier")
         assert database.count("sessions") == 0
@@ -126,14 +144,35 @@ class TestTheVerifier:
         trade(service, code, "x" * 43)
         assert trade(service, code).status_code == 200
 
-    @pytest.mark.parametrize("body", [{}, {"code_verifier": None}, {"code_verifier": ""}, {"code_verifier": "x" * 42}, {"code_verifier": "x" * 129}])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            {"code_verifier": None},
+            {"code_verifier": ""},
+            {"code_verifier": "x" * 42},
+            {"code_verifier": "x" * 129},
+        ],
+    )
     def test_a_missing_or_malformed_one_is_refused(self, service, code, body, database):
-        assert_error(service.client.post(PATH, json={"auth_code": code} | body), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(
+            service.client.post(PATH, json={"auth_code": code} | body),
+            400,
+            "validation_failed",
+            details=A_SENTENCE,
+        )
         assert database.count("sessions") == 0
 
-    @pytest.mark.parametrize("verifier", ["ä" * 43, "x" * 42 + "=", "x" * 42 + " ", "x" * 42 + "\n", 7, ["x" * 43], True])
+    @pytest.mark.parametrize(
+        "verifier", ["ä" * 43, "x" * 42 + "=", "x" * 42 + " ", "x" * 42 + "\n", 7, ["x" * 43], True]
+    )
     def test_one_with_other_characters_is_refused(self, service, code, verifier):
-        assert_error(service.client.post(PATH, json={"auth_code": code, "code_verifier": verifier}), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(
+            service.client.post(PATH, json={"auth_code": code, "code_verifier": verifier}),
+            400,
+            "validation_failed",
+            details=A_SENTENCE,
+        )
 
     @pytest.mark.parametrize("verifier", ["x" * 43, "y" * 128, "-._~" * 11])
     def test_every_form_that_rfc_7636_allows_is_good(self, service, verifier):
@@ -141,7 +180,12 @@ class TestTheVerifier:
         assert trade(service, code, verifier).status_code == 200
 
     def test_a_missing_code_is_refused(self, service):
-        assert_error(service.client.post(PATH, json={"code_verifier": VERIFIER}), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(
+            service.client.post(PATH, json={"code_verifier": VERIFIER}),
+            400,
+            "validation_failed",
+            details=A_SENTENCE,
+        )
 
     def test_that_of_another_flow_is_refused(self, service, code):
         other = query(service.sign_in("google", code_challenge=challenge_of("z" * 43)))["code"]
@@ -155,21 +199,30 @@ class TestTheChallenge:
     @pytest.mark.parametrize("method", ["plain", "PLAIN", "none", "", "s512", "s256 "])
     def test_no_other_method_is_taken(self, service, database, method):
         sent = {"provider": "google", "code_challenge": CHALLENGE, "code_challenge_method": method}
-        assert_error(service.client.get("/authorize", query_string=sent), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(
+            service.client.get("/authorize", query_string=sent), 400, "validation_failed", details=A_SENTENCE
+        )
         assert database.count("oauth_flows") == 0
 
     @pytest.mark.parametrize("method", ["s256", "S256"])
     def test_its_method_may_be_written_in_either_case(self, service, method):
-        code = query(service.sign_in("google", code_challenge=CHALLENGE, code_challenge_method=method))["code"]
+        code = query(service.sign_in("google", code_challenge=CHALLENGE, code_challenge_method=method))[
+            "code"
+        ]
         assert trade(service, code).status_code == 200
 
     def test_without_a_method_it_is_hashed(self, service):
         code = query(service.sign_in("google", code_challenge=VERIFIER[:43]))["code"]
         assert_error(trade(service, code, VERIFIER[:43]), 400, "bad_code_verifier")
 
-    @pytest.mark.parametrize("challenge", ["", "x", "x" * 42, "x" * 44, "x" * 42 + "=", "x" * 42 + "+", "ä" * 43])
+    @pytest.mark.parametrize(
+        "challenge", ["", "x", "x" * 42, "x" * 44, "x" * 42 + "=", "x" * 42 + "+", "ä" * 43]
+    )
     def test_a_malformed_one_is_refused_and_not_passed_over(self, service, database, challenge):
-        for sent in ({"code_challenge": challenge}, {"code_challenge": challenge, "code_challenge_method": "s256"}):
+        for sent in (
+            {"code_challenge": challenge},
+            {"code_challenge": challenge, "code_challenge_method": "s256"},
+        ):
             response = service.client.get("/authorize", query_string={"provider": "google"} | sent)
             assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.count("oauth_flows") == 0
@@ -207,7 +260,10 @@ class TestTheUserMeanwhile:
         path = f"/admin/users/{database.value('SELECT id FROM users')}"
         service.client.put(path, json={"ban_duration": "1h"}, headers=service_role)
         response = trade(service, code)
-        assert (response.status_code, response.json["error_code"]) in ((403, "user_banned"), (400, "flow_state_not_found"))
+        assert (response.status_code, response.json["error_code"]) in (
+            (403, "user_banned"),
+            (400, "flow_state_not_found"),
+        )
         # A ban that is lifted revives nothing.
         service.client.put(path, json={"ban_duration": None}, headers=service_role)
         assert_error(trade(service, code), 400, "flow_state_not_found")
@@ -219,12 +275,18 @@ class TestTheUserMeanwhile:
         assert_error(trade(service, code), 400, "flow_state_not_found")
 
     @pytest.mark.parametrize("change", ["password", "by an administrator"])
-    def test_what_ends_all_sessions_ends_what_was_to_become_one(self, service, code, service_role, database, change):
+    def test_what_ends_all_sessions_ends_what_was_to_become_one(
+        self, service, code, service_role, database, change
+    ):
         session = service.signed_in("google")
         if change == "password":
             assert session.put("/user", json={"password": "Another-Horse-2"}).status_code == 200
         else:
-            response = service.client.put(f"/admin/users/{session.claims['sub']}", json={"password": "Another-Horse-2"}, headers=service_role)
+            response = service.client.put(
+                f"/admin/users/{session.claims['sub']}",
+                json={"password": "Another-Horse-2"},
+                headers=service_role,
+            )
             assert response.status_code == 200
         assert_error(trade(service, code), 400, "flow_state_not_found")
 

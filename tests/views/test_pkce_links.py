@@ -1,4 +1,6 @@
-"""Links that were asked for with a code_challenge: they bring a code to the application, to be traded for tokens (RFC 7636)."""
+"""Links that were asked for with a code_challenge: they bring a code to the application, to be traded for
+tokens (RFC 7636).
+"""
 
 import pytest
 
@@ -69,7 +71,12 @@ class TestTheRedirect:
         assert database.everything("one_time_tokens", "authorization_codes", "sessions", "users") == before
 
     @pytest.mark.parametrize(
-        ("target", "led_to"), [(APP, f"{APP}?code="), (f"{APP}?x=1&y=2", f"{APP}?x=1&y=2&code="), ("https://app.example.com", "https://app.example.com?code=")]
+        ("target", "led_to"),
+        [
+            (APP, f"{APP}?code="),
+            (f"{APP}?x=1&y=2", f"{APP}?x=1&y=2&code="),
+            ("https://app.example.com", "https://app.example.com?code="),
+        ],
     )
     def test_it_keeps_the_targets_own_query(self, make_app, alice, outbox, target, led_to):
         client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
@@ -98,7 +105,9 @@ class TestTheRedirect:
 
 class TestTheExchange:
     def test_it_answers_the_token_response(self, client, code, alice):
-        session = assert_signed_in(client, exchange(client, code), user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP))
+        session = assert_signed_in(
+            client, exchange(client, code), user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
+        )
         assert session.claims["amr"] == [{"method": "otp", "timestamp": session.claims["iat"]}]
         assert session.refresh().status_code == 200
 
@@ -116,13 +125,21 @@ class TestTheExchange:
             assert_error(response, 400, "validation_failed", details="code_verifier: is required")
         assert database.count("sessions") == 0
 
-    @pytest.mark.parametrize("verifier", ["", "short", "x" * 42, "x" * 129, "x" * 42 + " ", "x" * 42 + "é", "x" * 42 + "\n", "x" * 42 + "="])
+    @pytest.mark.parametrize(
+        "verifier",
+        ["", "short", "x" * 42, "x" * 129, "x" * 42 + " ", "x" * 42 + "é", "x" * 42 + "\n", "x" * 42 + "="],
+    )
     def test_a_malformed_verifier_is_400(self, client, code, verifier):
         assert_error(exchange(client, code, verifier), 400, "validation_failed", details=A_SENTENCE)
 
     @pytest.mark.parametrize("verifier", [1, ["x" * 43], {}])
     def test_a_verifier_that_is_no_string_is_400(self, client, code, verifier):
-        assert_error(exchange(client, code, verifier), 400, "validation_failed", details="code_verifier: must be a string")
+        assert_error(
+            exchange(client, code, verifier),
+            400,
+            "validation_failed",
+            details="code_verifier: must be a string",
+        )
 
     @pytest.mark.parametrize("code", ["x" * 43, "", "x", "x" * 500, "é" * 43])
     def test_an_unknown_code_is_400(self, client, code):
@@ -154,7 +171,10 @@ class TestTheExchange:
         assert_error(session.get("/user"), 401, "session_not_found")
         assert_error(session.refresh(), 400, "refresh_token_not_found")
         assert other.get("/user").status_code == 200
-        assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=session.id) == "authorization_code_reused"
+        assert (
+            database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=session.id)
+            == "authorization_code_reused"
+        )
         assert_error(exchange(client, code), *GONE)
         assert database.count("sessions", "ended_at IS NULL") == 1
 
@@ -167,12 +187,23 @@ class TestTheExchange:
     def test_at_once_at_most_one_use_succeeds_and_the_others_end_it(self, server, client, code, database):
         answers = at_once(20, lambda _: exchange(server, code))
         assert [answer.status_code for answer in answers].count(200) == 1
-        assert {answer.json["error_code"] for answer in answers if answer.status_code != 200} == {"flow_state_not_found"}
+        assert {answer.json["error_code"] for answer in answers if answer.status_code != 200} == {
+            "flow_state_not_found"
+        }
         assert (database.count("sessions"), database.count("sessions", "ended_at IS NULL")) == (1, 0)
 
     def test_it_is_for_grant_type_pkce_alone(self, client, code, alice):
-        assert_error(client.post("/token?grant_type=refresh_token", json={"refresh_token": code}), 400, "refresh_token_not_found")
-        assert_error(client.post("/token?grant_type=authorization_code", json={"code": code}), 400, "unsupported_grant_type", details=A_SENTENCE)
+        assert_error(
+            client.post("/token?grant_type=refresh_token", json={"refresh_token": code}),
+            400,
+            "refresh_token_not_found",
+        )
+        assert_error(
+            client.post("/token?grant_type=authorization_code", json={"code": code}),
+            400,
+            "unsupported_grant_type",
+            details=A_SENTENCE,
+        )
         assert_error(hand_in(client, "magiclink", code), 403, "otp_expired")
         assert_error(type_in(client, "magiclink", alice.email, code), 403, "otp_expired")
         assert client.get("/user", headers={"Authorization": f"Bearer {code}"}).status_code == 401
@@ -192,12 +223,16 @@ class TestTheExchange:
         client = make_app(AUTH_SESSIONS_PER_USER="1").test_client()
         session = alice.sign_in(client=client)
         client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE)
-        latest = session_of(client, exchange(client, query(follow(client, "magiclink", outbox.last().token))["code"]))
+        latest = session_of(
+            client, exchange(client, query(follow(client, "magiclink", outbox.last().token))["code"])
+        )
         assert_error(session.get("/user"), 401, "session_not_found")
         assert latest.get("/user").status_code == 200
 
     def test_it_is_served_under_the_prefix_too(self, client, code):
-        response = client.post("/auth/v1/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
+        response = client.post(
+            "/auth/v1/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
+        )
         assert (response.status_code, response.json) == (200, token_response(response.json["user"]))
 
 
@@ -273,23 +308,45 @@ class TestWhereAChallengeIsTaken:
         client.post("/signup", json={"email": "dave@example.com", "password": "Mallorys-Horse-1"})
         client.post("/magiclink", json={"email": "dave@example.com"} | WITH_CHALLENGE)
         query(follow(client, "magiclink", outbox.last(kind="magiclink").token))
-        response = client.post("/token?grant_type=password", json={"email": "dave@example.com", "password": "Mallorys-Horse-1"})
+        response = client.post(
+            "/token?grant_type=password", json={"email": "dave@example.com", "password": "Mallorys-Horse-1"}
+        )
         assert_error(response, 401, "invalid_credentials")
 
     @pytest.mark.parametrize("method", ["s256", "S256", None])
     def test_the_method_in_any_case_and_by_default(self, client, alice, outbox, method):
-        body = {"email": alice.email, "code_challenge": CHALLENGE} | ({"code_challenge_method": method} if method else {})
+        body = {"email": alice.email, "code_challenge": CHALLENGE} | (
+            {"code_challenge_method": method} if method else {}
+        )
         assert_ok(client.post("/magiclink", json=body), ON_ITS_WAY)
-        assert exchange(client, query(follow(client, "magiclink", outbox.last().token))["code"]).status_code == 200
+        assert (
+            exchange(client, query(follow(client, "magiclink", outbox.last().token))["code"]).status_code
+            == 200
+        )
 
     @pytest.mark.parametrize(
         ("challenge", "details"),
         [
-            ({"code_challenge": CHALLENGE, "code_challenge_method": "plain"}, "code_challenge_method: must be s256"),
-            ({"code_challenge": CHALLENGE, "code_challenge_method": "PLAIN"}, "code_challenge_method: must be s256"),
-            ({"code_challenge": CHALLENGE, "code_challenge_method": ""}, "code_challenge_method: must be s256"),
-            ({"code_challenge": CHALLENGE, "code_challenge_method": "s512"}, "code_challenge_method: must be s256"),
-            ({"code_challenge": CHALLENGE, "code_challenge_method": 256}, "code_challenge_method: must be a string"),
+            (
+                {"code_challenge": CHALLENGE, "code_challenge_method": "plain"},
+                "code_challenge_method: must be s256",
+            ),
+            (
+                {"code_challenge": CHALLENGE, "code_challenge_method": "PLAIN"},
+                "code_challenge_method: must be s256",
+            ),
+            (
+                {"code_challenge": CHALLENGE, "code_challenge_method": ""},
+                "code_challenge_method: must be s256",
+            ),
+            (
+                {"code_challenge": CHALLENGE, "code_challenge_method": "s512"},
+                "code_challenge_method: must be s256",
+            ),
+            (
+                {"code_challenge": CHALLENGE, "code_challenge_method": 256},
+                "code_challenge_method: must be a string",
+            ),
             ({"code_challenge_method": "s256"}, "code_challenge: must be given with code_challenge_method"),
             ({"code_challenge_method": "plain"}, A_SENTENCE),
             ({"code_challenge": ""}, A_SENTENCE),
@@ -301,7 +358,9 @@ class TestWhereAChallengeIsTaken:
         ],
         ids=str,
     )
-    def test_a_challenge_that_is_not_valid_is_400_everywhere(self, client, alice, database, challenge, details):
+    def test_a_challenge_that_is_not_valid_is_400_everywhere(
+        self, client, alice, database, challenge, details
+    ):
         session = alice.sign_in()
         before = database.everything("users", "outbox", "one_time_tokens")
         for request_for, body in (
@@ -313,6 +372,13 @@ class TestWhereAChallengeIsTaken:
             ("/recover", {"email": alice.email}),
             ("/resend", {"type": "signup", "email": alice.email}),
         ):
-            assert_error(client.post(request_for, json=body | challenge), 400, "validation_failed", details=details)
-        assert_error(session.put("/user", json={"email": "new@example.com"} | challenge), 400, "validation_failed", details=details)
+            assert_error(
+                client.post(request_for, json=body | challenge), 400, "validation_failed", details=details
+            )
+        assert_error(
+            session.put("/user", json={"email": "new@example.com"} | challenge),
+            400,
+            "validation_failed",
+            details=details,
+        )
         assert database.everything("users", "outbox", "one_time_tokens") == before

@@ -1,4 +1,6 @@
-"""GET /reauthenticate: a code for what a session of some age may not do without, and PUT and DELETE /user, which take it as nonce."""
+"""GET /reauthenticate: a code for what a session of some age may not do without, and PUT and DELETE /user,
+which take it as nonce.
+"""
 
 import pytest
 
@@ -34,7 +36,13 @@ class TestTheCode:
     def test_it_is_sent_to_the_email_without_a_link(self, session, alice, outbox):
         assert_ok(session.get("/reauthenticate"), ON_ITS_WAY)
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, message.token, message.lifetime) == ("reauthentication", "email", alice.email, None, 3600)
+        assert (message.kind, message.channel, message.to, message.token, message.lifetime) == (
+            "reauthentication",
+            "email",
+            alice.email,
+            None,
+            3600,
+        )
         assert (len(message.code), message.code.isdecimal()) == (6, True)
 
     def test_it_is_sent_to_the_email_where_there_is_a_phone_too(self, session, outbox, database):
@@ -43,7 +51,10 @@ class TestTheCode:
         assert outbox.kinds() == [("reauthentication", "alice@example.com")]
 
     def test_it_is_sent_to_the_phone_where_the_email_is_not_confirmed(self, session, outbox, database):
-        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email_confirmed_at = NULL", phone=PHONE)
+        database.run(
+            "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email_confirmed_at = NULL",
+            phone=PHONE,
+        )
         assert_ok(session.get("/reauthenticate"), ON_ITS_WAY)
         (message,) = outbox.sent()
         assert (message.channel, message.to, message.token, message.lifetime) == ("sms", PHONE, None, 600)
@@ -67,7 +78,11 @@ class TestTheCode:
 
     @pytest.mark.parametrize("method", ["post", "put", "delete"])
     def test_it_is_asked_for_by_get_alone(self, client, session, method):
-        assert_error(client.open("/reauthenticate", method=method.upper(), headers=session.authorization), 405, "method_not_allowed")
+        assert_error(
+            client.open("/reauthenticate", method=method.upper(), headers=session.authorization),
+            405,
+            "method_not_allowed",
+        )
 
 
 class TestWhoMayAsk:
@@ -77,7 +92,12 @@ class TestWhoMayAsk:
 
     def test_not_the_service_role_key(self, client, service_role):
         assert client.get("/reauthenticate", headers=service_role).status_code == 401
-        assert client.get("/reauthenticate", headers={"apikey": service_role["Authorization"].removeprefix("Bearer ")}).status_code == 401
+        assert (
+            client.get(
+                "/reauthenticate", headers={"apikey": service_role["Authorization"].removeprefix("Bearer ")}
+            ).status_code
+            == 401
+        )
 
     def test_no_session_that_has_ended(self, alice, session, outbox):
         session.post("/logout")
@@ -109,89 +129,133 @@ class TestTheNonce:
         assert_error(session.delete("/user"), *NEEDED, details=A_SENTENCE)
         assert_error(session.delete("/user", json={"nonce": "x"}), *NOT_VALID, details=A_SENTENCE)
         assert database.count("users") == 1
-        assert_ok(session.delete("/user", json={"nonce": nonce}), {"message": A_SENTENCE, "timestamp": ANYTHING})
+        assert_ok(
+            session.delete("/user", json={"nonce": nonce}), {"message": A_SENTENCE, "timestamp": ANYTHING}
+        )
         assert database.count("users") == 0
 
     def test_it_works_once(self, session, nonce, alice):
         assert session.put("/user", json={"email": "new@example.com", "nonce": nonce}).status_code == 200
-        assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
+        )
         assert alice.try_to_sign_in().status_code == 200
 
     def test_whoever_is_turned_away_has_not_spent_it(self, session, nonce, parts, alice):
         with crowd(parts.passwords):
-            assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), 503, "service_unavailable")
+            assert_error(
+                session.put("/user", json={"password": NEW, "nonce": nonce}), 503, "service_unavailable"
+            )
         assert alice.try_to_sign_in().status_code == 200
         assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
 
     def test_it_lives_an_hour(self, session, nonce, alice, database):
         later(database, secs=3600)
-        assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
+        )
         assert alice.try_to_sign_in().status_code == 200
 
     def test_only_the_newest_is_good(self, session, nonce, outbox):
         session.get("/reauthenticate")
-        assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
+        )
         assert session.put("/user", json={"password": NEW, "nonce": outbox.last().code}).status_code == 200
 
     def test_five_wrong_tries_end_it(self, session, nonce, outbox, alice, database):
         for _ in range(5):
-            assert_error(session.put("/user", json={"password": NEW, "nonce": outbox.last().wrong_code}), *NOT_VALID, details=A_SENTENCE)
-        assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+            assert_error(
+                session.put("/user", json={"password": NEW, "nonce": outbox.last().wrong_code}),
+                *NOT_VALID,
+                details=A_SENTENCE,
+            )
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
+        )
         assert alice.try_to_sign_in().status_code == 200
         assert counted(database, f"code {alice.email}") == 6
 
-    @pytest.mark.parametrize("nonce", ["", "x", "12345", "1234567", "\uff11\uff12\uff13\uff14\uff15\uff16", " 123456", "123 456"])
+    @pytest.mark.parametrize(
+        "nonce", ["", "x", "12345", "1234567", "\uff11\uff12\uff13\uff14\uff15\uff16", " 123456", "123 456"]
+    )
     def test_what_is_no_code(self, session, alice, nonce):
-        assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
+        )
         assert alice.try_to_sign_in().status_code == 200
 
     @pytest.mark.parametrize("nonce", [123456, True, ["123456"], {}])
     def test_what_is_no_string(self, session, nonce):
-        assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), 400, "validation_failed", details="nonce: must be a string")
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": nonce}),
+            400,
+            "validation_failed",
+            details="nonce: must be a string",
+        )
 
     def test_another_users_is_none(self, session, nonce, bob, database, outbox, alice):
         mine = bob.sign_in()
         grow_old(database)
         mine.get("/reauthenticate")
         bobs = outbox.last(bob.email).code
-        assert_error(session.put("/user", json={"password": NEW, "nonce": bobs}), *NOT_VALID, details=A_SENTENCE)
-        assert_error(mine.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": bobs}), *NOT_VALID, details=A_SENTENCE
+        )
+        assert_error(
+            mine.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
+        )
         assert mine.put("/user", json={"password": NEW, "nonce": bobs}).status_code == 200
 
     @pytest.mark.parametrize("purpose", ["magiclink", "recovery"])
     def test_a_code_that_signs_in_is_none(self, client, session, alice, outbox, purpose):
         client.post({"magiclink": "/magiclink", "recovery": "/recover"}[purpose], json={"email": alice.email})
         code = outbox.last().code
-        assert_error(session.put("/user", json={"password": NEW, "nonce": code}), *NOT_VALID, details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": code}), *NOT_VALID, details=A_SENTENCE
+        )
         assert type_in(client, purpose, alice.email, code).status_code == 200
 
-    @pytest.mark.parametrize("type", ["magiclink", "email", "signup", "recovery", "invite", "email_change", "sms", "phone_change"])
+    @pytest.mark.parametrize(
+        "type", ["magiclink", "email", "signup", "recovery", "invite", "email_change", "sms", "phone_change"]
+    )
     def test_it_does_not_sign_in(self, client, session, nonce, alice, database, type):
         assert_error(type_in(client, type, alice.email, nonce), 403, "otp_expired")
         assert_error(hand_in(client, type, nonce), 403, "otp_expired")
         assert_error(
-            client.post("/verify", json={"type": "reauthentication", "email": alice.email, "token": nonce}), 400, "validation_failed", details=A_SENTENCE
+            client.post("/verify", json={"type": "reauthentication", "email": alice.email, "token": nonce}),
+            400,
+            "validation_failed",
+            details=A_SENTENCE,
         )
         assert database.count("sessions") == 1
         assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
 
     def test_it_dies_with_a_change_of_password(self, session, nonce, alice, service_role, client):
         assert session.put("/user", json={"password": NEW, "current_password": PASSWORD}).status_code == 200
-        assert_error(session.put("/user", json={"password": PASSWORD, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"password": PASSWORD, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
+        )
 
     def test_it_dies_with_a_change_of_email(self, client, session, nonce, outbox, database):
         session.put("/user", json={"email": "new@example.com", "current_password": PASSWORD})
         assert hand_in(client, "email_change", outbox.last("new@example.com").token).status_code == 200
         grow_old(database)
-        assert_error(session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+        assert_error(
+            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
+        )
 
     def test_a_wrong_one_beside_a_wrong_password_helps_neither(self, session, nonce, alice):
-        response = session.put("/user", json={"password": NEW, "nonce": nonce, "current_password": "Wrong-Horse-1"})
+        response = session.put(
+            "/user", json={"password": NEW, "nonce": nonce, "current_password": "Wrong-Horse-1"}
+        )
         assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
         assert alice.try_to_sign_in().status_code == 200
 
     def test_a_right_one_is_no_wrong_try_for_the_other_address(self, client, session, nonce, database):
-        """Twenty wrong tries a day end the codes of an address: those that were right, for another address, must not count."""
+        """Twenty wrong tries a day end the codes of an address: those that were right, for another address,
+        must not count.
+        """
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=OTHER_PHONE)
         assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
         assert counted(database, "code alice@example.com") == 0

@@ -4,7 +4,18 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
 from tests.support.cast import Session
-from tests.support.links import ON_ITS_WAY, PHONE, assert_dead, assert_signed_in, assert_signs_in, follow, fragment, hand_in, later, type_in
+from tests.support.links import (
+    ON_ITS_WAY,
+    PHONE,
+    assert_dead,
+    assert_signed_in,
+    assert_signs_in,
+    follow,
+    fragment,
+    hand_in,
+    later,
+    type_in,
+)
 
 NEW = "Another-Horse-1"
 
@@ -18,14 +29,21 @@ def message(client, alice, outbox):
 
 def test_a_known_address_is_sent_one_link_and_code(message, alice, outbox):
     assert len(outbox.sent()) == 1
-    assert (message.kind, message.channel, message.to, message.lifetime) == ("recovery", "email", alice.email, 3600)
+    assert (message.kind, message.channel, message.to, message.lifetime) == (
+        "recovery",
+        "email",
+        alice.email,
+        3600,
+    )
     assert (len(message.token), len(message.code)) == (43, 6)
 
 
 def test_asking_changes_nothing_of_the_user(client, alice, database):
     session = alice.sign_in()
     before = database.everything("users", "identities", "sessions")
-    client.post("/recover", json={"email": alice.email, "create_user": True, "data": {"x": 1}, "password": NEW})
+    client.post(
+        "/recover", json={"email": alice.email, "create_user": True, "data": {"x": 1}, "password": NEW}
+    )
     assert database.everything("users", "identities", "sessions") == before
     assert session.get("/user").status_code == 200
     assert alice.try_to_sign_in().status_code == 200
@@ -47,7 +65,11 @@ def test_who_has_opened_it_can_set_a_password_without_the_old_one(client, messag
 
 
 def test_the_code_signs_in(client, message, alice):
-    assert_signed_in(client, type_in(client, "recovery", alice.email, message.code), user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP))
+    assert_signed_in(
+        client,
+        type_in(client, "recovery", alice.email, message.code),
+        user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP),
+    )
 
 
 def test_it_works_once(client, message, alice, database):
@@ -85,7 +107,9 @@ def test_a_banned_user_is_sent_nothing(client, alice, outbox, database):
 
 
 def test_a_user_without_a_password_is_let_in_too(client, service_role, outbox):
-    client.post("/admin/users", json={"email": "erin@example.com", "email_confirm": True}, headers=service_role)
+    client.post(
+        "/admin/users", json={"email": "erin@example.com", "email_confirm": True}, headers=service_role
+    )
     client.post("/recover", json={"email": "erin@example.com"})
     session = assert_signs_in(client, "recovery", outbox.last().token)
     assert session.put("/user", json={"password": NEW}).status_code == 200
@@ -93,7 +117,12 @@ def test_a_user_without_a_password_is_let_in_too(client, service_role, outbox):
 
 @pytest.mark.parametrize(
     ("body", "details"),
-    [({}, "email: is required"), ({"phone": PHONE}, "email: is required"), ({"email": 1}, "email: must be a string"), ({"email": "alice@"}, A_SENTENCE)],
+    [
+        ({}, "email: is required"),
+        ({"phone": PHONE}, "email: is required"),
+        ({"email": 1}, "email: must be a string"),
+        ({"email": "alice@"}, A_SENTENCE),
+    ],
     ids=str,
 )
 def test_it_refuses_a_body_that_is_not_valid(client, database, body, details):
@@ -103,14 +132,24 @@ def test_it_refuses_a_body_that_is_not_valid(client, database, body, details):
 
 def test_it_lets_the_owner_in_where_strangers_have_used_up_the_tries_of_the_password(make_app, alice, outbox):
     """ACCOUNT_FAILURES: a stranger can't lock the owner out, for a link makes the owner's network known."""
-    client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_ACCOUNT_FAILURES="3 per day", AUTH_RATE_LIMIT_LOGIN="1000 per minute").test_client()
+    client = make_app(
+        AUTH_RATE_LIMITS_ENABLED="true",
+        AUTH_RATE_LIMIT_ACCOUNT_FAILURES="3 per day",
+        AUTH_RATE_LIMIT_LOGIN="1000 per minute",
+    ).test_client()
     stranger, home = {"REMOTE_ADDR": "203.0.113.7"}, {"REMOTE_ADDR": "198.51.100.9"}
     wrong = {"email": alice.email, "password": "Wrong-Horse-1"}
     for _ in range(4):
         client.post("/token?grant_type=password", json=wrong, environ_overrides=stranger)
     right = {"email": alice.email, "password": "Correct-Horse-1"}
-    assert_error(client.post("/token?grant_type=password", json=right, environ_overrides=home), 429, "over_request_rate_limit")
+    assert_error(
+        client.post("/token?grant_type=password", json=right, environ_overrides=home),
+        429,
+        "over_request_rate_limit",
+    )
     client.post("/recover", json={"email": alice.email}, environ_overrides=home)
-    tokens = fragment(client.get(f"/verify?type=recovery&token={outbox.last().token}", environ_overrides=home))
+    tokens = fragment(
+        client.get(f"/verify?type=recovery&token={outbox.last().token}", environ_overrides=home)
+    )
     assert Session(client, tokens["access_token"], "", {}).get("/user").status_code == 200
     assert client.post("/token?grant_type=password", json=right, environ_overrides=home).status_code == 200

@@ -1,4 +1,5 @@
-"""Where links lead: never out of the allow-list, whoever asks for it, wherever it is said, and however it is spelled.
+"""Where links lead: never out of the allow-list, whoever asks for it, wherever it is said, and however it is
+spelled.
 
 An open redirect here hands out sessions: what follows it is the tokens.
 """
@@ -207,15 +208,21 @@ def link(client, alice, service_role):
     """Make a link that signs Alice in, without a word on where it leads."""
 
     def make():
-        return client.post("/admin/generate_link", json={"type": "magiclink", "email": alice.email}, headers=service_role).json["hashed_token"]
+        return client.post(
+            "/admin/generate_link", json={"type": "magiclink", "email": alice.email}, headers=service_role
+        ).json["hashed_token"]
 
     return make
 
 
 def said(database):
     """Return where all links and messages lead that were written."""
-    tokens = database.all("SELECT DISTINCT redirect_to AS target FROM one_time_tokens WHERE redirect_to IS NOT NULL")
-    messages = database.all("SELECT DISTINCT variables ->> 'redirect_to' AS target FROM outbox WHERE variables ->> 'redirect_to' IS NOT NULL")
+    tokens = database.all(
+        "SELECT DISTINCT redirect_to AS target FROM one_time_tokens WHERE redirect_to IS NOT NULL"
+    )
+    messages = database.all(
+        "SELECT DISTINCT variables ->> 'redirect_to' AS target FROM outbox WHERE variables ->> 'redirect_to' IS NOT NULL"
+    )
     return sorted({row.target for row in tokens + messages})
 
 
@@ -228,7 +235,17 @@ class TestWhereALinkIsMade:
     """A target that is not allowed is replaced with the site's there and then."""
 
     @pytest.fixture(
-        params=["/signup", "/magiclink", "/otp", "/recover", "/resend signup", "/resend email_change", "/user", "/admin/generate_link", "/admin/invite"]
+        params=[
+            "/signup",
+            "/magiclink",
+            "/otp",
+            "/recover",
+            "/resend signup",
+            "/resend email_change",
+            "/user",
+            "/admin/generate_link",
+            "/admin/invite",
+        ]
     )
     def ask(self, request, client, alice, service_role, database):
         """Ask for a link that leads somewhere."""
@@ -253,7 +270,11 @@ class TestWhereALinkIsMade:
                 "/admin/invite": {"email": f"dave{number}@example.com"},
             }.get(request.param, {"email": alice.email})
             said_there = target if by == "body" else f"{target}?{urlencode({'redirect_to': redirect_to})}"
-            response = method(said_there, json=body | ({"redirect_to": redirect_to} if by == "body" else {}), headers=headers)
+            response = method(
+                said_there,
+                json=body | ({"redirect_to": redirect_to} if by == "body" else {}),
+                headers=headers,
+            )
             assert response.status_code in (200, 201), (redirect_to, response.text)
             return response
 
@@ -273,24 +294,39 @@ class TestWhereALinkIsMade:
 
     def test_not_one_of_all(self, client, alice, database):
         for target in HOSTILE:
-            assert client.post("/magiclink", json={"email": alice.email, "redirect_to": target}).status_code == 200
+            assert (
+                client.post("/magiclink", json={"email": alice.email, "redirect_to": target}).status_code
+                == 200
+            )
         assert said(database) == [SITE]
 
     def test_the_body_goes_before_the_query(self, client, alice, database):
-        client.post("/magiclink?redirect_to=https://app.example.com/query", json={"email": alice.email, "redirect_to": "https://app.example.com/body"})
+        client.post(
+            "/magiclink?redirect_to=https://app.example.com/query",
+            json={"email": alice.email, "redirect_to": "https://app.example.com/body"},
+        )
         assert said(database) == ["https://app.example.com/body"]
 
     def test_a_repeated_one_is_400(self, client, alice, database):
         before = database.everything()
-        response = client.post("/magiclink?redirect_to=https://app.example.com/&redirect_to=https://evil.example/", json={"email": alice.email})
+        response = client.post(
+            "/magiclink?redirect_to=https://app.example.com/&redirect_to=https://evil.example/",
+            json={"email": alice.email},
+        )
         assert_error(response, 400, "validation_failed", details="redirect_to: must be given once")
         assert database.everything() == before
 
-    @pytest.mark.parametrize("target", ["https://app.example.com/\0", "https://app.example.com/" + "x" * 2048])
+    @pytest.mark.parametrize(
+        "target", ["https://app.example.com/\0", "https://app.example.com/" + "x" * 2048]
+    )
     def test_one_that_cannot_be_kept_is_400(self, client, alice, database, target):
         before = database.everything()
-        assert client.post("/magiclink", json={"email": alice.email, "redirect_to": target}).status_code == 400
-        response = client.post(f"/magiclink?{urlencode({'redirect_to': target})}", json={"email": alice.email})
+        assert (
+            client.post("/magiclink", json={"email": alice.email, "redirect_to": target}).status_code == 400
+        )
+        response = client.post(
+            f"/magiclink?{urlencode({'redirect_to': target})}", json={"email": alice.email}
+        )
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.everything() == before
 
@@ -314,30 +350,50 @@ class TestWhereALinkIsMade:
 class TestWhereALinkIsOpened:
     def test_none_leads_out(self, client, link):
         for target in HOSTILE:
-            assert fragment(follow(client, "magiclink", link(), redirect_to=target), SITE)["type"] == "magiclink", target
+            assert (
+                fragment(follow(client, "magiclink", link(), redirect_to=target), SITE)["type"] == "magiclink"
+            ), target
 
     def test_nor_by_the_button_of_the_page(self, client, link):
         for target in SOME:
             token = link()
             page = client.get(path("magiclink", token, redirect_to=target), headers=BROWSER)
             assert (page.status_code, "Location" in page.headers) == (200, False)
-            assert "form-action 'self' https://app.example.com;" in page.headers["Content-Security-Policy"], target
-            assert fragment(press(client, "magiclink", token, redirect_to=target), SITE)["type"] == "magiclink", target
+            assert "form-action 'self' https://app.example.com;" in page.headers["Content-Security-Policy"], (
+                target
+            )
+            assert (
+                fragment(press(client, "magiclink", token, redirect_to=target), SITE)["type"] == "magiclink"
+            ), target
 
     def test_nor_with_a_link_that_fails(self, client):
         for target in SOME:
-            assert fragment(follow(client, "magiclink", "x" * 43, redirect_to=target), SITE)["error"] == "access_denied", target
-            assert fragment(press(client, "magiclink", "x" * 43, redirect_to=target), SITE)["error"] == "access_denied", target
+            assert (
+                fragment(follow(client, "magiclink", "x" * 43, redirect_to=target), SITE)["error"]
+                == "access_denied"
+            ), target
+            assert (
+                fragment(press(client, "magiclink", "x" * 43, redirect_to=target), SITE)["error"]
+                == "access_denied"
+            ), target
 
     def test_nor_with_an_authorization_code(self, client, alice, outbox):
         for target in SOME:
             client.post("/magiclink", json={"email": alice.email, "code_challenge": CHALLENGE})
-            assert list(query(follow(client, "magiclink", outbox.last().token, redirect_to=target), SITE)) == ["code"]
+            assert list(
+                query(follow(client, "magiclink", outbox.last().token, redirect_to=target), SITE)
+            ) == ["code"]
 
     def test_an_allowed_one_is_where_it_leads(self, client, link):
         for target in GOOD:
-            assert fragment(follow(client, "magiclink", link(), redirect_to=target), target)["type"] == "magiclink"
-            assert fragment(press(client, "magiclink", link(), redirect_to=target), target)["type"] == "magiclink"
+            assert (
+                fragment(follow(client, "magiclink", link(), redirect_to=target), target)["type"]
+                == "magiclink"
+            )
+            assert (
+                fragment(press(client, "magiclink", link(), redirect_to=target), target)["type"]
+                == "magiclink"
+            )
 
     def test_the_page_lets_its_form_lead_there(self, client, link):
         """Browsers apply form-action to the redirect after a POST."""
@@ -350,7 +406,9 @@ class TestWhereALinkIsOpened:
             assert f"form-action 'self' {source};" in page.headers["Content-Security-Policy"]
 
     def test_a_target_that_is_not_allowed_any_more(self, app, make_app, alice, outbox):
-        app.test_client().post("/magiclink", json={"email": alice.email, "redirect_to": "https://exact.example.com/cb"})
+        app.test_client().post(
+            "/magiclink", json={"email": alice.email, "redirect_to": "https://exact.example.com/cb"}
+        )
         later = make_app(AUTH_SITE_URL=SITE).test_client()
         assert fragment(follow(later, "magiclink", outbox.last().token), SITE)["type"] == "magiclink"
 
@@ -359,6 +417,9 @@ class TestWhereALinkIsOpened:
 
     def test_a_repeated_one_is_400(self, client, link, database):
         token = link()
-        response = client.get(path("magiclink", token) + "&redirect_to=https://app.example.com/&redirect_to=https://evil.example")
+        response = client.get(
+            path("magiclink", token)
+            + "&redirect_to=https://app.example.com/&redirect_to=https://evil.example"
+        )
         assert_error(response, 400, "validation_failed", details="redirect_to: must be given once")
         assert fragment(follow(client, "magiclink", token), SITE)["type"] == "magiclink"

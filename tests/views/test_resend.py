@@ -4,7 +4,17 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
 from tests.support.cast import PASSWORD, session_of, sign_in
-from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_dead, assert_signs_in, follow, fragment, hand_in, type_in
+from tests.support.links import (
+    ON_ITS_WAY,
+    OTHER_PHONE,
+    PHONE,
+    assert_dead,
+    assert_signs_in,
+    follow,
+    fragment,
+    hand_in,
+    type_in,
+)
 
 DAVE = "dave@example.com"
 NEW = "new@example.com"
@@ -45,9 +55,13 @@ class TestASignUp:
         """The link of a sign-up would leave a password standing that its owner did not set."""
         {
             "magiclink": lambda: client.post("/magiclink", json={"email": DAVE}),
-            "admin": lambda: client.post("/admin/users", json={"email": DAVE, "password": PASSWORD}, headers=service_role),
+            "admin": lambda: client.post(
+                "/admin/users", json={"email": DAVE, "password": PASSWORD}, headers=service_role
+            ),
             "invite": lambda: client.post("/admin/invite", json={"email": DAVE}, headers=service_role),
-            "generate_link": lambda: client.post("/admin/generate_link", json={"type": "invite", "email": DAVE}, headers=service_role),
+            "generate_link": lambda: client.post(
+                "/admin/generate_link", json={"type": "invite", "email": DAVE}, headers=service_role
+            ),
         }[maker]()
         before = len(outbox.sent())
         resend(client, "signup", DAVE)
@@ -61,10 +75,19 @@ class TestASignUp:
         client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
         resend(client, "sms", PHONE)
         first, second = outbox.sent()
-        assert (second.kind, second.channel, second.to, second.token, second.lifetime) == ("sms", "sms", PHONE, None, 600)
+        assert (second.kind, second.channel, second.to, second.token, second.lifetime) == (
+            "sms",
+            "sms",
+            PHONE,
+            None,
+            600,
+        )
         assert_error(type_in(client, "sms", PHONE, first.code), 403, "otp_expired")
         session_of(client, type_in(client, "sms", PHONE, second.code))
-        assert client.post("/token?grant_type=password", json={"phone": PHONE, "password": PASSWORD}).status_code == 200
+        assert (
+            client.post("/token?grant_type=password", json={"phone": PHONE, "password": PASSWORD}).status_code
+            == 200
+        )
         resend(client, "sms", PHONE)
         assert (len(outbox.sent()), outbox.nothings()) == (2, 1)
 
@@ -105,7 +128,9 @@ class TestAChangeOfEmail:
         resend(client, "email_change", NEW)
         assert (len(outbox.sent()), outbox.nothings()) == (before, 1)
 
-    def test_where_two_wait_for_one_address_it_is_the_later_one_who_is_sent_it(self, client, alice, bob, outbox, database):
+    def test_where_two_wait_for_one_address_it_is_the_later_one_who_is_sent_it(
+        self, client, alice, bob, outbox, database
+    ):
         bob.sign_in().put("/user", json={"email": NEW})
         alice.sign_in().put("/user", json={"email": NEW})
         bob.sign_in().put("/user", json={"phone": PHONE})
@@ -120,7 +145,13 @@ class TestAChangeOfPhone:
         session.put("/user", json={"phone": PHONE})
         resend(client, "phone_change", PHONE)
         first, second = outbox.sent()
-        assert (second.kind, second.channel, second.to, second.token, second.lifetime) == ("phone_change", "sms", PHONE, None, 600)
+        assert (second.kind, second.channel, second.to, second.token, second.lifetime) == (
+            "phone_change",
+            "sms",
+            PHONE,
+            None,
+            600,
+        )
         assert_error(type_in(client, "phone_change", PHONE, first.code), 403, "otp_expired")
         assert type_in(client, "phone_change", PHONE, second.code).json["user"]["phone"] == PHONE
 
@@ -134,7 +165,10 @@ class TestAChangeOfPhone:
     ("body", "details"),
     [
         ({"email": DAVE}, "type: is required"),
-        ({"type": "magiclink", "email": DAVE}, "type: must be one of signup, email_change, sms, phone_change"),
+        (
+            {"type": "magiclink", "email": DAVE},
+            "type: must be one of signup, email_change, sms, phone_change",
+        ),
         ({"type": "recovery", "email": DAVE}, A_SENTENCE),
         ({"type": "invite", "email": DAVE}, A_SENTENCE),
         ({"type": "email_restore", "email": DAVE}, A_SENTENCE),

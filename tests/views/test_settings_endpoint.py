@@ -29,7 +29,9 @@ DEFAULTS = {
 def test_it_tells_the_defaults(make_app):
     response = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client().get("/settings")
     providers = response.json["external_providers"]
-    assert all(set(provider) == {"name", "enabled"} and provider["enabled"] is False for provider in providers)
+    assert all(
+        set(provider) == {"name", "enabled"} and provider["enabled"] is False for provider in providers
+    )
     assert_ok(response, DEFAULTS | {"external_providers": providers})
 
 
@@ -41,8 +43,18 @@ def test_it_tells_the_defaults(make_app):
         ("AUTH_DISABLE_SIGNUP", "true", "disable_signup", True),
         ("AUTH_AUTOCONFIRM", "true", "autoconfirm", True),
         ("AUTH_PASSWORD_MIN_LENGTH", "12", "password_min_length", 12),
-        ("AUTH_PASSWORD_REQUIREMENTS", "numbers", "password_requirements", {"lowercase": False, "uppercase": False, "numbers": True, "symbols": False}),
-        ("AUTH_PASSWORD_REQUIREMENTS", "", "password_requirements", {"lowercase": False, "uppercase": False, "numbers": False, "symbols": False}),
+        (
+            "AUTH_PASSWORD_REQUIREMENTS",
+            "numbers",
+            "password_requirements",
+            {"lowercase": False, "uppercase": False, "numbers": True, "symbols": False},
+        ),
+        (
+            "AUTH_PASSWORD_REQUIREMENTS",
+            "",
+            "password_requirements",
+            {"lowercase": False, "uppercase": False, "numbers": False, "symbols": False},
+        ),
         ("AUTH_EMAIL_CONFIRM_REQUIRED", "false", "email_confirm_required", False),
         ("AUTH_PHONE_CONFIRM_REQUIRED", "false", "phone_confirm_required", False),
         ("AUTH_REFRESH_TOKEN_LIFETIME", "86400", "session_timeout", 86400),
@@ -51,7 +63,10 @@ def test_it_tells_the_defaults(make_app):
 )
 def test_it_tells_what_is_set(make_app, name, value, field, shown):
     client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **{name: value}).test_client()
-    assert_ok(client.get("/settings"), DEFAULTS | {field: shown, "external_providers": client.get("/settings").json["external_providers"]})
+    assert_ok(
+        client.get("/settings"),
+        DEFAULTS | {field: shown, "external_providers": client.get("/settings").json["external_providers"]},
+    )
 
 
 def test_it_tells_nothing_secret(client, parts):

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, AN_ACCESS_TOKEN, assert_error, assert_ok, identity, token_response, user
+from tests.support.answers import (
+    A_SENTENCE,
+    A_TIMESTAMP,
+    AN_ACCESS_TOKEN,
+    assert_error,
+    assert_ok,
+    identity,
+    token_response,
+    user,
+)
 from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.server import at_once, until_served
 
@@ -11,7 +20,14 @@ DAVE = {"email": "dave@example.com", "password": PASSWORD}
 
 def signed_up(email, **changes):
     """Return the expected user object of an unconfirmed sign-up."""
-    return user(email, email_confirmed_at=None, confirmed_at=None, confirmation_sent_at=A_TIMESTAMP, app_metadata={}, **changes)
+    return user(
+        email,
+        email_confirmed_at=None,
+        confirmed_at=None,
+        confirmation_sent_at=A_TIMESTAMP,
+        app_metadata={},
+        **changes,
+    )
 
 
 def told_of_an_attempt(mailbox, address):
@@ -45,24 +61,47 @@ def test_sign_up_mails_one_link_to_the_address(client, mailbox):
 
 def test_sign_up_stores_data_as_user_metadata(client):
     data = {"name": "Dave", "pets": [{"kind": "cat"}, None], "größe": 1.5}
-    assert_ok(client.post("/signup", json=DAVE | {"data": data}), signed_up("dave@example.com", user_metadata=data), 201)
+    assert_ok(
+        client.post("/signup", json=DAVE | {"data": data}),
+        signed_up("dave@example.com", user_metadata=data),
+        201,
+    )
 
 
 def test_sign_up_treats_all_spellings_of_an_address_as_one(client, mailbox, database):
-    assert_ok(client.post("/signup", json=DAVE | {"email": "Dave@EXAMPLE.com"}), signed_up("dave@example.com"), 201)
+    assert_ok(
+        client.post("/signup", json=DAVE | {"email": "Dave@EXAMPLE.com"}), signed_up("dave@example.com"), 201
+    )
     assert [letter.to for letter in mailbox.messages()] == ["dave@example.com"]
     client.post("/signup", json=DAVE)
     assert database.count("users") == 1
 
 
-@pytest.mark.parametrize("field", ["id", "role", "aud", "app_metadata", "email_confirmed_at", "email_confirm", "user_metadata", "banned_until", "is_admin"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "id",
+        "role",
+        "aud",
+        "app_metadata",
+        "email_confirmed_at",
+        "email_confirm",
+        "user_metadata",
+        "banned_until",
+        "is_admin",
+    ],
+)
 def test_sign_up_ignores_fields_it_may_not_set(client, field):
     value = {"role": "admin", "email_confirm": True, "is_admin": True}.get(field, {"plan": "gold"})
     assert_ok(client.post("/signup", json=DAVE | {field: value}), signed_up("dave@example.com"), 201)
 
 
 def test_sign_up_ignores_credentials(client, mallory):
-    for headers in ({"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}, mallory.sign_in().authorization):
+    for headers in (
+        {"Authorization": "Bearer nonsense"},
+        {"apikey": "nonsense"},
+        mallory.sign_in().authorization,
+    ):
         assert_ok(client.post("/signup", json=DAVE, headers=headers), signed_up("dave@example.com"), 201)
 
 
@@ -74,7 +113,9 @@ class TestTakenAddress:
         assert list(taken.json) == list(free.json)
         assert dict(taken.headers).keys() == dict(free.headers).keys()
 
-    def test_taken_address_costs_the_same_statements_and_hashes_as_a_free_one(self, client, alice, parts, hashes):
+    def test_taken_address_costs_the_same_statements_and_hashes_as_a_free_one(
+        self, client, alice, parts, hashes
+    ):
         work = []
         for email in (alice.email, "dave@example.com"):
             statements, before = parts.db.statements_run, hashes.count
@@ -96,7 +137,10 @@ class TestTakenAddress:
     def test_taken_address_leaves_its_user_unchanged(self, client, alice, database):
         session = alice.sign_in()
         before = database.everything("users", "identities", "sessions")
-        client.post("/signup", json=DAVE | {"email": alice.email, "password": "Another-Horse-1", "data": {"name": "Mallory"}})
+        client.post(
+            "/signup",
+            json=DAVE | {"email": alice.email, "password": "Another-Horse-1", "data": {"name": "Mallory"}},
+        )
         assert database.everything("users", "identities", "sessions") == before
         assert session.get("/user").status_code == 200
         assert_error(alice.try_to_sign_in("Another-Horse-1"), 401, "invalid_credentials")
@@ -121,13 +165,17 @@ class TestTakenAddress:
 class TestRepeatedSignUp:
     def test_unconfirmed_sign_up_is_replaced(self, client, database, service_role):
         first = client.post("/signup", json=DAVE | {"data": {"name": "Mallory"}}).json
-        database.run("UPDATE users SET created_at = created_at - interval '1 hour', updated_at = updated_at - interval '1 hour'")
+        database.run(
+            "UPDATE users SET created_at = created_at - interval '1 hour', updated_at = updated_at - interval '1 hour'"
+        )
         second = client.post("/signup", json=DAVE | {"password": "Another-Horse-1"})
         assert_ok(second, signed_up("dave@example.com"), 201)
         assert second.json["id"] != first["id"]
         assert second.json["created_at"] >= first["created_at"]
         assert_error(client.get(f"/admin/users/{first['id']}", headers=service_role), 404, "user_not_found")
-        assert database.count("users") == database.count("identities") == database.count("one_time_tokens") == 1
+        assert (
+            database.count("users") == database.count("identities") == database.count("one_time_tokens") == 1
+        )
 
     def test_replaced_sign_up_voids_the_old_link(self, client, mailbox):
         client.post("/signup", json=DAVE)
@@ -184,9 +232,16 @@ class TestConcurrentSignUps:
         assert "access_token=" in server.get(mailbox.link_for("dave@example.com")).location
 
     def test_fifty_concurrent_sign_ups_with_fifty_addresses_create_fifty_users(self, server, database):
-        answers = at_once(50, lambda number: until_served(lambda: server.post("/signup", json=DAVE | {"email": f"user{number}@example.com"})))
+        answers = at_once(
+            50,
+            lambda number: until_served(
+                lambda: server.post("/signup", json=DAVE | {"email": f"user{number}@example.com"})
+            ),
+        )
         assert [answer.status_code for answer in answers] == [201] * 50
-        assert {answer.json["id"] for answer in answers} == {row.id for row in database.all("SELECT id FROM users")}
+        assert {answer.json["id"] for answer in answers} == {
+            row.id for row in database.all("SELECT id FROM users")
+        }
 
     def test_sign_up_and_the_link_it_replaces_do_not_deadlock(self, client, app, database, mailbox):
         old = client.post("/signup", json=DAVE).json
@@ -210,8 +265,16 @@ class TestAutoconfirm:
         confirmed = user("dave@example.com", user_metadata={"name": "Dave"}, last_sign_in_at=A_TIMESTAMP)
         assert_ok(response, confirmed | {"app_metadata": {}} | token_response(confirmed), 201)
         assert response.json["user"]["id"] == response.json["id"]
-        assert client.get("/user", headers={"Authorization": f"Bearer {response.json['access_token']}"}).json == response.json["user"]
-        assert client.post("/token?grant_type=refresh_token", json={"refresh_token": response.json["refresh_token"]}).status_code == 200
+        assert (
+            client.get("/user", headers={"Authorization": f"Bearer {response.json['access_token']}"}).json
+            == response.json["user"]
+        )
+        assert (
+            client.post(
+                "/token?grant_type=refresh_token", json={"refresh_token": response.json["refresh_token"]}
+            ).status_code
+            == 200
+        )
 
     def test_autoconfirm_sends_no_mail(self, client, mailbox, database):
         client.post("/signup", json=DAVE)
@@ -254,22 +317,41 @@ class TestRefusals:
         client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
         self.refused(client, database, parts, DAVE, 400, "email_provider_disabled")
 
-    @pytest.mark.parametrize(("field", "details"), [("email", "email: give either an email or a phone"), ("password", "password: is required")])
+    @pytest.mark.parametrize(
+        ("field", "details"),
+        [("email", "email: give either an email or a phone"), ("password", "password: is required")],
+    )
     def test_missing_field_is_400(self, client, database, parts, field, details):
         body = {name: value for name, value in DAVE.items() if name != field}
         self.refused(client, database, parts, body, 400, "validation_failed", details=details)
 
     def test_invalid_email_is_400(self, client, database, parts):
-        self.refused(client, database, parts, DAVE | {"email": "dave"}, 400, "validation_failed", details=A_SENTENCE)
+        self.refused(
+            client, database, parts, DAVE | {"email": "dave"}, 400, "validation_failed", details=A_SENTENCE
+        )
 
     def test_response_names_all_invalid_fields(self, client):
         response = client.post("/signup", json={"email": 1, "data": []})
-        assert_error(response, 400, "validation_failed", details="data: must be an object; email: must be a string; password: is required")
+        assert_error(
+            response,
+            400,
+            "validation_failed",
+            details="data: must be an object; email: must be a string; password: is required",
+        )
 
     def test_weak_password_is_422(self, client, database, parts):
         weak = {"reasons": ["length", "characters"]}
         details = "password: must have at least 8 characters and have lowercase, uppercase, numbers, symbols"
-        self.refused(client, database, parts, DAVE | {"password": "weak"}, 422, "weak_password", details=details, weak_password=weak)
+        self.refused(
+            client,
+            database,
+            parts,
+            DAVE | {"password": "weak"},
+            422,
+            "weak_password",
+            details=details,
+            weak_password=weak,
+        )
 
     @pytest.mark.parametrize("email", ["alice@example.com", "dave@example.com"], ids=["taken", "free"])
     def test_oversized_data_is_400(self, client, database, alice, email):

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, token_response, user
+from tests.support.answers import (
+    A_SENTENCE,
+    A_TIMESTAMP,
+    A_UUID,
+    assert_error,
+    assert_ok,
+    identity,
+    token_response,
+    user,
+)
 from tests.support.cast import PASSWORD, session_of
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signed_in, later, type_in
 
@@ -51,7 +60,13 @@ def test_phone_sign_up_creates_an_unconfirmed_user(client, service_role, databas
 def test_phone_sign_up_sends_a_code_without_a_link(client, outbox):
     client.post("/signup", json=DAVE)
     (message,) = outbox.sent()
-    assert (message.kind, message.channel, message.to, message.token, message.lifetime) == ("sms", "sms", PHONE, None, 600)
+    assert (message.kind, message.channel, message.to, message.token, message.lifetime) == (
+        "sms",
+        "sms",
+        PHONE,
+        None,
+        600,
+    )
     assert len(message.code) == 6
 
 
@@ -72,7 +87,9 @@ def test_password_signs_in_after_confirmation(client, outbox):
     assert sign_in(client).status_code == 200
 
 
-@pytest.mark.parametrize("type", ["signup", "magiclink", "email", "phone_change", "invite", "recovery", "email_change"])
+@pytest.mark.parametrize(
+    "type", ["signup", "magiclink", "email", "phone_change", "invite", "recovery", "email_change"]
+)
 def test_sign_up_code_is_refused_for_other_types(client, outbox, database, type):
     client.post("/signup", json=DAVE)
     assert_error(type_in(client, type, PHONE, outbox.last().code), 403, "otp_expired")
@@ -96,16 +113,26 @@ def test_all_spellings_of_a_number_are_one(client, outbox, database, spelling):
 
 def test_response_contains_no_email(client, database):
     assert client.post("/signup", json=DAVE).json["email"] is None
-    assert database.all("SELECT provider, identity_data FROM identities") == [("phone", {"sub": database.value("SELECT id::text FROM users"), "phone": PHONE})]
+    assert database.all("SELECT provider, identity_data FROM identities") == [
+        ("phone", {"sub": database.value("SELECT id::text FROM users"), "phone": PHONE})
+    ]
 
 
 class TestTakenNumber:
     @pytest.fixture
     def phil(self, client, service_role):
-        body = {"email": "phil@example.com", "phone": PHONE, "phone_confirm": True, "email_confirm": True, "password": PASSWORD}
+        body = {
+            "email": "phil@example.com",
+            "phone": PHONE,
+            "phone_confirm": True,
+            "email_confirm": True,
+            "password": PASSWORD,
+        }
         return client.post("/admin/users", json=body, headers=service_role).json
 
-    def test_taken_number_gets_the_same_response_as_a_free_one_without_effect(self, client, phil, outbox, database):
+    def test_taken_number_gets_the_same_response_as_a_free_one_without_effect(
+        self, client, phil, outbox, database
+    ):
         before = database.everything("users", "identities", "sessions", "one_time_tokens")
         taken = client.post("/signup", json=DAVE | {"password": NEW, "data": {"name": "Mallory"}})
         assert_ok(taken, signed_up(user_metadata={"name": "Mallory"}), 201)
@@ -116,7 +143,9 @@ class TestTakenNumber:
         assert list(free.json) == list(taken.json)
         assert_error(sign_in(client, password=NEW), 401, "invalid_credentials")
 
-    def test_taken_number_costs_the_same_statements_and_hashes_as_a_free_one(self, client, phil, parts, hashes):
+    def test_taken_number_costs_the_same_statements_and_hashes_as_a_free_one(
+        self, client, phil, parts, hashes
+    ):
         work = []
         for phone in (PHONE, OTHER_PHONE):
             statements, before = parts.db.statements_run, hashes.count
@@ -136,7 +165,9 @@ class TestTakenNumber:
         alice.sign_in().put("/user", json={"phone": PHONE})
         client.post("/signup", json=DAVE)
         assert type_in(client, "sms", PHONE, outbox.last(kind="sms").code).status_code == 200
-        assert_error(type_in(client, "phone_change", PHONE, outbox.last(kind="phone_change").code), 409, "phone_exists")
+        assert_error(
+            type_in(client, "phone_change", PHONE, outbox.last(kind="phone_change").code), 409, "phone_exists"
+        )
 
 
 class TestRepeatedSignUp:
@@ -147,12 +178,20 @@ class TestRepeatedSignUp:
         assert second["id"] != first["id"]
         assert database.all("SELECT id::text, user_metadata FROM users") == [(second["id"], {})]
         assert_error(type_in(client, "sms", PHONE, old), 403, "otp_expired")
-        assert_signed_in(client, type_in(client, "sms", PHONE, outbox.last().code), confirmed(id=second["id"]))
+        assert_signed_in(
+            client, type_in(client, "sms", PHONE, outbox.last().code), confirmed(id=second["id"])
+        )
         assert_error(sign_in(client), 401, "invalid_credentials")
         assert sign_in(client, password=NEW).status_code == 200
 
     @pytest.mark.parametrize(
-        "change", ["phone_confirmed_at = now()", "last_sign_in_at = now()", "email = 'x@example.com', email_confirmed_at = now()", "made_by = 'administrator'"]
+        "change",
+        [
+            "phone_confirmed_at = now()",
+            "last_sign_in_at = now()",
+            "email = 'x@example.com', email_confirmed_at = now()",
+            "made_by = 'administrator'",
+        ],
     )
     def test_used_sign_up_is_not_replaced(self, client, database, outbox, change):
         client.post("/signup", json=DAVE)
@@ -185,7 +224,10 @@ class TestSettings:
         client = make_app(AUTH_PHONE_CONFIRM_REQUIRED="false").test_client()
         assert_ok(client.post("/signup", json=DAVE), signed_up(), 201)
         assert session_of(client, sign_in(client)).get("/user").json["phone_confirmed_at"] is None
-        assert type_in(client, "sms", PHONE, outbox.last().code).json["user"]["phone_confirmed_at"] == A_TIMESTAMP
+        assert (
+            type_in(client, "sms", PHONE, outbox.last().code).json["user"]["phone_confirmed_at"]
+            == A_TIMESTAMP
+        )
 
     def test_disabled_sign_up_is_refused(self, make_app, database):
         client = make_app(AUTH_DISABLE_SIGNUP="true").test_client()
@@ -231,7 +273,9 @@ def test_phone_user_can_add_an_email_later(client, outbox):
     response = type_in(client, "email_change", "dave@example.com", outbox.last("dave@example.com").code)
     both = [identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP), identity("email", "dave@example.com")]
     expected = confirmed(email="dave@example.com", email_confirmed_at=A_TIMESTAMP, identities=both)
-    assert_signed_in(client, response, expected | {"app_metadata": {"provider": "phone", "providers": ["phone", "email"]}})
+    assert_signed_in(
+        client, response, expected | {"app_metadata": {"provider": "phone", "providers": ["phone", "email"]}}
+    )
     # There is no old address to notify.
     assert outbox.kinds() == [("sms", PHONE), ("email_change", "dave@example.com")]
 

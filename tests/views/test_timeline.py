@@ -48,28 +48,40 @@ class TestSessions:
     @pytest.mark.parametrize("reason", ENDS)
     def test_it_words_each_reason(self, tell, database, alice, reason):
         alice.sign_in()
-        database.run("UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = %(reason)s", reason=reason)
+        database.run(
+            "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = %(reason)s",
+            reason=reason,
+        )
         only_what_follows(database)
         assert story(tell(alice.id))[-1] == Like("a sentence", r"session ended: [\w ]+[^_]*")
 
     def test_the_words_are_for_the_reasons_of_the_schema(self, database):
-        definition = database.value("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'")
+        definition = database.value(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'"
+        )
         assert [reason for reason in ENDS if f"'{reason}'" not in definition] == []
         assert definition.count("::text,") + 1 == len(ENDS)
 
     def test_what_the_audit_log_tells_is_not_told_twice(self, tell, database, alice):
         alice.sign_in()
-        database.run("UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = 'refresh_token_reused'")
+        database.run(
+            "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = 'refresh_token_reused'"
+        )
         only_what_follows(database)
         act(database, alice.id, "signed_in", method="password")
         database.run("UPDATE audit_log SET at = created_at FROM sessions WHERE action = 'signed_in'")
         act(database, alice.id, "refresh_token_reused")
         database.run("UPDATE audit_log SET at = ended_at FROM sessions WHERE action = 'refresh_token_reused'")
-        assert story(tell(alice.id)) == ["signed in by password" + FROM, "session ended: refresh token used again after rotation" + FROM]
+        assert story(tell(alice.id)) == [
+            "signed in by password" + FROM,
+            "session ended: refresh token used again after rotation" + FROM,
+        ]
 
     def test_one_that_has_expired_says_when(self, tell, database, alice):
         alice.sign_in()
-        database.run("UPDATE sessions SET created_at = now() - interval '40 days', refreshed_at = now() - interval '31 days'")
+        database.run(
+            "UPDATE sessions SET created_at = now() - interval '40 days', refreshed_at = now() - interval '31 days'"
+        )
         only_what_follows(database)
         response = tell(alice.id)
         assert story(response) == [Like("the beginning", "session began, by password.*"), "session expired"]
@@ -100,7 +112,9 @@ class TestMessages:
         with MailServer() as server:
             deliver(server.url())
         response = tell(alice.id)
-        assert story(response) == ["mail recovery to alice@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1"]
+        assert story(response) == [
+            "mail recovery to alice@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1"
+        ]
         assert response.json["data"][0] == {
             "at": A_TIMESTAMP,
             "kind": "message",
@@ -140,24 +154,37 @@ class TestMessages:
         with MailServer() as server:
             server.replies["RCPT"] = "550 5.1.1 No such user"
             deliver(server.url())
-        assert story(tell(alice.id)) == ["mail recovery to alice@example.com failed after one try: RCPT TO 550 5.1.1 No such user"]
+        assert story(tell(alice.id)) == [
+            "mail recovery to alice@example.com failed after one try: RCPT TO 550 5.1.1 No such user"
+        ]
 
     def test_it_tells_that_a_server_is_away(self, tell, alice, recover, deliver):
         with BadMailServer("GREETING", "close") as server:
             deliver(f"smtp://127.0.0.1:{server.port}")
-        assert story(tell(alice.id)) == [Like("the reason", "mail recovery to alice@example.com waits, after one try, until .*: .+")]
+        assert story(tell(alice.id)) == [
+            Like("the reason", "mail recovery to alice@example.com waits, after one try, until .*: .+")
+        ]
 
-    def test_it_tells_that_one_was_not_sent_any_more(self, tell, alice, recover, deliver, database, outbox, client):
+    def test_it_tells_that_one_was_not_sent_any_more(
+        self, tell, alice, recover, deliver, database, outbox, client
+    ):
         follow(client, "recovery", outbox.last(alice.email).token)
         only_what_follows(database)
         with MailServer() as server:
             deliver(server.url())
             assert server.mails == []
-        assert "mail recovery to alice@example.com was not sent: its link or code was used or voided before" in story(tell(alice.id))
+        assert (
+            "mail recovery to alice@example.com was not sent: its link or code was used or voided before"
+            in story(tell(alice.id))
+        )
 
     def test_it_tells_that_one_has_expired(self, tell, alice, recover, database):
-        database.run("UPDATE outbox SET outcome = 'expired', finished_at = now(), secret = NULL, last_error = 'connection refused'")
-        assert story(tell(alice.id)) == ["mail recovery to alice@example.com was not sent before it expired: connection refused"]
+        database.run(
+            "UPDATE outbox SET outcome = 'expired', finished_at = now(), secret = NULL, last_error = 'connection refused'"
+        )
+        assert story(tell(alice.id)) == [
+            "mail recovery to alice@example.com was not sent before it expired: connection refused"
+        ]
 
     def test_an_sms_is_one(self, tell, alice, database):
         only_what_follows(database)
@@ -198,14 +225,23 @@ class TestEvents:
 
     def test_a_delivery_names_the_endpoint(self, tell, database, alice, webhook):
         only_what_follows(database)
-        database.run("SELECT record_acts('{}'::jsonb || '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')", id=alice.id)
+        database.run(
+            "SELECT record_acts('{}'::jsonb || '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')",
+            id=alice.id,
+        )
         assert story(tell(alice.id)) == ["event auth.login to https://app.example.com/hooks waits to be sent"]
-        database.run("UPDATE outbox SET outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'")
-        assert story(tell(alice.id)) == ["event auth.login to https://app.example.com/hooks accepted: 204 No Content"]
+        database.run(
+            "UPDATE outbox SET outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'"
+        )
+        assert story(tell(alice.id)) == [
+            "event auth.login to https://app.example.com/hooks accepted: 204 No Content"
+        ]
 
     def test_of_an_endpoint_that_is_gone_it_has_the_id(self, tell, database, alice, webhook):
         only_what_follows(database)
-        database.run("SELECT record_acts('{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')", id=alice.id)
+        database.run(
+            "SELECT record_acts('{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')", id=alice.id
+        )
         database.run("DELETE FROM webhooks")
         assert story(tell(alice.id)) == [f"event auth.login to {webhook} waits to be sent"]
 
@@ -224,7 +260,10 @@ class TestLimits:
             alice.try_to_sign_in("wrong", limited)
         by_network, by_strangers = sorted(counted(alice.id), key=lambda limit: limit["amount"])
         assert by_network == {
-            "text": Like("a sentence", r"3 of 10 wrong passwords for alice@example.com from 127.0.0.1, until \d{4}-\d\d-\d\d \d\d:\d\d"),
+            "text": Like(
+                "a sentence",
+                r"3 of 10 wrong passwords for alice@example.com from 127.0.0.1, until \d{4}-\d\d-\d\d \d\d:\d\d",
+            ),
             "what": "passwords",
             "address": alice.email,
             "network": "127.0.0.1",
@@ -256,22 +295,40 @@ class TestLimits:
         client.post("/recover", json={"email": alice.email})
         client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
         (limit,) = tell(alice.id).json["limits"]
-        assert (limit["what"], limit["count"], limit["amount"], limit["is_used_up"]) == ("codes", 1, 20, False)
+        assert (limit["what"], limit["count"], limit["amount"], limit["is_used_up"]) == (
+            "codes",
+            1,
+            20,
+            False,
+        )
 
     def test_of_messages_it_tells_only_what_is_used_up(self, limited, counted, alice):
         limited.post("/recover", json={"email": alice.email})
         (limit,) = counted(alice.id)
-        assert (limit["what"], limit["count"], limit["amount"], limit["network"]) == ("messages", 1, 1, "127.0.0.1")
+        assert (limit["what"], limit["count"], limit["amount"], limit["network"]) == (
+            "messages",
+            1,
+            1,
+            "127.0.0.1",
+        )
 
-    TOTALS = types.MappingProxyType({"AUTH_RATE_LIMIT_SMS_TOTAL": "1 per day", "AUTH_RATE_LIMIT_INVITE": "1 per 2 hours"})
+    TOTALS = types.MappingProxyType(
+        {"AUTH_RATE_LIMIT_SMS_TOTAL": "1 per day", "AUTH_RATE_LIMIT_INVITE": "1 per 2 hours"}
+    )
 
-    def test_it_tells_totals_that_are_used_up_however_long_their_windows_are(self, make_app, service_role, alice):
+    def test_it_tells_totals_that_are_used_up_however_long_their_windows_are(
+        self, make_app, service_role, alice
+    ):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **self.TOTALS).test_client()
         client.post("/otp", json={"phone": PHONE})
         client.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
-        invitations, messages = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["limits"]
+        invitations, messages = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json[
+            "limits"
+        ]
         assert messages == {
-            "text": Like("a sentence", r"1 of 1 SMS in all, until \d{4}-\d\d-\d\d \d\d:\d\d: more are not sent"),
+            "text": Like(
+                "a sentence", r"1 of 1 SMS in all, until \d{4}-\d\d-\d\d \d\d:\d\d: more are not sent"
+            ),
             "what": "messages",
             "address": None,
             "network": None,
@@ -280,11 +337,23 @@ class TestLimits:
             "until": A_TIMESTAMP,
             "is_used_up": True,
         }
-        assert invitations["text"] == Like("a sentence", r"1 of 1 invitations in all, until .{16}: more are refused")
-        assert (invitations["what"], invitations["address"], invitations["is_used_up"]) == ("invitations", None, True)
+        assert invitations["text"] == Like(
+            "a sentence", r"1 of 1 invitations in all, until .{16}: more are refused"
+        )
+        assert (invitations["what"], invitations["address"], invitations["is_used_up"]) == (
+            "invitations",
+            None,
+            True,
+        )
 
-    def test_a_total_of_another_length_than_is_set_limits_nothing_and_is_left_out(self, make_app, service_role, alice):
-        before = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SMS_TOTAL="1 per hour", AUTH_RATE_LIMIT_INVITE="1 per hour").test_client()
+    def test_a_total_of_another_length_than_is_set_limits_nothing_and_is_left_out(
+        self, make_app, service_role, alice
+    ):
+        before = make_app(
+            AUTH_RATE_LIMITS_ENABLED="true",
+            AUTH_RATE_LIMIT_SMS_TOTAL="1 per hour",
+            AUTH_RATE_LIMIT_INVITE="1 per hour",
+        ).test_client()
         before.post("/otp", json={"phone": PHONE})
         before.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
         path = f"/admin/users/{alice.id}/timeline"
@@ -292,14 +361,18 @@ class TestLimits:
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **self.TOTALS).test_client()
         assert client.get(path, headers=service_role).json["limits"] == []
 
-    def test_what_counts_against_others_is_left_out(self, limited, counted, alice, mallory, client, service_role):
+    def test_what_counts_against_others_is_left_out(
+        self, limited, counted, alice, mallory, client, service_role
+    ):
         for email in ("alice@example.com.evil.example", "alice@example.co", "xalice@example.com"):
             limited.post("/token?grant_type=password", json={"email": email, "password": "wrong"})
         mallory.try_to_sign_in("wrong", limited)
         assert counted(alice.id) == []
 
     def test_where_limits_are_lifted_passwords_do_not_count(self, tell, alice, database):
-        database.run("INSERT INTO failure_counts VALUES ('login alice@example.com 127.0.0.1', 10, now() + interval '1 hour')")
+        database.run(
+            "INSERT INTO failure_counts VALUES ('login alice@example.com 127.0.0.1', 10, now() + interval '1 hour')"
+        )
         assert tell(alice.id).json["limits"] == []
 
 
@@ -335,10 +408,19 @@ class TestTheList:
 
     def test_what_one_request_has_done_is_told_in_the_order_of_a_story(self, tell, database, alice):
         only_what_follows(database)
-        act(database, alice.id, "signed_in", "email_confirmed", "user_created", origin={"actor": "user", "actor_id": alice.id})
+        act(
+            database,
+            alice.id,
+            "signed_in",
+            "email_confirmed",
+            "user_created",
+            origin={"actor": "user", "actor_id": alice.id},
+        )
         expected = ["user created" + FROM, "email confirmed" + FROM, "signed in" + FROM]
         assert story(tell(alice.id)) == expected
-        assert [text for page in (3, 2, 1) for text in story(tell(alice.id, f"?per_page=1&page={page}"))] == expected
+        assert [
+            text for page in (3, 2, 1) for text in story(tell(alice.id, f"?per_page=1&page={page}"))
+        ] == expected
 
     def test_it_comes_in_pages(self, tell, client, service_role, database, alice):
         only_what_follows(database)
@@ -390,13 +472,19 @@ class TestTheList:
 def many(all_rows, database_url):
     """Many rows of many users."""
     all_rows.empty()
-    all_rows.run("INSERT INTO users (email, made_by) SELECT number || '@example.com', 'administrator' FROM generate_series(1, 500) AS number")
-    all_rows.run("INSERT INTO audit_log (action, actor, user_id) SELECT 'signed_in', 'user', id FROM users, generate_series(1, 40)")
+    all_rows.run(
+        "INSERT INTO users (email, made_by) SELECT number || '@example.com', 'administrator' FROM generate_series(1, 500) AS number"
+    )
+    all_rows.run(
+        "INSERT INTO audit_log (action, actor, user_id) SELECT 'signed_in', 'user', id FROM users, generate_series(1, 40)"
+    )
     all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 40)")
     all_rows.run(
         "INSERT INTO outbox (id, user_id, channel, kind, recipient) SELECT gen_random_uuid(), id, 'email', 'recovery', email FROM users, generate_series(1, 40)"
     )
-    all_rows.run("INSERT INTO failure_counts SELECT 'login ' || email || ' ' || number, 1, 'infinity' FROM users, generate_series(1, 40) AS number")
+    all_rows.run(
+        "INSERT INTO failure_counts SELECT 'login ' || email || ' ' || number, 1, 'infinity' FROM users, generate_series(1, 40) AS number"
+    )
     tables = ("users", "audit_log", "sessions", "outbox", "failure_counts")
     analyze(database_url, *tables)
     yield all_rows.value("SELECT id FROM users WHERE email = '7@example.com'")
@@ -408,28 +496,53 @@ class TestManyRows:
     LIFETIMES = types.MappingProxyType({"refresh_token_lifetime": 2_592_000})
 
     def test_indexes_find_what_is_one_users(self, many, database_url):
-        plan = plan_of(database_url, "list_timeline", user_id=many, page_size=20, page_offset=0, **self.LIFETIMES)
+        plan = plan_of(
+            database_url, "list_timeline", user_id=many, page_size=20, page_offset=0, **self.LIFETIMES
+        )
         assert plan.read_whole <= {"webhooks"}
         plan = plan_of(database_url, "count_timeline", user_id=many, most=100_000, **self.LIFETIMES)
         assert plan.read_whole <= {"webhooks"}
 
     def test_indexes_find_what_counts_against_an_address(self, many, database_url):
-        assert plan_of(database_url, "select_failure_counts", addresses=["7@example.com", "8@example.com"], totals=["sms 86400"]).read_whole == set()
+        assert (
+            plan_of(
+                database_url,
+                "select_failure_counts",
+                addresses=["7@example.com", "8@example.com"],
+                totals=["sms 86400"],
+            ).read_whole
+            == set()
+        )
 
     def test_an_index_finds_the_messages_to_an_address(self, many, database_url):
-        assert plan_of(database_url, "list_messages_to", recipient="7@example.com", most=100).read_whole == set()
+        assert (
+            plan_of(database_url, "list_messages_to", recipient="7@example.com", most=100).read_whole == set()
+        )
 
     def test_an_index_finds_what_a_request_did(self, many, database_url):
-        assert plan_of(database_url, "list_request_acts", request_id="request-7", most=100).read_whole <= {"users"}
+        assert plan_of(database_url, "list_request_acts", request_id="request-7", most=100).read_whole <= {
+            "users"
+        }
 
     def test_indexes_find_a_user_by_any_name(self, many, database_url):
         # Which holds no identities, so that reading all of them is quickest.
-        assert plan_of(database_url, "select_summary", email="7@example.com", **self.LIFETIMES).read_whole <= {"identities"}
+        assert plan_of(
+            database_url, "select_summary", email="7@example.com", **self.LIFETIMES
+        ).read_whole <= {"identities"}
 
 
 def test_an_item_is_as_the_contract_says_it():
     names = "at kind name reason count actor actor_id ip user_agent request_id details user_id"
-    told = {"at": "2026-01-01T00:00:00Z", "kind": "session", "name": "expired", "count": 1, "details": {}, "user_id": NOBODY}
-    row = make_dataclass("Row", names.split(), namespace={"_asdict": asdict})(**dict.fromkeys(names.split()) | told)
+    told = {
+        "at": "2026-01-01T00:00:00Z",
+        "kind": "session",
+        "name": "expired",
+        "count": 1,
+        "details": {},
+        "user_id": NOBODY,
+    }
+    row = make_dataclass("Row", names.split(), namespace={"_asdict": asdict})(
+        **dict.fromkeys(names.split()) | told
+    )
     members = CONTRACT["components"]["schemas"]["Timeline"]["properties"]["data"]["items"]["required"]
     assert sorted(json.loads(json.dumps(timeline.item(row)))) == sorted(members)

@@ -26,7 +26,9 @@ def test_it_answers_tokens_and_the_whole_user(alice):
 
 def test_it_makes_one_session(alice, database):
     session = alice.sign_in()
-    row = database.one("SELECT id, user_id, counter, method, ended_at, host(ip) AS ip, user_agent FROM sessions")
+    row = database.one(
+        "SELECT id, user_id, counter, method, ended_at, host(ip) AS ip, user_agent FROM sessions"
+    )
     assert row == (session.id, alice.id, 0, "password", None, "127.0.0.1", "Werkzeug/3.1.9")
 
 
@@ -43,7 +45,12 @@ def test_it_takes_every_spelling_of_the_address(client, alice, spelling):
 
 @pytest.mark.parametrize("spelling", ["+491701234567", "+49 170 1234567", "+49 (170) 123-45.67"])
 def test_it_takes_a_confirmed_phone_number(client, service_role, spelling):
-    body = {"email": "dave@example.com", "phone": "+491701234567", "phone_confirm": True, "password": PASSWORD}
+    body = {
+        "email": "dave@example.com",
+        "phone": "+491701234567",
+        "phone_confirm": True,
+        "password": PASSWORD,
+    }
     client.post("/admin/users", json=body, headers=service_role)
     response = client.post("/token?grant_type=password", json={"phone": spelling, "password": PASSWORD})
     expected = user(
@@ -53,14 +60,19 @@ def test_it_takes_a_confirmed_phone_number(client, service_role, spelling):
         phone_confirmed_at=A_TIMESTAMP,
         last_sign_in_at=A_TIMESTAMP,
         app_metadata={"provider": "email", "providers": ["email", "phone"]},
-        identities=[identity("email", "dave@example.com"), identity("phone", "+491701234567", last_sign_in_at=A_TIMESTAMP)],
+        identities=[
+            identity("email", "dave@example.com"),
+            identity("phone", "+491701234567", last_sign_in_at=A_TIMESTAMP),
+        ],
     )
     assert_ok(response, token_response(expected))
 
 
 def test_it_ignores_credentials_in_headers(client, alice):
     for headers in ({"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}):
-        response = client.post("/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=headers)
+        response = client.post(
+            "/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=headers
+        )
         assert response.status_code == 200
 
 
@@ -69,7 +81,11 @@ class TestWrongCredentials:
 
     @pytest.fixture
     def attempts(self, client, service_role, alice):
-        client.post("/admin/users", json={"email": "nopassword@example.com", "email_confirm": True}, headers=service_role)
+        client.post(
+            "/admin/users",
+            json={"email": "nopassword@example.com", "email_confirm": True},
+            headers=service_role,
+        )
         return {
             "wrong password": {"email": alice.email, "password": WRONG},
             "unknown address": {"email": "nobody@example.com", "password": WRONG},
@@ -118,7 +134,13 @@ class TestThePassword:
         password = "Aa1-" * (length // 4) + "x" * (length % 4)
         with_password(password)
         assert sign_in(client, "dave@example.com", password).status_code == 200
-        for wrong in (password[:-1], password[:-1] + "?", password[:72], "?" + password[1:], password[: length // 2] + "?" + password[length // 2 + 1 :]):
+        for wrong in (
+            password[:-1],
+            password[:-1] + "?",
+            password[:72],
+            "?" + password[1:],
+            password[: length // 2] + "?" + password[length // 2 + 1 :],
+        ):
             if wrong != password:
                 assert_invalid_credentials(sign_in(client, "dave@example.com", wrong))
 
@@ -126,7 +148,9 @@ class TestThePassword:
         password = "Größe-ñandú-1"
         with_password(unicodedata.normalize("NFD", password))
         for form in ("NFC", "NFD"):
-            assert sign_in(client, "dave@example.com", unicodedata.normalize(form, password)).status_code == 200
+            assert (
+                sign_in(client, "dave@example.com", unicodedata.normalize(form, password)).status_code == 200
+            )
 
     def test_case_and_spaces_count(self, client, with_password):
         with_password(" Correct Horse 1 ")
@@ -136,7 +160,9 @@ class TestThePassword:
     def test_one_over_1024_bytes_is_400(self, client, alice, hashes):
         for password in ("x" * 1025, "ü" * 513):
             response = sign_in(client, alice.email, password)
-            assert_error(response, 400, "validation_failed", details="password: must be a string of at most 1024 bytes")
+            assert_error(
+                response, 400, "validation_failed", details="password: must be a string of at most 1024 bytes"
+            )
         assert hashes.count == 0
 
     def test_a_hash_of_another_cost_is_renewed(self, alice, database):
@@ -162,14 +188,26 @@ class TestUsersWhoMayNotSignIn:
     def test_an_unconfirmed_email_is_403(self, client, database):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         before = database.everything()
-        assert_error(sign_in(client, "dave@example.com"), 403, "email_not_confirmed", "The email address is not confirmed yet")
+        assert_error(
+            sign_in(client, "dave@example.com"),
+            403,
+            "email_not_confirmed",
+            "The email address is not confirmed yet",
+        )
         assert database.everything() == before
 
     def test_an_unconfirmed_phone_is_403(self, client, service_role, database):
-        body = {"email": "dave@example.com", "email_confirm": True, "phone": "+491701234567", "password": PASSWORD}
+        body = {
+            "email": "dave@example.com",
+            "email_confirm": True,
+            "phone": "+491701234567",
+            "password": PASSWORD,
+        }
         client.post("/admin/users", json=body, headers=service_role)
         before = database.everything()
-        response = client.post("/token?grant_type=password", json={"phone": "+491701234567", "password": PASSWORD})
+        response = client.post(
+            "/token?grant_type=password", json={"phone": "+491701234567", "password": PASSWORD}
+        )
         assert_error(response, 403, "phone_not_confirmed", "The phone number is not confirmed yet")
         assert database.everything() == before
 
@@ -177,7 +215,12 @@ class TestUsersWhoMayNotSignIn:
         client = make_app(AUTH_PHONE_CONFIRM_REQUIRED="false").test_client()
         body = {"email": "dave@example.com", "phone": "+491701234567", "password": PASSWORD}
         client.post("/admin/users", json=body, headers=service_role)
-        assert client.post("/token?grant_type=password", json={"phone": "+491701234567", "password": PASSWORD}).status_code == 200
+        assert (
+            client.post(
+                "/token?grant_type=password", json={"phone": "+491701234567", "password": PASSWORD}
+            ).status_code
+            == 200
+        )
         assert_error(sign_in(client, "dave@example.com"), 403, "email_not_confirmed")
 
     def test_a_banned_user_is_403(self, alice, database):
@@ -196,10 +239,26 @@ class TestRefusals:
         ("query", "error_code", "details"),
         [
             ("", "validation_failed", "grant_type: is required"),
-            ("?grant_type=password&grant_type=password", "validation_failed", "grant_type: must be given once"),
-            ("?grant_type=client_credentials", "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"),
-            ("?grant_type=", "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"),
-            ("?grant_type=PASSWORD", "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"),
+            (
+                "?grant_type=password&grant_type=password",
+                "validation_failed",
+                "grant_type: must be given once",
+            ),
+            (
+                "?grant_type=client_credentials",
+                "unsupported_grant_type",
+                "grant_type: must be password, refresh_token, pkce or id_token",
+            ),
+            (
+                "?grant_type=",
+                "unsupported_grant_type",
+                "grant_type: must be password, refresh_token, pkce or id_token",
+            ),
+            (
+                "?grant_type=PASSWORD",
+                "unsupported_grant_type",
+                "grant_type: must be password, refresh_token, pkce or id_token",
+            ),
         ],
     )
     def test_the_grant_type_must_be_one_of_ours(self, client, alice, database, query, error_code, details):
@@ -211,16 +270,23 @@ class TestRefusals:
         ("body", "details"),
         [
             ({"password": PASSWORD}, "email: give either an email or a phone"),
-            ({"email": "alice@example.com", "phone": "+491701234567", "password": PASSWORD}, "email: give either an email or a phone"),
+            (
+                {"email": "alice@example.com", "phone": "+491701234567", "password": PASSWORD},
+                "email: give either an email or a phone",
+            ),
             ({"email": "alice@example.com"}, "password: is required"),
             ({}, "password: is required"),
         ],
     )
     def test_one_address_and_a_password_are_needed(self, client, alice, body, details):
-        assert_error(client.post("/token?grant_type=password", json=body), 400, "validation_failed", details=details)
+        assert_error(
+            client.post("/token?grant_type=password", json=body), 400, "validation_failed", details=details
+        )
 
     def test_null_for_the_other_address_means_absent(self, client, alice):
-        response = client.post("/token?grant_type=password", json={"email": alice.email, "phone": None, "password": PASSWORD})
+        response = client.post(
+            "/token?grant_type=password", json={"email": alice.email, "phone": None, "password": PASSWORD}
+        )
         assert response.status_code == 200
 
     @pytest.mark.parametrize(("address", "of"), [("email", "alice@example.com"), ("phone", "+491701234567")])
@@ -243,10 +309,20 @@ class TestSessionsPerUser:
         assert_error(sessions[0].get("/user"), 401, "session_not_found")
         assert_error(sessions[0].refresh(), 400, "refresh_token_not_found")
         assert [session.get("/user").status_code for session in sessions[1:]] == [200, 200, 200]
-        assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=sessions[0].id) == "too_many_sessions"
+        assert (
+            database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=sessions[0].id)
+            == "too_many_sessions"
+        )
 
     def test_the_sessions_of_others_do_not_count(self, client, alice, bob):
-        sessions = [alice.sign_in(), bob.sign_in(), bob.sign_in(), bob.sign_in(), alice.sign_in(), alice.sign_in()]
+        sessions = [
+            alice.sign_in(),
+            bob.sign_in(),
+            bob.sign_in(),
+            bob.sign_in(),
+            alice.sign_in(),
+            alice.sign_in(),
+        ]
         assert [session.get("/user").status_code for session in sessions] == [200] * 6
 
     def test_ended_ones_do_not_count(self, client, alice):
@@ -257,14 +333,20 @@ class TestSessionsPerUser:
 
     def test_expired_ones_do_not_count(self, client, alice, database):
         first, second, third = (alice.sign_in() for _ in range(3))
-        database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '30 days' WHERE id IN (%(a)s, %(b)s)", a=second.id, b=third.id)
+        database.run(
+            "UPDATE sessions SET refreshed_at = refreshed_at - interval '30 days' WHERE id IN (%(a)s, %(b)s)",
+            a=second.id,
+            b=third.id,
+        )
         alice.sign_in()
         alice.sign_in()
         assert first.get("/user").status_code == 200
 
     def test_log_ins_at_once_leave_no_more(self, client, alice):
         new_client = client.application.test_client
-        sessions = at_once(12, lambda _: session_of(new_client(), until_served(lambda: sign_in(new_client(), alice.email))))
+        sessions = at_once(
+            12, lambda _: session_of(new_client(), until_served(lambda: sign_in(new_client(), alice.email)))
+        )
         assert sorted(session.get("/user").status_code for session in sessions) == [200] * 3 + [401] * 9
 
 
@@ -272,7 +354,9 @@ class TestRaces:
     NEW = "Another-Horse-1"
 
     def change_password(self, app, session):
-        return Session(app.test_client(), session.access_token, "", {}).put("/user", json={"password": self.NEW})
+        return Session(app.test_client(), session.access_token, "", {}).put(
+            "/user", json={"password": self.NEW}
+        )
 
     def test_a_log_in_with_the_old_password_that_comes_after_a_change_fails(self, app, alice, database):
         session = alice.sign_in()
@@ -283,7 +367,9 @@ class TestRaces:
         assert_invalid_credentials(log_in.result())
         assert database.count("sessions", "ended_at IS NULL") == 1
 
-    def test_a_session_of_the_old_password_that_comes_before_a_change_ends(self, app, client, alice, database):
+    def test_a_session_of_the_old_password_that_comes_before_a_change_ends(
+        self, app, client, alice, database
+    ):
         session = alice.sign_in()
         with database.locked("users", alice.id) as lock:
             log_in = lock.start(lambda: sign_in(app.test_client(), alice.email))
@@ -295,7 +381,9 @@ class TestRaces:
         assert session.get("/user").status_code == 200
 
     def test_a_log_in_that_comes_after_a_ban_fails(self, app, alice, database):
-        with database.locked("users", alice.id, "UPDATE users SET banned_until = 'infinity' WHERE id = %s") as lock:
+        with database.locked(
+            "users", alice.id, "UPDATE users SET banned_until = 'infinity' WHERE id = %s"
+        ) as lock:
             log_in = lock.start(lambda: sign_in(app.test_client(), alice.email))
         assert log_in.result().status_code in (401, 403)
         assert database.count("sessions") == 0
@@ -312,11 +400,19 @@ class TestRaces:
 
         def act(number):
             if number < 4:
-                return until_served(lambda: sessions[number].on(server).put("/user", json={"password": f"Another-Horse-{number}"}))
+                return until_served(
+                    lambda: (
+                        sessions[number].on(server).put("/user", json={"password": f"Another-Horse-{number}"})
+                    )
+                )
             return until_served(lambda: sign_in(server, alice.email, passwords[0]))
 
         answers = at_once(24, act)
-        (good,) = [number for number in range(4) if sign_in(client, alice.email, f"Another-Horse-{number}").status_code == 200]
+        (good,) = [
+            number
+            for number in range(4)
+            if sign_in(client, alice.email, f"Another-Horse-{number}").status_code == 200
+        ]
         # Every session of the old password is over, whenever it was made.
         for answer in answers[4:]:
             if answer.status_code == 200:

@@ -1,4 +1,6 @@
-"""POST /token?grant_type=refresh_token: a session's next tokens, and what happens to one whose tokens were stolen."""
+"""POST /token?grant_type=refresh_token: a session's next tokens, and what happens to one whose tokens were
+stolen.
+"""
 
 import json
 
@@ -16,7 +18,9 @@ STOLEN = "Invalid Refresh Token: it was used before, so the session has been end
 
 def age(database, seconds, column="refreshed_at"):
     """Move a moment of every session into the past."""
-    database.run(f"UPDATE sessions SET {column} = {column} - make_interval(secs => %(seconds)s)", seconds=seconds)
+    database.run(
+        f"UPDATE sessions SET {column} = {column} - make_interval(secs => %(seconds)s)", seconds=seconds
+    )
 
 
 def assert_ended(client, session, database, reason):
@@ -76,17 +80,34 @@ def test_an_access_token_from_before_stays_good(alice):
 
 def test_it_ignores_credentials_in_headers(client, alice):
     body = {"refresh_token": alice.sign_in().refresh_token}
-    response = client.post("/token?grant_type=refresh_token", json=body, headers={"Authorization": "Bearer expired", "apikey": "x"})
+    response = client.post(
+        "/token?grant_type=refresh_token",
+        json=body,
+        headers={"Authorization": "Bearer expired", "apikey": "x"},
+    )
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize("query", ["grant_type=refresh%5Ftoken", "%67rant_type=refresh_token", "grant_type=refresh_token&", "lang=en&grant_type=refresh_token"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "grant_type=refresh%5Ftoken",
+        "%67rant_type=refresh_token",
+        "grant_type=refresh_token&",
+        "lang=en&grant_type=refresh_token",
+    ],
+)
 def test_the_query_may_be_spelled_in_any_way(client, alice, query):
-    assert client.post(f"/token?{query}", json={"refresh_token": alice.sign_in().refresh_token}).status_code == 200
+    assert (
+        client.post(f"/token?{query}", json={"refresh_token": alice.sign_in().refresh_token}).status_code
+        == 200
+    )
 
 
 class TestTheSameTokenAgain:
-    """Two tabs, or a response that was lost: within AUTH_REFRESH_REUSE_INTERVAL (60 s) the token is answered by its successor."""
+    """Two tabs, or a response that was lost: within AUTH_REFRESH_REUSE_INTERVAL (60 s) the token is answered
+    by its successor.
+    """
 
     def test_it_gets_the_current_token_and_changes_nothing_but_the_count(self, alice, database):
         session = alice.sign_in()
@@ -177,7 +198,9 @@ class TestATokenAheadOfTheDatabase:
         assert_ended(client, newest, database, "refresh_token_reused")
 
 
-@pytest.mark.parametrize(("counter", "setting"), [(1, "off"), (0, "on")], ids=["a rotation", "the end of a session"])
+@pytest.mark.parametrize(
+    ("counter", "setting"), [(1, "off"), (0, "on")], ids=["a rotation", "the end of a session"]
+)
 def test_only_what_may_be_lost_does_not_wait_for_the_disk(alice, database_url, counter, setting):
     session = alice.sign_in()
     session.refresh()
@@ -296,18 +319,27 @@ class TestRefusals:
         ],
     )
     def test_a_token_is_needed(self, client, body, details):
-        assert_error(client.post("/token?grant_type=refresh_token", json=body), 400, "validation_failed", details=details)
+        assert_error(
+            client.post("/token?grant_type=refresh_token", json=body),
+            400,
+            "validation_failed",
+            details=details,
+        )
 
     @pytest.mark.parametrize("token", ["", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56])
     def test_what_is_no_token_of_ours_never_reaches_the_database(self, client, parts, token):
         before = parts.db.statements_run
         response = refresh(client, token)
-        assert_error(response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service")
+        assert_error(
+            response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service"
+        )
         assert parts.db.statements_run == before
 
     def test_an_access_token_is_no_refresh_token(self, client, alice):
         response = refresh(client, alice.sign_in().access_token)
-        assert_error(response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service")
+        assert_error(
+            response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service"
+        )
 
 
 class TestAtOnce:
@@ -322,14 +354,20 @@ class TestAtOnce:
     def test_a_replay_among_them_ends_the_session(self, server, client, alice, database):
         first = alice.sign_in()
         newest = first.refreshed().refreshed()
-        answers = at_once(50, lambda number: refresh(server, first.refresh_token if number % 2 else newest.refresh_token))
+        answers = at_once(
+            50, lambda number: refresh(server, first.refresh_token if number % 2 else newest.refresh_token)
+        )
         for answer in answers[1::2]:
             assert answer.json["error_code"] in ("refresh_token_already_used", "refresh_token_not_found")
-        assert [answer.json["error_code"] for answer in answers if answer.status_code == 400].count("refresh_token_already_used") == 1
+        assert [answer.json["error_code"] for answer in answers if answer.status_code == 400].count(
+            "refresh_token_already_used"
+        ) == 1
         assert_ended(client, newest, database, "refresh_token_reused")
         for answer in answers[::2]:
             if answer.status_code == 200:
-                assert_error(refresh(client, answer.json["refresh_token"]), 400, "refresh_token_not_found", ENDED)
+                assert_error(
+                    refresh(client, answer.json["refresh_token"]), 400, "refresh_token_not_found", ENDED
+                )
 
     def test_a_chain_of_refreshes_on_any_worker_stays_whole(self, server, alice):
         session = alice.sign_in().on(server)
@@ -342,7 +380,9 @@ class TestAtOnce:
         other = alice.sign_in()
         session = alice.sign_in()
         # Every worker has seen the tokens, and may remember them.
-        assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/user"))} == {200}
+        assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/user"))} == {
+            200
+        }
         assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).refresh())} == {200}
         if end == "log-out":
             other.post("/logout")

@@ -9,7 +9,9 @@ NEEDED = {"msg": "This needs reauthentication", "details": A_SENTENCE}
 
 
 def older(database, seconds):
-    database.run("UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds)
+    database.run(
+        "UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds
+    )
 
 
 def test_delete_removes_the_user_and_everything_it_owns(alice, database, client, service_role):
@@ -39,7 +41,9 @@ def test_delete_leaves_other_users_unchanged(alice, bob, database):
 
 def test_address_of_a_deleted_user_can_sign_up_again(alice, client, service_role):
     alice.sign_in().delete("/user")
-    response = client.post("/admin/users", json={"email": alice.email, "email_confirm": True}, headers=service_role)
+    response = client.post(
+        "/admin/users", json={"email": alice.email, "email_confirm": True}, headers=service_role
+    )
     assert response.status_code == 200
     assert response.json["id"] != alice.id
 
@@ -76,7 +80,9 @@ class TestReauthentication:
         older(database, 86_400)
         before = database.everything()
         response = session.delete("/user", json={"current_password": "Wrong-Horse-1"})
-        assert_error(response, 400, "current_password_invalid", details="current_password: must be the user's password")
+        assert_error(
+            response, 400, "current_password_invalid", details="current_password: must be the user's password"
+        )
         assert database.everything() == before
 
     @pytest.mark.parametrize(("age", "status"), [("always", 400), ("never", 200)])

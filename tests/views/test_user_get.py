@@ -16,7 +16,10 @@ def test_response_is_the_whole_user_object(alice):
 
 
 def test_response_is_the_user_of_the_token(alice, bob):
-    assert (alice.sign_in().get("/user").json["id"], bob.sign_in().get("/user").json["id"]) == (alice.id, bob.id)
+    assert (alice.sign_in().get("/user").json["id"], bob.sign_in().get("/user").json["id"]) == (
+        alice.id,
+        bob.id,
+    )
 
 
 def test_response_contains_no_secret(alice, database):
@@ -46,7 +49,10 @@ def test_response_contains_every_member_a_user_may_have(client, service_role):
         last_sign_in_at=A_TIMESTAMP,
         user_metadata={"name": "Dave"},
         app_metadata={"plan": "gold", "provider": "email", "providers": ["email", "phone"]},
-        identities=[identity("email", "dave@example.com", last_sign_in_at=A_TIMESTAMP), identity("phone", "+491701234567")],
+        identities=[
+            identity("email", "dave@example.com", last_sign_in_at=A_TIMESTAMP),
+            identity("phone", "+491701234567"),
+        ],
     )
     assert_ok(session.get("/user"), expected)
 
@@ -69,14 +75,24 @@ def test_identity_contains_the_id_of_its_user(alice):
 )
 def test_confirmed_at_is_the_earlier_confirmation(alice, database, email, phone, confirmed):
     session = alice.sign_in()
-    database.run("UPDATE users SET email_confirmed_at = %(email)s, phone_confirmed_at = %(phone)s", email=email, phone=phone)
+    database.run(
+        "UPDATE users SET email_confirmed_at = %(email)s, phone_confirmed_at = %(phone)s",
+        email=email,
+        phone=phone,
+    )
     assert session.get("/user").json["confirmed_at"] == confirmed
 
 
 def test_provider_and_providers_come_from_the_identities(alice, database):
     session = alice.sign_in()
-    database.run("""UPDATE users SET app_metadata = '{"provider": "forged", "providers": ["forged"], "plan": "gold"}'""")
-    assert session.get("/user").json["app_metadata"] == {"plan": "gold", "provider": "email", "providers": ["email"]}
+    database.run(
+        """UPDATE users SET app_metadata = '{"provider": "forged", "providers": ["forged"], "plan": "gold"}'"""
+    )
+    assert session.get("/user").json["app_metadata"] == {
+        "plan": "gold",
+        "provider": "email",
+        "providers": ["email"],
+    }
 
 
 def test_request_costs_one_statement(alice, parts):
@@ -95,34 +111,73 @@ def test_head_returns_the_same_headers_without_a_body(client, alice):
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer  "])
 def test_authorization_scheme_is_case_insensitive(client, alice, scheme):
-    assert client.get("/user", headers={"Authorization": f"{scheme} {alice.sign_in().access_token}"}).status_code == 200
-
-
-@pytest.mark.parametrize("headers", [{}, {"Authorization": ""}, {"Authorization": "  "}, {"apikey": "x"}, {"Cookie": "access_token=x"}], ids=str)
-def test_missing_token_is_401(client, headers):
-    response = client.get("/user", headers=headers)
-    assert_error(response, 401, "no_authorization", "This request needs a bearer token", "Authorization: must be Bearer <token>")
+    assert (
+        client.get("/user", headers={"Authorization": f"{scheme} {alice.sign_in().access_token}"}).status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize(
-    "value", ["Bearer", "Bearer ", "Basic YWxpY2U6cGFzc3dvcmQ=", "Token x.y.z", "x.y.z", "Bearer x y", "Bearer x;y", "Bearer \xfc", "Bearer x=="]
+    "headers",
+    [{}, {"Authorization": ""}, {"Authorization": "  "}, {"apikey": "x"}, {"Cookie": "access_token=x"}],
+    ids=str,
+)
+def test_missing_token_is_401(client, headers):
+    response = client.get("/user", headers=headers)
+    assert_error(
+        response,
+        401,
+        "no_authorization",
+        "This request needs a bearer token",
+        "Authorization: must be Bearer <token>",
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Bearer",
+        "Bearer ",
+        "Basic YWxpY2U6cGFzc3dvcmQ=",
+        "Token x.y.z",
+        "x.y.z",
+        "Bearer x y",
+        "Bearer x;y",
+        "Bearer \xfc",
+        "Bearer x==",
+    ],
 )
 def test_malformed_authorization_is_401(client, value):
     assert_error(client.get("/user", headers={"Authorization": value}), 401, "bad_jwt", **MALFORMED)
 
 
 def test_token_in_the_query_is_ignored(client, alice):
-    assert_error(client.get(f"/user?access_token={alice.sign_in().access_token}"), 401, "no_authorization", details=MALFORMED["details"])
+    assert_error(
+        client.get(f"/user?access_token={alice.sign_in().access_token}"),
+        401,
+        "no_authorization",
+        details=MALFORMED["details"],
+    )
 
 
 def test_token_in_the_apikey_header_is_ignored(client, alice):
-    assert_error(client.get("/user", headers={"apikey": alice.sign_in().access_token}), 401, "no_authorization", details=MALFORMED["details"])
+    assert_error(
+        client.get("/user", headers={"apikey": alice.sign_in().access_token}),
+        401,
+        "no_authorization",
+        details=MALFORMED["details"],
+    )
 
 
 def test_repeated_authorization_is_400(client, alice, bob):
     for tokens in ((alice.sign_in(), bob.sign_in()), (alice.sign_in(),) * 2):
         headers = [("Authorization", f"Bearer {session.access_token}") for session in tokens]
-        assert_error(client.get("/user", headers=headers), 400, "validation_failed", details="Authorization: must be given once")
+        assert_error(
+            client.get("/user", headers=headers),
+            400,
+            "validation_failed",
+            details="Authorization: must be given once",
+        )
 
 
 def test_repeated_authorization_is_400_through_gunicorn(server, alice):

@@ -1,4 +1,6 @@
-"""The user object and its copy in user_objects; the fixture `database` checks after each test that no copy is outdated."""
+"""The user object and its copy in user_objects; the fixture `database` checks after each test that no copy is
+outdated.
+"""
 
 from contextlib import closing
 
@@ -40,7 +42,9 @@ def test_user_object_lists_the_identities_when_one_is(database, alice, session, 
 def test_user_objects_of_both_users_follow_an_identity_that_changes_hands(database, alice, bob, session):
     bobs = bob.sign_in()
     database.run("DELETE FROM identities WHERE user_id = %(id)s", id=bob.id)
-    database.run("UPDATE identities SET user_id = %(bob)s WHERE user_id = %(alice)s", alice=alice.id, bob=bob.id)
+    database.run(
+        "UPDATE identities SET user_id = %(bob)s WHERE user_id = %(alice)s", alice=alice.id, bob=bob.id
+    )
 
     assert (providers_of(session), providers_of(bobs)) == ([], ["email"])
 
@@ -108,7 +112,9 @@ class TestUpgrade:
     def test_does_not_block_refreshes(self, database, database_url, alice, session):
         database.run("UPDATE user_objects SET object = '{}'")
         database.outdate_functions()
-        with database.locked("user_objects", alice.id, "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE") as lock:
+        with database.locked(
+            "user_objects", alice.id, "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE"
+        ) as lock:
             applying = lock.start(lambda: schema.apply(database_url))
             database.run("SET LOCAL lock_timeout = '2s'; UPDATE sessions SET refreshes = 0")
 

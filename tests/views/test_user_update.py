@@ -12,12 +12,16 @@ from tests.support.server import at_once, until_served
 NEW = "Another-Horse-1"
 TOO_LARGE = {"msg": "User metadata is too large", "details": A_SENTENCE}
 NEEDED = {"msg": "This needs reauthentication", "details": A_SENTENCE}
-each_change = pytest.mark.parametrize("change", [{"password": NEW}, {"email": "new@example.com"}, {"phone": "+491701234567"}], ids=str)
+each_change = pytest.mark.parametrize(
+    "change", [{"password": NEW}, {"email": "new@example.com"}, {"phone": "+491701234567"}], ids=str
+)
 
 
 def older(database, seconds):
     """Move the sign-in of each session into the past."""
-    database.run("UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds)
+    database.run(
+        "UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds
+    )
 
 
 def test_response_is_the_whole_user_object(alice):
@@ -104,7 +108,12 @@ class TestMetadata:
         room = (8192 - len('{"x": ""}')) // len(letter.encode())
         assert session.put("/user", json={"data": {"x": letter * room}}).status_code == 200
         before = session.get("/user").json
-        assert_error(session.put("/user", json={"data": {"x": letter * (room + 1)}}), 400, "validation_failed", **TOO_LARGE)
+        assert_error(
+            session.put("/user", json={"data": {"x": letter * (room + 1)}}),
+            400,
+            "validation_failed",
+            **TOO_LARGE,
+        )
         assert session.get("/user").json == before
 
     def test_oversized_data_is_named_as_the_client_sent_it(self, alice):
@@ -114,18 +123,26 @@ class TestMetadata:
     def test_size_limit_applies_to_the_merged_data(self, alice):
         session = alice.sign_in()
         assert session.put("/user", json={"data": {"a": "x" * 5000}}).status_code == 200
-        assert_error(session.put("/user", json={"data": {"b": "x" * 5000}}), 400, "validation_failed", **TOO_LARGE)
-        assert session.put("/user", json={"data": {"a": None, "b": "x" * 5000}}).json["user_metadata"] == {"b": "x" * 5000}
+        assert_error(
+            session.put("/user", json={"data": {"b": "x" * 5000}}), 400, "validation_failed", **TOO_LARGE
+        )
+        assert session.put("/user", json={"data": {"a": None, "b": "x" * 5000}}).json["user_metadata"] == {
+            "b": "x" * 5000
+        }
 
     def test_fifty_concurrent_changes_are_all_kept(self, server, alice):
         session = alice.sign_in()
-        answers = at_once(50, lambda number: session.on(server).put("/user", json={"data": {f"key{number}": number}}))
+        answers = at_once(
+            50, lambda number: session.on(server).put("/user", json={"data": {f"key{number}": number}})
+        )
         assert [answer.status_code for answer in answers] == [200] * 50
         assert session.get("/user").json["user_metadata"] == {f"key{number}": number for number in range(50)}
 
     def test_fifty_concurrent_changes_stay_within_the_size_limit(self, server, alice, database):
         session = alice.sign_in()
-        at_once(50, lambda number: session.on(server).put("/user", json={"data": {f"key{number}": "x" * 500}}))
+        at_once(
+            50, lambda number: session.on(server).put("/user", json={"data": {f"key{number}": "x" * 500}})
+        )
         assert database.value("SELECT octet_length(user_metadata::text) FROM users") <= 8192
 
 
@@ -170,13 +187,20 @@ class TestPassword:
         assert session.put("/user", json={"password": NEW}).status_code == 200
         assert alice.try_to_sign_in(NEW).status_code == 200
 
-    @pytest.mark.parametrize("password", ["short", "correct-horse-1", "CORRECT-HORSE-1", "Correct-Horse", "CorrectHorse1", ""])
+    @pytest.mark.parametrize(
+        "password", ["short", "correct-horse-1", "CORRECT-HORSE-1", "Correct-Horse", "CorrectHorse1", ""]
+    )
     def test_weak_password_is_422(self, alice, database, password):
         session = alice.sign_in()
         before = database.everything()
         response = session.put("/user", json={"password": password})
         assert_error(
-            response, 422, "weak_password", "The password is too weak", A_SENTENCE, weak_password={"reasons": response.json["weak_password"]["reasons"]}
+            response,
+            422,
+            "weak_password",
+            "The password is too weak",
+            A_SENTENCE,
+            weak_password={"reasons": response.json["weak_password"]["reasons"]},
         )
         assert database.everything() == before
 
@@ -191,15 +215,24 @@ class TestPassword:
         session = alice.sign_in()
         before = database.everything()
         assert_error(session.put("/user", json={"password": NEW, "email": bob.email}), 409, "email_exists")
-        assert_error(session.put("/user", json={"password": NEW, "data": {"x": "y" * 9000}}), 400, "validation_failed", **TOO_LARGE)
+        assert_error(
+            session.put("/user", json={"password": NEW, "data": {"x": "y" * 9000}}),
+            400,
+            "validation_failed",
+            **TOO_LARGE,
+        )
         assert database.everything() == before
         assert alice.try_to_sign_in(PASSWORD).status_code == 200
 
-    def test_one_of_two_concurrent_password_changes_wins_and_ends_the_other_session(self, app, client, alice, database):
+    def test_one_of_two_concurrent_password_changes_wins_and_ends_the_other_session(
+        self, app, client, alice, database
+    ):
         laptop, phone = alice.sign_in(), alice.sign_in()
         with database.locked("users", alice.id) as lock:
             first = lock.start(lambda: laptop.on(app.test_client()).put("/user", json={"password": NEW}))
-            second = lock.start(lambda: phone.on(app.test_client()).put("/user", json={"password": "Second-Horse-1"}))
+            second = lock.start(
+                lambda: phone.on(app.test_client()).put("/user", json={"password": "Second-Horse-1"})
+            )
         assert first.result().status_code == 200
         assert_error(second.result(), 401, "session_not_found")
         assert alice.try_to_sign_in(NEW).status_code == 200
@@ -207,7 +240,12 @@ class TestPassword:
 
     @pytest.mark.parametrize(
         ("method", "body"),
-        [("PUT", {"email": "mallory@example.com"}), ("PUT", {"phone": "+491701234567"}), ("PUT", {"data": {"x": 1}}), ("DELETE", {})],
+        [
+            ("PUT", {"email": "mallory@example.com"}),
+            ("PUT", {"phone": "+491701234567"}),
+            ("PUT", {"data": {"x": 1}}),
+            ("DELETE", {}),
+        ],
         ids=str,
     )
     def test_request_of_a_session_that_ends_meanwhile_fails(self, app, alice, database, method, body):
@@ -215,7 +253,11 @@ class TestPassword:
         mine, stolen = alice.sign_in(), alice.sign_in()
         with database.locked("users", alice.id) as lock:
             change = lock.start(lambda: mine.on(app.test_client()).put("/user", json={"password": NEW}))
-            late = lock.start(lambda: app.test_client().open("/user", method=method, json=body, headers=stolen.authorization))
+            late = lock.start(
+                lambda: app.test_client().open(
+                    "/user", method=method, json=body, headers=stolen.authorization
+                )
+            )
         assert change.result().status_code == 200
         assert_error(late.result(), 401, "session_not_found")
         after = mine.get("/user").json
@@ -223,7 +265,12 @@ class TestPassword:
 
     def test_concurrent_password_changes_leave_one_session(self, server, alice):
         sessions = [alice.sign_in() for _ in range(8)]
-        at_once(8, lambda number: until_served(lambda: sessions[number].on(server).put("/user", json={"password": f"{NEW}{number}"})))
+        at_once(
+            8,
+            lambda number: until_served(
+                lambda: sessions[number].on(server).put("/user", json={"password": f"{NEW}{number}"})
+            ),
+        )
         alive = [number for number, session in enumerate(sessions) if session.get("/user").status_code == 200]
         assert len(alive) == 1
         assert alice.try_to_sign_in(f"{NEW}{alive[0]}").status_code == 200
@@ -235,7 +282,12 @@ class TestAddresses:
     def test_new_email_is_pending(self, alice, database):
         session = alice.sign_in()
         response = session.put("/user", json={"email": "New@Example.com"})
-        expected = user(alice.email, last_sign_in_at=A_TIMESTAMP, new_email="new@example.com", email_change_sent_at=A_TIMESTAMP)
+        expected = user(
+            alice.email,
+            last_sign_in_at=A_TIMESTAMP,
+            new_email="new@example.com",
+            email_change_sent_at=A_TIMESTAMP,
+        )
         assert_ok(response, expected)
         assert_error(sign_in(alice.client, "new@example.com"), 401, "invalid_credentials")
         assert alice.try_to_sign_in().status_code == 200
@@ -243,12 +295,22 @@ class TestAddresses:
     def test_new_phone_is_pending(self, alice):
         session = alice.sign_in()
         response = session.put("/user", json={"phone": "+49 170 1234567"})
-        assert_ok(response, user(alice.email, last_sign_in_at=A_TIMESTAMP, new_phone="+491701234567", phone_change_sent_at=A_TIMESTAMP))
+        assert_ok(
+            response,
+            user(
+                alice.email,
+                last_sign_in_at=A_TIMESTAMP,
+                new_phone="+491701234567",
+                phone_change_sent_at=A_TIMESTAMP,
+            ),
+        )
 
     def test_current_address_is_not_a_change(self, alice):
         session = alice.sign_in()
         before = session.get("/user").json
-        assert_ok(session.put("/user", json={"email": "ALICE@example.com"}), before | {"updated_at": A_TIMESTAMP})
+        assert_ok(
+            session.put("/user", json={"email": "ALICE@example.com"}), before | {"updated_at": A_TIMESTAMP}
+        )
 
     def test_address_change_keeps_sessions(self, alice):
         laptop, phone = alice.sign_in(), alice.sign_in()
@@ -257,27 +319,41 @@ class TestAddresses:
 
     def test_pending_email_does_not_reserve_the_address(self, alice, bob):
         alice.sign_in().put("/user", json={"email": "new@example.com"})
-        assert bob.sign_in().put("/user", json={"email": "new@example.com"}).json["new_email"] == "new@example.com"
-        assert alice.client.post("/signup", json={"email": "new@example.com", "password": PASSWORD}).status_code == 201
+        assert (
+            bob.sign_in().put("/user", json={"email": "new@example.com"}).json["new_email"]
+            == "new@example.com"
+        )
+        assert (
+            alice.client.post("/signup", json={"email": "new@example.com", "password": PASSWORD}).status_code
+            == 201
+        )
 
     def test_taken_email_is_409(self, alice, bob, database):
         session = alice.sign_in()
         before = database.everything()
         response = session.put("/user", json={"email": bob.email})
-        assert_error(response, 409, "email_exists", "A user with this email address has already been registered")
+        assert_error(
+            response, 409, "email_exists", "A user with this email address has already been registered"
+        )
         assert database.everything() == before
 
     def test_taken_phone_is_409(self, alice, client, service_role, database):
-        client.post("/admin/users", json={"email": "dave@example.com", "phone": "+491701234567"}, headers=service_role)
+        client.post(
+            "/admin/users", json={"email": "dave@example.com", "phone": "+491701234567"}, headers=service_role
+        )
         session = alice.sign_in()
         before = database.everything()
         response = session.put("/user", json={"phone": "+491701234567"})
-        assert_error(response, 409, "phone_exists", "A user with this phone number has already been registered")
+        assert_error(
+            response, 409, "phone_exists", "A user with this phone number has already been registered"
+        )
         assert database.everything() == before
 
 
 class TestReauthentication:
-    """A session older than AUTH_REAUTHENTICATION_AGE (a day) must give the current password for changes that could steal the account."""
+    """A session older than AUTH_REAUTHENTICATION_AGE (a day) must give the current password for changes that
+    could steal the account.
+    """
 
     @each_change
     def test_session_younger_than_a_day_needs_no_reauthentication(self, alice, database, change):
@@ -299,7 +375,9 @@ class TestReauthentication:
         older(database, 86_400)
         assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
 
-    def test_current_and_new_password_are_hashed_with_one_admission(self, alice, database, parts, monkeypatch):
+    def test_current_and_new_password_are_hashed_with_one_admission(
+        self, alice, database, parts, monkeypatch
+    ):
         session = alice.sign_in()
         older(database, 86_400)
         admission = threading.Semaphore(1)
@@ -313,13 +391,21 @@ class TestReauthentication:
         older(database, 86_400)
         before = database.everything()
         response = session.put("/user", json=change | {"current_password": "Wrong-Horse-1"})
-        assert_error(response, 400, "current_password_invalid", "The current password is wrong", "current_password: must be the user's password")
+        assert_error(
+            response,
+            400,
+            "current_password_invalid",
+            "The current password is wrong",
+            "current_password: must be the user's password",
+        )
         assert database.everything() == before
 
     def test_refresh_does_not_make_a_session_younger(self, alice, database):
         session = alice.sign_in()
         older(database, 86_400)
-        assert_error(session.refreshed().put("/user", json={"password": NEW}), 400, "reauthentication_needed", **NEEDED)
+        assert_error(
+            session.refreshed().put("/user", json={"password": NEW}), 400, "reauthentication_needed", **NEEDED
+        )
 
     def test_metadata_needs_no_reauthentication(self, alice, database):
         session = alice.sign_in()
@@ -334,13 +420,17 @@ class TestReauthentication:
     def test_old_session_cannot_probe_whether_an_address_is_taken(self, alice, bob, database):
         session = alice.sign_in()
         older(database, 86_400)
-        assert_error(session.put("/user", json={"email": bob.email}), 400, "reauthentication_needed", **NEEDED)
+        assert_error(
+            session.put("/user", json={"email": bob.email}), 400, "reauthentication_needed", **NEEDED
+        )
 
     def test_old_session_cannot_probe_the_current_password_as_a_new_one(self, alice, database, hashes):
         session = alice.sign_in()
         older(database, 86_400)
         before = hashes.count
-        assert_error(session.put("/user", json={"password": PASSWORD}), 400, "reauthentication_needed", **NEEDED)
+        assert_error(
+            session.put("/user", json={"password": PASSWORD}), 400, "reauthentication_needed", **NEEDED
+        )
         assert hashes.count == before
 
     def test_invented_nonce_is_refused(self, alice, database):
@@ -352,8 +442,18 @@ class TestReauthentication:
 
     def test_reauthentication_is_ignored_when_not_needed(self, alice):
         session = alice.sign_in()
-        assert session.put("/user", json={"data": {"x": 1}, "nonce": "123456", "current_password": "Wrong-Horse-1"}).status_code == 200
-        assert session.put("/user", json={"password": NEW, "nonce": "123456", "current_password": "Wrong-Horse-1"}).status_code == 200
+        assert (
+            session.put(
+                "/user", json={"data": {"x": 1}, "nonce": "123456", "current_password": "Wrong-Horse-1"}
+            ).status_code
+            == 200
+        )
+        assert (
+            session.put(
+                "/user", json={"password": NEW, "nonce": "123456", "current_password": "Wrong-Horse-1"}
+            ).status_code
+            == 200
+        )
 
     def test_setting_always_requires_reauthentication_of_each_session(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
@@ -370,7 +470,12 @@ class TestReauthentication:
         older(database, 290)
         assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
         older(database, 10)
-        assert_error(session.put("/user", json={"email": "newer@example.com"}), 400, "reauthentication_needed", **NEEDED)
+        assert_error(
+            session.put("/user", json={"email": "newer@example.com"}),
+            400,
+            "reauthentication_needed",
+            **NEEDED,
+        )
 
     def test_user_without_a_password_cannot_reauthenticate_with_one(self, alice, database):
         session = alice.sign_in()

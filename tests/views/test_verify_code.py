@@ -59,7 +59,9 @@ class TestEachType:
         assert database.everything(*EFFECTS) == before
         assert counted(database, f"code {message.to}") == 1
 
-    def test_right_code_is_refused_after_five_wrong_tries_but_the_link_works(self, client, service_role, outbox, database, type):
+    def test_right_code_is_refused_after_five_wrong_tries_but_the_link_works(
+        self, client, service_role, outbox, database, type
+    ):
         message = send(type, client, service_role, outbox)
         for _ in range(5):
             assert_error(type_in(client, type, message.to, message.wrong_code), 403, "otp_expired")
@@ -84,7 +86,11 @@ class TestEachType:
 
     def test_code_is_refused_for_other_types(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
-        accepted = {type} | ({"email"} if type in ("signup", "magiclink") else set()) | ({"magiclink"} if type == "email" else set())
+        accepted = (
+            {type}
+            | ({"email"} if type in ("signup", "magiclink") else set())
+            | ({"magiclink"} if type == "email" else set())
+        )
         before = database.everything(*EFFECTS)
         for other in set(TYPES) - accepted:
             assert_error(type_in(client, other, message.to, message.code), 403, "otp_expired")
@@ -94,7 +100,11 @@ class TestEachType:
     def test_code_is_refused_for_other_addresses(self, client, service_role, outbox, database, bob, type):
         """A code is a MAC over its address: Mallory's own code must not open Bob's account."""
         message = send(type, client, service_role, outbox)
-        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now() WHERE id = %(id)s", phone=OTHER_PHONE, id=bob.id)
+        database.run(
+            "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now() WHERE id = %(id)s",
+            phone=OTHER_PHONE,
+            id=bob.id,
+        )
         before = database.everything(*EFFECTS)
         for address in (bob.email, OTHER_PHONE, "nobody@example.com", "+15550100"):
             assert_error(type_in(client, type, address, message.code), 403, "otp_expired")
@@ -104,12 +114,19 @@ class TestEachType:
     def test_code_is_void_after_a_password_change(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         id = database.value("SELECT user_id FROM one_time_tokens")
-        assert client.put(f"/admin/users/{id}", json={"password": "Another-Horse-1"}, headers=service_role).status_code == 200
+        assert (
+            client.put(
+                f"/admin/users/{id}", json={"password": "Another-Horse-1"}, headers=service_role
+            ).status_code
+            == 200
+        )
         assert_error(type_in(client, type, message.to, message.code), 403, "otp_expired")
         if message.token:
             assert_error(hand_in(client, type, message.token), 403, "otp_expired")
 
-    def test_code_is_void_after_a_ban_even_when_it_is_lifted(self, client, service_role, outbox, database, type):
+    def test_code_is_void_after_a_ban_even_when_it_is_lifted(
+        self, client, service_role, outbox, database, type
+    ):
         message = send(type, client, service_role, outbox)
         id = database.value("SELECT user_id FROM one_time_tokens")
         client.put(f"/admin/users/{id}", json={"ban_duration": "1h"}, headers=service_role)
@@ -143,9 +160,13 @@ class TestDailyLimitOfTries:
         for number in range(tries):
             if number % 5 == 0:
                 self.ask(client)
-            assert_error(type_in(client, type, "erin@example.com", outbox.last().wrong_code), 403, "otp_expired")
+            assert_error(
+                type_in(client, type, "erin@example.com", outbox.last().wrong_code), 403, "otp_expired"
+            )
 
-    def test_codes_are_refused_after_twenty_wrong_tries_but_links_work(self, client, magiclink, outbox, database):
+    def test_codes_are_refused_after_twenty_wrong_tries_but_links_work(
+        self, client, magiclink, outbox, database
+    ):
         self.waste(client, outbox, 20)
         self.ask(client)
         message = outbox.last()
@@ -170,12 +191,21 @@ class TestDailyLimitOfTries:
                 self.ask(client)
                 client.post("/recover", json={"email": "erin@example.com"})
             assert_error(
-                type_in(client, ["magiclink", "recovery", "email", "signup"][number % 4], "erin@example.com", outbox.last().wrong_code), 403, "otp_expired"
+                type_in(
+                    client,
+                    ["magiclink", "recovery", "email", "signup"][number % 4],
+                    "erin@example.com",
+                    outbox.last().wrong_code,
+                ),
+                403,
+                "otp_expired",
             )
         self.ask(client)
         client.post("/recover", json={"email": "erin@example.com"})
         for kind in ("magiclink", "recovery"):
-            assert_error(type_in(client, kind, "erin@example.com", outbox.last(kind=kind).code), 403, "otp_expired")
+            assert_error(
+                type_in(client, kind, "erin@example.com", outbox.last(kind=kind).code), 403, "otp_expired"
+            )
         assert_signs_in(client, "recovery", outbox.last(kind="recovery").token)
 
     def test_right_codes_do_not_count_as_tries(self, client, magiclink, outbox, database):
@@ -245,7 +275,10 @@ class TestSpelling:
 
 class TestMisplacedCodes:
     def test_code_is_refused_as_the_token_of_a_link(self, client, magiclink):
-        assert fragment(follow(client, "magiclink", magiclink.code, email=magiclink.to))["error_code"] == "otp_expired"
+        assert (
+            fragment(follow(client, "magiclink", magiclink.code, email=magiclink.to))["error_code"]
+            == "otp_expired"
+        )
         assert_error(hand_in(client, "magiclink", magiclink.code), 403, "otp_expired")
         assert type_in(client, "magiclink", magiclink.to, magiclink.code).status_code == 200
 
@@ -259,7 +292,9 @@ class TestMisplacedCodes:
         assert database.count("sessions") == 0
 
     def test_code_in_a_form_is_refused(self, client, magiclink, database):
-        response = client.post("/verify", data={"type": "magiclink", "token": magiclink.code, "email": magiclink.to})
+        response = client.post(
+            "/verify", data={"type": "magiclink", "token": magiclink.code, "email": magiclink.to}
+        )
         assert fragment(response)["error_code"] == "otp_expired"
         assert database.count("sessions") == 0
 
@@ -277,7 +312,12 @@ class TestMisplacedCodes:
 
     def test_stored_mac_is_refused_as_a_code(self, client, magiclink, database):
         mac = database.value("SELECT encode(code_mac, 'hex') FROM one_time_tokens")
-        hash = database.value("SELECT encode(token_hash, 'base64') FROM one_time_tokens").rstrip("=").replace("+", "-").replace("/", "_")
+        hash = (
+            database.value("SELECT encode(token_hash, 'base64') FROM one_time_tokens")
+            .rstrip("=")
+            .replace("+", "-")
+            .replace("/", "_")
+        )
         assert_error(type_in(client, "magiclink", magiclink.to, mac), 403, "otp_expired")
         assert_error(hand_in(client, "magiclink", hash), 403, "otp_expired")
         assert database.count("sessions") == 0
@@ -290,11 +330,20 @@ class TestRefusals:
             ({}, "type: is required"),
             ({"type": "magiclink"}, "token: give a token with an email or a phone, or a token_hash"),
             ({"type": "magiclink", "token": "123456"}, "email: give either an email or a phone"),
-            ({"type": "magiclink", "token": "123456", "email": "erin@example.com", "phone": PHONE}, "email: give either an email or a phone"),
+            (
+                {"type": "magiclink", "token": "123456", "email": "erin@example.com", "phone": PHONE},
+                "email: give either an email or a phone",
+            ),
             ({"type": "magiclink", "email": "erin@example.com"}, A_SENTENCE),
             ({"type": "magiclink", "token": 123456, "email": "erin@example.com"}, "token: must be a string"),
-            ({"type": "magiclink", "token": ["123456"], "email": "erin@example.com"}, "token: must be a string"),
-            ({"type": "magiclink", "token": {"$gt": ""}, "email": "erin@example.com"}, "token: must be a string"),
+            (
+                {"type": "magiclink", "token": ["123456"], "email": "erin@example.com"},
+                "token: must be a string",
+            ),
+            (
+                {"type": "magiclink", "token": {"$gt": ""}, "email": "erin@example.com"},
+                "token: must be a string",
+            ),
             ({"type": "magiclink", "token_hash": True}, "token_hash: must be a string"),
             ({"type": "magiclink", "token_hash": "x" * 3000}, A_SENTENCE),
             ({"type": "nonsense", "token_hash": "x"}, A_SENTENCE),
@@ -315,7 +364,12 @@ class TestRefusals:
     def test_other_content_type_is_refused(self, client, magiclink, database):
         body = f'{{"type": "magiclink", "email": "{magiclink.to}", "token": "{magiclink.code}"}}'
         for content_type in ("text/plain", "multipart/form-data; boundary=x", "application/xml", ""):
-            assert_error(client.post("/verify", data=body, content_type=content_type), 415, "unsupported_media_type", details=A_SENTENCE)
+            assert_error(
+                client.post("/verify", data=body, content_type=content_type),
+                415,
+                "unsupported_media_type",
+                details=A_SENTENCE,
+            )
         assert database.count("sessions") == 0
 
     @pytest.mark.parametrize("type", BY_LINK)
@@ -342,8 +396,16 @@ def test_thirty_first_try_in_five_minutes_from_one_network_is_429(make_app, magi
     before = database.everything("users", "sessions", "one_time_tokens", "failure_counts")
     assert_error(type_in(client, "magiclink", magiclink.to, magiclink.code), 429, "over_request_rate_limit")
     assert_error(follow(client, "magiclink", magiclink.token), 429, "over_request_rate_limit")
-    assert_error(client.post("/auth/v1/verify", json={"type": "magiclink", "token_hash": magiclink.token}), 429, "over_request_rate_limit")
-    assert_error(client.post("/token?grant_type=pkce", json={"auth_code": "x", "code_verifier": "x" * 43}), 429, "over_request_rate_limit")
+    assert_error(
+        client.post("/auth/v1/verify", json={"type": "magiclink", "token_hash": magiclink.token}),
+        429,
+        "over_request_rate_limit",
+    )
+    assert_error(
+        client.post("/token?grant_type=pkce", json={"auth_code": "x", "code_verifier": "x" * 43}),
+        429,
+        "over_request_rate_limit",
+    )
     assert database.everything("users", "sessions", "one_time_tokens", "failure_counts") == before
     later(database, mins=5)
     assert type_in(client, "magiclink", magiclink.to, magiclink.code).status_code == 200

@@ -23,7 +23,15 @@ from tests.support.links import (
     tokens_for,
 )
 
-EFFECTS = ("users", "identities", "sessions", "outbox", "authorization_codes", "known_networks", "one_time_tokens")
+EFFECTS = (
+    "users",
+    "identities",
+    "sessions",
+    "outbox",
+    "authorization_codes",
+    "known_networks",
+    "one_time_tokens",
+)
 SIGNS_IN = [type for type in BY_LINK if type != "email_change"]
 CHANGED = {"message": "The new email address is confirmed", "type": "email_change"}
 # User agents of programs that preview, check or prefetch links in chats and mails.
@@ -72,26 +80,40 @@ def assert_untouched(client, database, before, type, token):
 
 @pytest.mark.parametrize("type", BY_LINK)
 class TestEachType:
-    def test_get_by_a_program_redirects_to_the_site_and_signs_in(self, client, service_role, outbox, database, type):
+    def test_get_by_a_program_redirects_to_the_site_and_signs_in(
+        self, client, service_role, outbox, database, type
+    ):
         message = send(type, client, service_role, outbox)
         sessions = database.count("sessions")
         response = follow(client, type, message.token)
         assert fragment(response) == (CHANGED if type == "email_change" else tokens_for(type))
         assert database.count("sessions") == sessions + (type != "email_change")
-        assert database.value("SELECT email_confirmed_at FROM users WHERE email = %(email)s", email=message.to)
-        assert (response.headers["Cache-Control"], response.headers["Referrer-Policy"]) == ("no-store", "no-referrer")
+        assert database.value(
+            "SELECT email_confirmed_at FROM users WHERE email = %(email)s", email=message.to
+        )
+        assert (response.headers["Cache-Control"], response.headers["Referrer-Policy"]) == (
+            "no-store",
+            "no-referrer",
+        )
 
-    def test_button_of_the_page_redirects_to_the_site_and_signs_in(self, client, service_role, outbox, database, type):
+    def test_button_of_the_page_redirects_to_the_site_and_signs_in(
+        self, client, service_role, outbox, database, type
+    ):
         message = send(type, client, service_role, outbox)
         response = press(client, type, message.token)
         assert fragment(response) == (CHANGED if type == "email_change" else tokens_for(type))
-        assert database.value("SELECT email_confirmed_at FROM users WHERE email = %(email)s", email=message.to)
+        assert database.value(
+            "SELECT email_confirmed_at FROM users WHERE email = %(email)s", email=message.to
+        )
 
     def test_post_of_json_returns_the_token_response(self, client, service_role, outbox, type):
         message = send(type, client, service_role, outbox)
         response = hand_in(client, type, message.token)
         assert (response.status_code, response.json) == (200, token_response(response.json["user"]))
-        assert (response.json["user"]["email"], response.json["user"]["email_confirmed_at"]) == (message.to, A_TIMESTAMP)
+        assert (response.json["user"]["email"], response.json["user"]["email_confirmed_at"]) == (
+            message.to,
+            A_TIMESTAMP,
+        )
         session = session_of(client, response)
         assert session.get("/user").json == response.json["user"]
         assert session.refresh().status_code == 200
@@ -102,7 +124,11 @@ class TestEachType:
         before = database.everything(*EFFECTS)
         assert_dead(client, type, message.token)
         assert fragment(client.get("/auth/v1" + path(type, message.token))) == EXPIRED
-        assert_error(client.post("/auth/v1/verify", json={"type": type, "token_hash": message.token}), 403, "otp_expired")
+        assert_error(
+            client.post("/auth/v1/verify", json={"type": type, "token_hash": message.token}),
+            403,
+            "otp_expired",
+        )
         assert database.everything(*EFFECTS) == before
 
     def test_link_expires_after_its_lifetime(self, client, service_role, outbox, database, type):
@@ -119,8 +145,22 @@ class TestEachType:
     def test_link_is_refused_for_other_types(self, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         before = database.everything(*EFFECTS)
-        accepted = {type} | ({"email"} if type in ("signup", "magiclink") else set()) | ({"magiclink"} if type == "email" else set())
-        others = {*TYPES, "email_restore", "reauthentication", "sms_signup", "email_change_new", "nonsense", "", type.upper(), f" {type}"}
+        accepted = (
+            {type}
+            | ({"email"} if type in ("signup", "magiclink") else set())
+            | ({"magiclink"} if type == "email" else set())
+        )
+        others = {
+            *TYPES,
+            "email_restore",
+            "reauthentication",
+            "sms_signup",
+            "email_change_new",
+            "nonsense",
+            "",
+            type.upper(),
+            f" {type}",
+        }
         for other in others - accepted:
             assert fragment(follow(client, other, message.token)) == EXPIRED
             assert fragment(press(client, other, message.token)) == EXPIRED
@@ -128,7 +168,9 @@ class TestEachType:
             assert hand_in(client, other, message.token).status_code in (400, 403)
         assert_untouched(client, database, before, type, message.token)
 
-    def test_browser_gets_a_page_and_does_not_spend_the_link(self, client, service_role, outbox, database, type):
+    def test_browser_gets_a_page_and_does_not_spend_the_link(
+        self, client, service_role, outbox, database, type
+    ):
         message = send(type, client, service_role, outbox)
         before = database.everything(*EFFECTS)
         response = client.get(path(type, message.token), headers=BROWSER)
@@ -148,8 +190,13 @@ class TestEachType:
         assert database.everything() == before
         assert_untouched(client, database, {table: before[table] for table in EFFECTS}, type, message.token)
 
-    @pytest.mark.parametrize("change", [{"email": "elsewhere@example.com"}, {"password": "Another-Horse-1"}, {"ban_duration": "1h"}])
-    def test_link_is_void_after_a_ban_or_a_change_of_email_or_password(self, client, service_role, outbox, database, type, change):
+    @pytest.mark.parametrize(
+        "change",
+        [{"email": "elsewhere@example.com"}, {"password": "Another-Horse-1"}, {"ban_duration": "1h"}],
+    )
+    def test_link_is_void_after_a_ban_or_a_change_of_email_or_password(
+        self, client, service_role, outbox, database, type, change
+    ):
         message = send(type, client, service_role, outbox)
         id = database.value("SELECT user_id FROM one_time_tokens")
         assert client.put(f"/admin/users/{id}", json=change, headers=service_role).status_code == 200
@@ -181,7 +228,9 @@ class TestRequestsThatDoNotSpendALink:
     @pytest.mark.parametrize("user_agent", PREVIEWS)
     def test_preview_does_not_spend_the_link(self, client, message, database, user_agent):
         before = database.everything(*EFFECTS)
-        response = client.get(path("magiclink", message.token), headers={"User-Agent": user_agent, "Accept": "*/*"})
+        response = client.get(
+            path("magiclink", message.token), headers={"User-Agent": user_agent, "Accept": "*/*"}
+        )
         assert "Location" not in response.headers
         assert_untouched(client, database, before, "magiclink", message.token)
 
@@ -205,7 +254,9 @@ class TestRequestsThatDoNotSpendALink:
     )
     def test_browser_or_prefetch_does_not_spend_the_link(self, client, message, database, headers):
         before = database.everything(*EFFECTS)
-        response = client.get(path("magiclink", message.token), headers={"User-Agent": "Mozilla/5.0"} | headers)
+        response = client.get(
+            path("magiclink", message.token), headers={"User-Agent": "Mozilla/5.0"} | headers
+        )
         assert (response.status_code, response.mimetype) == (200, "text/html")
         assert_untouched(client, database, before, "magiclink", message.token)
 
@@ -215,7 +266,9 @@ class TestRequestsThatDoNotSpendALink:
         assert "Location" not in client.open(path("magiclink", message.token), method=method).headers
         assert_untouched(client, database, before, "magiclink", message.token)
 
-    def test_get_by_a_program_does_not_spend_the_link_when_the_setting_is_never(self, make_app, message, database):
+    def test_get_by_a_program_does_not_spend_the_link_when_the_setting_is_never(
+        self, make_app, message, database
+    ):
         client = make_app(AUTH_VERIFY_ON_GET="never").test_client()
         before = database.everything(*EFFECTS)
         response = follow(client, "magiclink", message.token)
@@ -231,9 +284,20 @@ class TestRequestsThatDoNotSpendALink:
             assert message.to not in response.text
         assert_untouched(client, database, before, "magiclink", message.token)
 
-    @pytest.mark.parametrize("user_agent", ["curl/8.5.0", "python-requests/2.32", "Go-http-client/2.0", "okhttp/4.12.0", "MyApp/1.0 CFNetwork/1485"])
+    @pytest.mark.parametrize(
+        "user_agent",
+        [
+            "curl/8.5.0",
+            "python-requests/2.32",
+            "Go-http-client/2.0",
+            "okhttp/4.12.0",
+            "MyApp/1.0 CFNetwork/1485",
+        ],
+    )
     def test_get_by_a_program_spends_the_link(self, client, message, user_agent):
-        response = client.get(path("magiclink", message.token), headers={"User-Agent": user_agent, "Accept": "*/*"})
+        response = client.get(
+            path("magiclink", message.token), headers={"User-Agent": user_agent, "Accept": "*/*"}
+        )
         assert fragment(response) == tokens_for("magiclink")
 
 
@@ -242,20 +306,31 @@ class TestForm:
     def message(self, client, service_role, outbox):
         return send("magiclink", client, service_role, outbox)
 
-    @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", "SAME-ORIGIN", "same-origin, cross-site", ""])
+    @pytest.mark.parametrize(
+        "site", ["cross-site", "same-site", "none", "SAME-ORIGIN", "same-origin, cross-site", ""]
+    )
     def test_form_posted_from_another_site_is_refused(self, client, message, database, site):
         before = database.everything(*EFFECTS)
-        response = client.post("/verify", data={"token": message.token, "type": "magiclink"}, headers={"Sec-Fetch-Site": site})
+        response = client.post(
+            "/verify", data={"token": message.token, "type": "magiclink"}, headers={"Sec-Fetch-Site": site}
+        )
         assert_error(response, 403, "insufficient_permissions")
         assert "Location" not in response.headers
         assert_untouched(client, database, before, "magiclink", message.token)
 
     def test_form_without_fetch_metadata_is_accepted(self, client, message):
-        assert fragment(client.post("/verify", data={"token": message.token, "type": "magiclink"})) == tokens_for("magiclink")
+        assert fragment(
+            client.post("/verify", data={"token": message.token, "type": "magiclink"})
+        ) == tokens_for("magiclink")
 
     def test_form_fields_are_not_read_from_the_query(self, client, message, database):
         before = database.everything(*EFFECTS)
-        assert_error(client.post(path("magiclink", message.token), data={"x": "1"}), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(
+            client.post(path("magiclink", message.token), data={"x": "1"}),
+            400,
+            "validation_failed",
+            details=A_SENTENCE,
+        )
         assert_untouched(client, database, before, "magiclink", message.token)
 
     @pytest.mark.parametrize(
@@ -282,20 +357,34 @@ class TestForm:
         assert_untouched(client, database, before, "magiclink", message.token)
 
     def test_access_token_sent_with_the_form_is_ignored(self, client, message, mallory):
-        response = client.post("/verify", json={"type": "magiclink", "token_hash": message.token}, headers=mallory.sign_in().authorization)
+        response = client.post(
+            "/verify",
+            json={"type": "magiclink", "token_hash": message.token},
+            headers=mallory.sign_in().authorization,
+        )
         assert response.json["user"]["email"] == "erin@example.com"
 
 
 class TestMisplacedTokens:
     """A token of one kind is refused where another kind is expected."""
 
-    def test_token_of_a_link_is_refused_as_access_token_refresh_token_and_authorization_code(self, client, service_role, outbox, database):
+    def test_token_of_a_link_is_refused_as_access_token_refresh_token_and_authorization_code(
+        self, client, service_role, outbox, database
+    ):
         token = send("magiclink", client, service_role, outbox).token
         assert client.get("/user", headers={"Authorization": f"Bearer {token}"}).status_code == 401
-        assert_error(client.post("/token?grant_type=refresh_token", json={"refresh_token": token}), 400, "refresh_token_not_found")
+        assert_error(
+            client.post("/token?grant_type=refresh_token", json={"refresh_token": token}),
+            400,
+            "refresh_token_not_found",
+        )
         exchange = {"auth_code": token, "code_verifier": "x" * 43}
         assert_error(client.post("/token?grant_type=pkce", json=exchange), 400, "flow_state_not_found")
-        assert_error(client.post("/token?grant_type=password", json={"email": "erin@example.com", "password": token}), 401, "invalid_credentials")
+        assert_error(
+            client.post("/token?grant_type=password", json={"email": "erin@example.com", "password": token}),
+            401,
+            "invalid_credentials",
+        )
         assert_signs_in(client, "magiclink", token)
 
     def test_access_token_and_refresh_token_are_refused_as_links(self, client, alice, database):
@@ -309,9 +398,19 @@ class TestMisplacedTokens:
     def test_token_in_the_wrong_parameter_is_refused(self, client, service_role, outbox, database):
         token = send("magiclink", client, service_role, outbox).token
         before = database.everything(*EFFECTS)
-        assert_error(client.get(f"/verify?token_hash={token}&type=magiclink"), 400, "validation_failed", details="token: is required")
         assert_error(
-            client.get(f"/verify?type={token}&token=magiclink&email=erin@example.com&token_hash={token}&type=x"), 400, "validation_failed", details=A_SENTENCE
+            client.get(f"/verify?token_hash={token}&type=magiclink"),
+            400,
+            "validation_failed",
+            details="token: is required",
+        )
+        assert_error(
+            client.get(
+                f"/verify?type={token}&token=magiclink&email=erin@example.com&token_hash={token}&type=x"
+            ),
+            400,
+            "validation_failed",
+            details=A_SENTENCE,
         )
         response = client.post(f"/verify?token_hash={token}", json={"type": "magiclink"})
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
@@ -321,7 +420,10 @@ class TestMisplacedTokens:
         message = send("magiclink", client, service_role, outbox)
         for _ in range(6):
             assert fragment(follow(client, "magiclink", "x" * 43)) == EXPIRED
-        assert (database.value("SELECT tries FROM one_time_tokens"), counted(database, f"code {message.to}")) == (0, 0)
+        assert (
+            database.value("SELECT tries FROM one_time_tokens"),
+            counted(database, f"code {message.to}"),
+        ) == (0, 0)
 
 
 class TestDecliningASignUp:
@@ -332,7 +434,9 @@ class TestDecliningASignUp:
     def test_declining_deletes_the_sign_up(self, client, signup, database):
         response = press(client, "signup", signup.token, action="decline")
         assert (response.status_code, response.mimetype) == (200, "text/html")
-        assert [database.count(table) for table in ("users", "identities", "one_time_tokens", "sessions")] == [0, 0, 0, 0]
+        assert [
+            database.count(table) for table in ("users", "identities", "one_time_tokens", "sessions")
+        ] == [0, 0, 0, 0]
         assert_dead(client, "signup", signup.token)
 
     def test_declining_works_once(self, client, signup):
@@ -341,7 +445,11 @@ class TestDecliningASignUp:
 
     def test_declining_is_refused_from_another_site(self, client, signup, database):
         data = {"token": signup.token, "type": "signup", "action": "decline"}
-        assert_error(client.post("/verify", data=data, headers={"Sec-Fetch-Site": "cross-site"}), 403, "insufficient_permissions")
+        assert_error(
+            client.post("/verify", data=data, headers={"Sec-Fetch-Site": "cross-site"}),
+            403,
+            "insufficient_permissions",
+        )
         assert database.count("users") == 1
 
     def test_declining_needs_post(self, client, signup, database):
@@ -361,7 +469,9 @@ class TestDecliningASignUp:
         assert database.count("users") == 1
 
     @pytest.mark.parametrize("type", [type for type in BY_LINK if type != "signup"])
-    def test_declining_is_refused_for_links_of_other_types(self, client, service_role, outbox, database, type):
+    def test_declining_is_refused_for_links_of_other_types(
+        self, client, service_role, outbox, database, type
+    ):
         message = send(type, client, service_role, outbox)
         before = database.everything(*EFFECTS)
         assert press(client, "signup", message.token, action="decline").status_code == 403
@@ -407,7 +517,12 @@ def test_sign_in_by_link_ends_the_oldest_session_beyond_the_limit(make_app, alic
 
 def test_sign_in_by_link_keeps_the_password(client, service_role, outbox):
     assert_signs_in(client, "magiclink", send("magiclink", client, service_role, outbox).token)
-    assert client.post("/token?grant_type=password", json={"email": "erin@example.com", "password": PASSWORD}).status_code == 200
+    assert (
+        client.post(
+            "/token?grant_type=password", json={"email": "erin@example.com", "password": PASSWORD}
+        ).status_code
+        == 200
+    )
 
 
 def test_tokens_in_the_fragment_can_be_used_and_refreshed(client, service_role, outbox):

@@ -4,13 +4,26 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.support.answers import A_REFRESH_TOKEN, A_SENTENCE, A_TIMESTAMP, AN_ACCESS_TOKEN, ANYTHING, assert_error, identity, user
+from tests.support.answers import (
+    A_REFRESH_TOKEN,
+    A_SENTENCE,
+    A_TIMESTAMP,
+    AN_ACCESS_TOKEN,
+    ANYTHING,
+    assert_error,
+    identity,
+    user,
+)
 from tests.support.cast import PASSWORD, Session, session_of, sign_in
 from tests.support.server import at_once
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 SITE = "http://localhost:8000"
-FAILED = {"error": "access_denied", "error_code": "otp_expired", "error_description": "The link or code is invalid or has expired"}
+FAILED = {
+    "error": "access_denied",
+    "error_code": "otp_expired",
+    "error_description": "The link or code is invalid or has expired",
+}
 
 
 @pytest.fixture
@@ -71,7 +84,10 @@ class TestGoodLink:
             identities=[identity("email", "dave@example.com", last_sign_in_at=A_TIMESTAMP)],
         )
         assert session.get("/user").json == confirmed
-        assert database.one("SELECT email_proved, email_confirmed_at <= now() AS confirmed FROM users") == (True, True)
+        assert database.one("SELECT email_proved, email_confirmed_at <= now() AS confirmed FROM users") == (
+            True,
+            True,
+        )
         assert session.claims["amr"] == [{"method": "otp", "timestamp": session.claims["iat"]}]
         assert session.refresh().status_code == 200
 
@@ -98,11 +114,20 @@ class TestGoodLink:
 class TestRedirectTarget:
     @pytest.fixture
     def client(self, make_app):
-        changes = {"AUTH_SITE_URL": "https://app.example.com/start", "AUTH_REDIRECT_ALLOW_LIST": "https://*.preview.example.com/**,myapp://callback"}
+        changes = {
+            "AUTH_SITE_URL": "https://app.example.com/start",
+            "AUTH_REDIRECT_ALLOW_LIST": "https://*.preview.example.com/**,myapp://callback",
+        }
         return make_app(**changes).test_client()
 
     @pytest.mark.parametrize(
-        "target", ["https://app.example.com/welcome?x=1&y=2", "https://pr-7.preview.example.com/a/b", "myapp://callback", "https://app.example.com"]
+        "target",
+        [
+            "https://app.example.com/welcome?x=1&y=2",
+            "https://pr-7.preview.example.com/a/b",
+            "myapp://callback",
+            "https://app.example.com",
+        ],
     )
     def test_link_redirects_to_an_allowed_target(self, client, link, target):
         path, query = changed(link, redirect_to=target)
@@ -123,7 +148,10 @@ class TestRedirectTarget:
     )
     def test_link_redirects_to_the_site_instead_of_a_forbidden_target(self, client, link, target):
         path, query = changed(link, redirect_to=target)
-        assert fragment(client.get(path, query_string=query), "https://app.example.com/start")["access_token"] == AN_ACCESS_TOKEN
+        assert (
+            fragment(client.get(path, query_string=query), "https://app.example.com/start")["access_token"]
+            == AN_ACCESS_TOKEN
+        )
 
     def test_failed_link_redirects_to_an_allowed_target(self, client, link):
         path, query = changed(link, token="x" * 43, redirect_to="https://app.example.com/welcome")
@@ -157,14 +185,19 @@ class TestBadLink:
         assert fragment(client.get(path, query_string=query)) == FAILED
         assert_unspent(client, database, link, before)
 
-    @pytest.mark.parametrize("change", [str.swapcase, lambda token: token + "=", lambda token: token[:-1], lambda token: " " + token])
+    @pytest.mark.parametrize(
+        "change",
+        [str.swapcase, lambda token: token + "=", lambda token: token[:-1], lambda token: " " + token],
+    )
     def test_token_in_another_spelling_is_refused(self, client, link, database, change):
         before = database.everything()
         path, query = changed(link, token=change(changed(link)[1]["token"]))
         assert fragment(client.get(path, query_string=query)) == FAILED
         assert_unspent(client, database, link, before)
 
-    @pytest.mark.parametrize("type", ["recovery", "invite", "magiclink", "email_change", "sms", "nonsense", "", "SIGNUP"])
+    @pytest.mark.parametrize(
+        "type", ["recovery", "invite", "magiclink", "email_change", "sms", "nonsense", "", "SIGNUP"]
+    )
     def test_link_is_refused_for_another_type(self, client, link, database, type):
         before = database.everything()
         path, query = changed(link, type=type)
@@ -175,13 +208,20 @@ class TestBadLink:
     def test_missing_parameter_is_400(self, client, link, database, name):
         before = database.everything()
         path, query = changed(link, **{name: None})
-        assert_error(client.get(path, query_string=query), 400, "validation_failed", details=f"{name}: is required")
+        assert_error(
+            client.get(path, query_string=query), 400, "validation_failed", details=f"{name}: is required"
+        )
         assert_unspent(client, database, link, before)
 
     @pytest.mark.parametrize("name", ["token", "type", "redirect_to"])
     def test_repeated_parameter_is_400(self, client, link, database, name):
         before = database.everything()
-        assert_error(client.get(f"{link}&{name}=x&{name}=x"), 400, "validation_failed", details=f"{name}: must be given once")
+        assert_error(
+            client.get(f"{link}&{name}=x&{name}=x"),
+            400,
+            "validation_failed",
+            details=f"{name}: must be given once",
+        )
         assert_unspent(client, database, link, before)
 
     @pytest.mark.parametrize("name", ["token", "type", "redirect_to"])
@@ -245,7 +285,12 @@ class TestFirstProof:
         session.put("/user", json={"email": "mallory@example.com", "phone": "+491701234567"})
         database.run("UPDATE users SET phone = '+491707654321', phone_confirmed_at = now()")
         after = open_link(client, link).get("/user").json
-        assert (after["new_email"], after["new_phone"], after["phone"], after["phone_confirmed_at"]) == (None, None, None, None)
+        assert (after["new_email"], after["new_phone"], after["phone"], after["phone_confirmed_at"]) == (
+            None,
+            None,
+            None,
+            None,
+        )
 
     def test_first_proof_voids_other_links(self, client, link, database):
         database.run(
@@ -274,7 +319,9 @@ class TestConcurrency:
         link = mailbox.link_for("dave@example.com")
         session = session_of(client, sign_in(client, "dave@example.com"))
         with database.locked("users", made["id"]) as lock:
-            change = lock.start(lambda: session.on(app.test_client()).put("/user", json={"password": "Another-Horse-1"}))
+            change = lock.start(
+                lambda: session.on(app.test_client()).put("/user", json={"password": "Another-Horse-1"})
+            )
             verify = lock.start(lambda: app.test_client().get(link))
         assert change.result().status_code in (200, 401)
         assert verify.result().status_code == 303

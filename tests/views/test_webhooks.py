@@ -55,21 +55,32 @@ class TestRegistering:
         assert_ok(hooks.ask("post", url=URL), webhook(secret=A_SECRET))
 
     def test_events_are_chosen_without_duplicates(self, hooks):
-        response = hooks.ask("post", url=URL, events=["auth.logout", "user.created", "auth.logout"], description="Billing")
-        assert_ok(response, webhook(secret=A_SECRET, events=["user.created", "auth.logout"], description="Billing"))
+        response = hooks.ask(
+            "post", url=URL, events=["auth.logout", "user.created", "auth.logout"], description="Billing"
+        )
+        assert_ok(
+            response, webhook(secret=A_SECRET, events=["user.created", "auth.logout"], description="Billing")
+        )
 
     def test_secret_is_shown_once_and_stored_encrypted(self, hooks, database):
         made = hooks.register(URL)
         assert hooks.show(made) == {name: value for name, value in made.items() if name != "secret"}
         assert hooks.ask("get").json["data"] == [hooks.show(made)]
-        assert made["secret"].removeprefix("whsec_") not in database.value("SELECT encode(secret, 'escape') FROM webhooks")
+        assert made["secret"].removeprefix("whsec_") not in database.value(
+            "SELECT encode(secret, 'escape') FROM webhooks"
+        )
 
     def test_each_webhook_has_its_own_secret(self, hooks):
         assert hooks.register(URL)["secret"] != hooks.register(URL)["secret"]
 
     @pytest.mark.parametrize("events", [[], ["user.banned"], ["user.created", 5], "user.created", {}])
     def test_unknown_events_are_refused(self, hooks, database, events):
-        assert_error(hooks.ask("post", url=URL, events=events), 400, "validation_failed", details="events: must be a list of at least one of " + ", ".join(ALL))
+        assert_error(
+            hooks.ask("post", url=URL, events=events),
+            400,
+            "validation_failed",
+            details="events: must be a list of at least one of " + ", ".join(ALL),
+        )
         assert database.count("webhooks") == database.count("audit_log") == 0
 
     @pytest.mark.parametrize(
@@ -87,12 +98,16 @@ class TestRegistering:
     def test_twenty_first_webhook_is_refused(self, hooks, database):
         for _ in range(webhooks.MAX_WEBHOOKS):
             hooks.register(URL)
-        assert_error(hooks.ask("post", url=URL), 400, "validation_failed", details="url: must be one of at most 20")
+        assert_error(
+            hooks.ask("post", url=URL), 400, "validation_failed", details="url: must be one of at most 20"
+        )
         assert database.count("webhooks") == database.count("audit_log") == webhooks.MAX_WEBHOOKS
 
     def test_concurrent_requests_cannot_exceed_the_limit(self, hooks, parts, database):
         def create(id):
-            return parts.db.one("create_webhook", id=id, url=URL, description=None, events=ALL, secret=b"x", most=1)
+            return parts.db.one(
+                "create_webhook", id=id, url=URL, description=None, events=ALL, secret=b"x", most=1
+            )
 
         insert = "INSERT INTO webhooks (id, url, events, secret) SELECT %s, 'https://192.0.1.1/', ARRAY['auth.login'], '' WHERE has_room_for_webhook(1)"
         with database.locked("webhooks", NOBODY, insert) as lock:
@@ -112,14 +127,21 @@ class TestListing:
         assert [one["id"] for one in hooks.ask("get", "?per_page=2&page=3").json["data"]] == made[4:]
 
     def test_list_can_be_empty(self, hooks):
-        assert_ok(hooks.ask("get"), {"data": [], "pagination": {"page": 1, "per_page": 20, "total": 0, "total_pages": 0}})
+        assert_ok(
+            hooks.ask("get"),
+            {"data": [], "pagination": {"page": 1, "per_page": 20, "total": 0, "total_pages": 0}},
+        )
 
 
 class TestChanging:
     def test_absent_members_stay(self, hooks):
         made = hooks.register(URL, description="Billing", events=["user.created"])
-        assert hooks.change(made, url=URL + "/2") == webhook(url=URL + "/2", description="Billing", events=["user.created"])
-        assert hooks.change(made, events=["auth.login"]) == webhook(url=URL + "/2", description="Billing", events=["auth.login"])
+        assert hooks.change(made, url=URL + "/2") == webhook(
+            url=URL + "/2", description="Billing", events=["user.created"]
+        )
+        assert hooks.change(made, events=["auth.login"]) == webhook(
+            url=URL + "/2", description="Billing", events=["auth.login"]
+        )
         assert hooks.change(made, description=None) == webhook(url=URL + "/2", events=["auth.login"])
 
     def test_webhook_is_disabled_and_enabled(self, hooks):
@@ -139,9 +161,19 @@ class TestChanging:
     def test_invalid_change_changes_nothing(self, hooks, database):
         made = hooks.register(URL)
         before = database.everything()
-        for body in ('{"url": "ftp://192.0.1.1"}', '{"events": []}', '{"disabled": "true"}', '{"rotate_secret": 1}', '{"url": "http:x", "disabled": true}'):
+        for body in (
+            '{"url": "ftp://192.0.1.1"}',
+            '{"events": []}',
+            '{"disabled": "true"}',
+            '{"rotate_secret": 1}',
+            '{"url": "http:x", "disabled": true}',
+        ):
             response = hooks.ask("put", f"/{made['id']}", **json.loads(body))
-            assert (body, response.status_code, response.json["error_code"]) == (body, 400, "validation_failed")
+            assert (body, response.status_code, response.json["error_code"]) == (
+                body,
+                400,
+                "validation_failed",
+            )
         assert database.everything() == before
 
 
@@ -169,7 +201,15 @@ class TestDeleting:
 class TestUnknownIds:
     @pytest.mark.parametrize("id", [NOBODY, "nonsense", "7C4E0A52"])
     @pytest.mark.parametrize(
-        ("method", "path"), [("get", ""), ("put", ""), ("delete", ""), ("get", "/deliveries"), ("post", "/test"), ("post", f"/deliveries/{NOBODY}/redeliver")]
+        ("method", "path"),
+        [
+            ("get", ""),
+            ("put", ""),
+            ("delete", ""),
+            ("get", "/deliveries"),
+            ("post", "/test"),
+            ("post", f"/deliveries/{NOBODY}/redeliver"),
+        ],
     )
     def test_unknown_id_is_404(self, hooks, database, id, method, path):
         assert_error(hooks.ask(method, f"/{id}{path}"), 404, "not_found")
@@ -191,16 +231,30 @@ class TestDeliveries:
         assert hooks.deliveries(made) == [delivery(event="auth.login")]
         target.body = b"thanks\n\x00"
         hooks.deliver()
-        sent = delivery(event="auth.login", status="sent", attempts=1, response="200 OK thanks", next_attempt_at=None, finished_at=A_TIMESTAMP)
+        sent = delivery(
+            event="auth.login",
+            status="sent",
+            attempts=1,
+            response="200 OK thanks",
+            next_attempt_at=None,
+            finished_at=A_TIMESTAMP,
+        )
         assert hooks.deliveries(made) == [sent]
 
     def test_newest_delivery_is_first_with_pagination(self, hooks, target):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         for event in ("user.created", "user.updated", "auth.login"):
             hooks.happen(event)
-        assert [one["event"] for one in hooks.deliveries(made)] == ["auth.login", "user.updated", "user.created"]
+        assert [one["event"] for one in hooks.deliveries(made)] == [
+            "auth.login",
+            "user.updated",
+            "user.created",
+        ]
         second = hooks.ask("get", f"/{made['id']}/deliveries?per_page=2&page=2").json
-        assert ([one["event"] for one in second["data"]], second["pagination"]["total"]) == (["user.created"], 3)
+        assert ([one["event"] for one in second["data"]], second["pagination"]["total"]) == (
+            ["user.created"],
+            3,
+        )
         assert hooks.deliveries(other) == []
 
 
@@ -210,7 +264,10 @@ class TestRedelivering:
         hooks.happen()
         hooks.deliver()
         (first,) = hooks.deliveries(made)
-        assert_ok(hooks.ask("post", f"/{made['id']}/deliveries/{first['id']}/redeliver"), delivery(event_id=first["event_id"]))
+        assert_ok(
+            hooks.ask("post", f"/{made['id']}/deliveries/{first['id']}/redeliver"),
+            delivery(event_id=first["event_id"]),
+        )
         hooks.deliver()
         assert [posted.headers["webhook-id"] for posted in target.requests] == [first["event_id"]] * 2
         assert len({posted.body for posted in target.requests}) == 1
@@ -225,7 +282,15 @@ class TestRedelivering:
         assert hooks.deliver() == 0
         (waiting,) = hooks.deliveries(made)
         response = hooks.ask("post", f"/{made['id']}/deliveries/{waiting['id']}/redeliver")
-        assert_ok(response, delivery(id=waiting["id"], event_id=waiting["event_id"], attempts=1, last_error="503 Service Unavailable {}"))
+        assert_ok(
+            response,
+            delivery(
+                id=waiting["id"],
+                event_id=waiting["event_id"],
+                attempts=1,
+                last_error="503 Service Unavailable {}",
+            ),
+        )
         assert hooks.deliver() == 1
         assert [one["status"] for one in hooks.deliveries(made)] == ["sent"]
 
@@ -233,11 +298,17 @@ class TestRedelivering:
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         hooks.happen()
         (waiting,) = hooks.deliveries(made)
-        assert_error(hooks.ask("post", f"/{other['id']}/deliveries/{waiting['id']}/redeliver"), 404, "not_found")
+        assert_error(
+            hooks.ask("post", f"/{other['id']}/deliveries/{waiting['id']}/redeliver"), 404, "not_found"
+        )
 
     def test_mail_is_404_as_a_delivery(self, hooks, target, database):
         made = hooks.register(target)
-        database.run("INSERT INTO outbox (id, channel, kind, recipient) VALUES (%(id)s, 'email', 'signup', %(recipient)s)", id=NOBODY, recipient=made["id"])
+        database.run(
+            "INSERT INTO outbox (id, channel, kind, recipient) VALUES (%(id)s, 'email', 'signup', %(recipient)s)",
+            id=NOBODY,
+            recipient=made["id"],
+        )
         assert_error(hooks.ask("post", f"/{made['id']}/deliveries/{NOBODY}/redeliver"), 404, "not_found")
 
     def test_disabled_webhook_gets_nothing(self, hooks, target, database):
@@ -246,7 +317,12 @@ class TestRedelivering:
         (waiting,) = hooks.deliveries(made)
         hooks.change(made, disabled=True)
         for path in (f"/deliveries/{waiting['id']}/redeliver", "/test"):
-            assert_error(hooks.ask("post", f"/{made['id']}{path}"), 400, "validation_failed", details="disabled: must be false")
+            assert_error(
+                hooks.ask("post", f"/{made['id']}{path}"),
+                400,
+                "validation_failed",
+                details="disabled: must be false",
+            )
         assert database.count("outbox") == 1
 
 
@@ -264,13 +340,18 @@ class TestTestEvents:
     def test_test_event_of_any_kind_goes_to_one_webhook(self, hooks, target):
         made = hooks.register(target, events=["auth.login"])
         hooks.register(target)
-        assert_ok(hooks.ask("post", f"/{made['id']}/test", event="user.deleted"), delivery(event="user.deleted"))
+        assert_ok(
+            hooks.ask("post", f"/{made['id']}/test", event="user.deleted"), delivery(event="user.deleted")
+        )
         assert hooks.deliver() == 1
 
     def test_test_event_of_an_unknown_kind_is_refused(self, hooks, target):
         made = hooks.register(target)
         assert_error(
-            hooks.ask("post", f"/{made['id']}/test", event="webhook.test"), 400, "validation_failed", details="event: must be one of " + ", ".join(ALL)
+            hooks.ask("post", f"/{made['id']}/test", event="webhook.test"),
+            400,
+            "validation_failed",
+            details="event: must be one of " + ", ".join(ALL),
         )
 
 

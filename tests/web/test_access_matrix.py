@@ -1,6 +1,7 @@
 """Who may do what: each route with each credential, and how soon a change of rights counts.
 
-The table is written down, not read from the guards: a new route fails here until somebody has said who may use it.
+The table is written down, not read from the guards: a new route fails here until somebody has said who may
+use it.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +28,15 @@ class Route(NamedTuple):
 
     @property
     def url(self) -> str:
-        for name in ("user_id", "session_id", "identity_id", "message_id", "name", "webhook_id", "delivery_id"):
+        for name in (
+            "user_id",
+            "session_id",
+            "identity_id",
+            "message_id",
+            "name",
+            "webhook_id",
+            "delivery_id",
+        ):
             self = self._replace(path=self.path.replace(f"{{{name}}}", NOBODY))
         return self.path + self.query
 
@@ -103,11 +112,15 @@ SERVICE = [
 # Tested where it is described: who is let in depends on where the request comes from.
 ELSEWHERE = {("get", "/dev/inbox"), ("get", "/dev/inbox/{message_id}")}
 
-each_guarded = pytest.mark.parametrize("route", USER + ADMIN + SERVICE, ids=lambda route: f"{route.method} {route.path}")
+each_guarded = pytest.mark.parametrize(
+    "route", USER + ADMIN + SERVICE, ids=lambda route: f"{route.method} {route.path}"
+)
 
 
 class Credential(NamedTuple):
-    """What somebody sends, and what it is answered with by routes for users, for administrators, and for the service role."""
+    """What somebody sends, and what it is answered with by routes for users, for administrators, and for the
+    service role.
+    """
 
     headers: dict[str, str]
     by_user_routes: tuple[int, str] | None
@@ -116,13 +129,23 @@ class Credential(NamedTuple):
 
     def refusal(self, route: Route) -> tuple[int, str] | None:
         """Return status and error_code, or None where it is let in."""
-        return self.by_user_routes if route in USER else self.by_admin_routes if route in ADMIN else self.by_service_routes
+        return (
+            self.by_user_routes
+            if route in USER
+            else self.by_admin_routes
+            if route in ADMIN
+            else self.by_service_routes
+        )
 
 
 def expired(session: Session, app: Any) -> dict[str, str]:
     """Return the headers of a token of a live session that has expired."""
     issued_at = session.claims["iat"] - 3601
-    return bearer(app.extensions[EXTENSION].access_tokens.issue(session.user, session.id, "password", issued_at, issued_at))
+    return bearer(
+        app.extensions[EXTENSION].access_tokens.issue(
+            session.user, session.id, "password", issued_at, issued_at
+        )
+    )
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -136,21 +159,28 @@ def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credent
 @pytest.fixture(scope="module")
 def default_app(environment):
     """An application with a provider, so that there is something to be let in to."""
-    app = new_app(environment | {"AUTH_PROVIDER_GITHUB_CLIENT_ID": "latchkey", "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a secret"})
+    app = new_app(
+        environment
+        | {"AUTH_PROVIDER_GITHUB_CLIENT_ID": "latchkey", "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a secret"}
+    )
     yield app
     app.extensions[EXTENSION].db.close()
 
 
 @pytest.fixture
 def credentials(app, client, service_role, database, alice, bob, carol) -> dict[str, Credential]:
-    """Each kind of credential. Alice and Grace are users, Bob is banned, Carol administers, Dave did, Erin is deleted, Frank has signed out."""
+    """Each kind of credential. Alice and Grace are users, Bob is banned, Carol administers, Dave did, Erin is
+    deleted, Frank has signed out.
+    """
     dave = register(client, service_role, "dave@example.com", "admin").sign_in()
     erin = register(client, service_role, "erin@example.com").sign_in()
     frank = register(client, service_role, "frank@example.com", "admin").sign_in()
     grace = register(client, service_role, "grace@example.com").sign_in()
     heidi = register(client, service_role, "heidi@example.com", "admin").sign_in()
     banned = bob.sign_in()
-    database.run("UPDATE users SET role = 'authenticated', admin_since = NULL WHERE email = 'dave@example.com'")
+    database.run(
+        "UPDATE users SET role = 'authenticated', admin_since = NULL WHERE email = 'dave@example.com'"
+    )
     database.run("DELETE FROM users WHERE email = 'erin@example.com'")
     database.run("UPDATE users SET banned_until = 'infinity' WHERE email = 'bob@example.com'")
     database.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id = %(id)s", id=frank.id)
@@ -173,17 +203,27 @@ def credentials(app, client, service_role, database, alice, bob, carol) -> dict[
         "an administrator": Credential(carol.sign_in().authorization, None, None, no_service),
         "the service role key": Credential(bearer(SERVICE_ROLE_KEY), (401, "bad_jwt"), None, None),
         "the service role key as apikey": Credential({"apikey": SERVICE_ROLE_KEY}, (401, ""), None, None),
-        "a user with a public apikey": Credential(grace.authorization | {"apikey": "public"}, None, no_admin, no_service),
-        "an administrator with a public apikey": Credential(heidi.authorization | {"apikey": "public"}, None, None, no_service),
+        "a user with a public apikey": Credential(
+            grace.authorization | {"apikey": "public"}, None, no_admin, no_service
+        ),
+        "an administrator with a public apikey": Credential(
+            heidi.authorization | {"apikey": "public"}, None, None, no_service
+        ),
     }
 
 
 def test_the_table_has_each_route(app):
-    assert {(method, path) for method, path, _ in routes(app)} == {(route.method, route.path) for route in PUBLIC + USER + ADMIN + SERVICE} | ELSEWHERE
+    assert {(method, path) for method, path, _ in routes(app)} == {
+        (route.method, route.path) for route in PUBLIC + USER + ADMIN + SERVICE
+    } | ELSEWHERE
 
 
 def test_what_is_public_makes_no_difference_between_credentials(client, credentials):
-    answers = {(route, name): route.ask(client, headers=credential.headers).status_code for route in PUBLIC for name, credential in credentials.items()}
+    answers = {
+        (route, name): route.ask(client, headers=credential.headers).status_code
+        for route in PUBLIC
+        for name, credential in credentials.items()
+    }
     assert answers == {(route, name): route.status for route in PUBLIC for name in credentials}
 
 
@@ -195,7 +235,11 @@ def test_each_credential_is_let_in_or_refused(client, credentials, database, rou
     for name, credential in refused.items():
         status, error_code = credential.refusal(route) or (0, "")
         response = route.ask(client, headers=credential.headers)
-        assert (name, response.status_code, response.json["error_code"]) == (name, status, error_code or response.json["error_code"])
+        assert (name, response.status_code, response.json["error_code"]) == (
+            name,
+            status,
+            error_code or response.json["error_code"],
+        )
         assert_error(response, status, response.json["error_code"], details=response.json.get("details"))
         # Nor by another door.
         prefixed = route._replace(path=f"/auth/v1{route.path}")
@@ -205,15 +249,26 @@ def test_each_credential_is_let_in_or_refused(client, credentials, database, rou
             assert (name, headed.status_code, headed.data) == (name, status, b"")
     assert database.everything() == before
     for name in credentials.keys() - refused.keys():
-        assert (name, route.ask(client, headers=credentials[name].headers).status_code) == (name, route.status)
+        assert (name, route.ask(client, headers=credentials[name].headers).status_code) == (
+            name,
+            route.status,
+        )
 
 
 @each_guarded
 def test_a_credential_counts_nowhere_but_in_its_header(client, carol, route):
     token = carol.sign_in().access_token
-    for name, value in (("access_token", token), ("apikey", SERVICE_ROLE_KEY), ("authorization", f"Bearer {SERVICE_ROLE_KEY}")):
+    for name, value in (
+        ("access_token", token),
+        ("apikey", SERVICE_ROLE_KEY),
+        ("authorization", f"Bearer {SERVICE_ROLE_KEY}"),
+    ):
         body = {} if route.method == "get" else {"json": {name: value}}
-        response = client.open(f"{route.url}{'&' if '?' in route.url else '?'}{name}={value}", method=route.method.upper(), **body)
+        response = client.open(
+            f"{route.url}{'&' if '?' in route.url else '?'}{name}={value}",
+            method=route.method.upper(),
+            **body,
+        )
         assert (name, response.status_code) == (name, 401)
         client.set_cookie(name, value)
         assert (name, client.open(route.url, method=route.method.upper(), **body).status_code) == (name, 401)
@@ -222,8 +277,13 @@ def test_a_credential_counts_nowhere_but_in_its_header(client, carol, route):
 
 @each_guarded
 def test_a_repeated_credential_is_refused(client, alice, carol, route):
-    for one, other in ((carol.sign_in().access_token, alice.sign_in().access_token), (SERVICE_ROLE_KEY, SERVICE_ROLE_KEY)):
-        response = route.ask(client, headers=[("Authorization", f"Bearer {one}"), ("Authorization", f"Bearer {other}")])
+    for one, other in (
+        (carol.sign_in().access_token, alice.sign_in().access_token),
+        (SERVICE_ROLE_KEY, SERVICE_ROLE_KEY),
+    ):
+        response = route.ask(
+            client, headers=[("Authorization", f"Bearer {one}"), ("Authorization", f"Bearer {other}")]
+        )
         assert_error(response, 400, "validation_failed", details="Authorization: must be given once")
 
 
@@ -235,9 +295,16 @@ class TestAChangeCountsFromTheNextRequestOn:
     """On each worker: they remember tokens that they have verified."""
 
     def answers(self, server: ServerClient, session: Session, asked: list[Route]) -> dict[str, set[int]]:
-        """Return who was asked and what was answered, four times for each route, over connections of their own."""
-        answers = at_once(4, lambda _: [route.ask(server, headers=session.authorization).status_code for route in asked])
-        return {f"{route.method} {route.path}": set(statuses) for route, *statuses in zip(asked, *answers, strict=True)}
+        """Return who was asked and what was answered, four times for each route, over connections of their
+        own.
+        """
+        answers = at_once(
+            4, lambda _: [route.ask(server, headers=session.authorization).status_code for route in asked]
+        )
+        return {
+            f"{route.method} {route.path}": set(statuses)
+            for route, *statuses in zip(asked, *answers, strict=True)
+        }
 
     def expected(self, asked: list[Route], status: int) -> dict[str, set[int]]:
         return {f"{route.method} {route.path}": {status} for route in asked}
@@ -246,7 +313,9 @@ class TestAChangeCountsFromTheNextRequestOn:
     def session(self, server, carol) -> Session:
         """A session of Carol's that every worker knows by now."""
         session = carol.sign_in()
-        assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/admin/users"))} == {200}
+        assert {
+            answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/admin/users"))
+        } == {200}
         return session
 
     def change(self, server, service_role, carol, **body):
@@ -260,7 +329,9 @@ class TestAChangeCountsFromTheNextRequestOn:
     def test_a_promotion(self, server, service_role, carol, session):
         self.change(server, service_role, carol, role="authenticated")
         self.change(server, service_role, carol, role="admin")
-        assert self.answers(server, session, ADMIN) == {f"{route.method} {route.path}": {route.status} for route in ADMIN}
+        assert self.answers(server, session, ADMIN) == {
+            f"{route.method} {route.path}": {route.status} for route in ADMIN
+        }
 
     def test_a_ban(self, server, service_role, carol, session):
         self.change(server, service_role, carol, ban_duration="1h")
@@ -318,11 +389,17 @@ class TestNobodyLiftsThemselves:
 
     def assert_no_administrator(self, session):
         user = session.get("/user").json
-        assert (user["role"], user["aud"], user["phone_confirmed_at"]) == ("authenticated", "authenticated", None)
+        assert (user["role"], user["aud"], user["phone_confirmed_at"]) == (
+            "authenticated",
+            "authenticated",
+            None,
+        )
         assert user["app_metadata"] == {"provider": "email", "providers": ["email"]}
         assert session.claims["role"] == "authenticated"
         assert_error(session.get("/admin/users"), 403, "not_admin")
-        assert_error(session.put(f"/admin/users/{user['id']}", json={"role": "admin"}), 403, "insufficient_permissions")
+        assert_error(
+            session.put(f"/admin/users/{user['id']}", json={"role": "admin"}), 403, "insufficient_permissions"
+        )
 
     def test_not_by_changing_themselves(self, mallory):
         session = mallory.sign_in()
@@ -349,14 +426,20 @@ class TestNobodyLiftsThemselves:
         made = client.post("/signup", json=FIELDS | body)
         assert (made.status_code, made.json["role"], made.json["app_metadata"]) == (201, "authenticated", {})
         assert made.json["id"] != NOBODY
-        self.assert_no_administrator(Session(client, made.json["access_token"], made.json["refresh_token"], made.json["user"]))
+        self.assert_no_administrator(
+            Session(client, made.json["access_token"], made.json["refresh_token"], made.json["user"])
+        )
 
     def test_not_by_signing_in(self, client, mallory):
         for path in ("/token?grant_type=password", "/login-admin"):
             response = client.post(path, json=FIELDS | {"email": mallory.email, "password": PASSWORD})
             assert response.status_code == (200 if path.startswith("/token") else 403)
         response = sign_in(client, mallory.email)
-        self.assert_no_administrator(Session(client, response.json["access_token"], response.json["refresh_token"], response.json["user"]))
+        self.assert_no_administrator(
+            Session(
+                client, response.json["access_token"], response.json["refresh_token"], response.json["user"]
+            )
+        )
 
     def test_not_by_a_header(self, client, mallory):
         session = mallory.sign_in()
@@ -381,17 +464,30 @@ class TestAnAdministratorMakesNoAdministrators:
         assert database.count("users") == 1
 
     def test_not_with_any_other_field(self, carol, client, database):
-        body = FIELDS | {"email": "dave@example.com", "password": PASSWORD, "role": None, "email_confirm": True}
+        body = FIELDS | {
+            "email": "dave@example.com",
+            "password": PASSWORD,
+            "role": None,
+            "email_confirm": True,
+        }
         made = carol.sign_in().post("/admin/users", json=body)
         assert (made.status_code, made.json["role"]) == (200, "authenticated")
         assert database.count("users", "role = 'admin' OR admin_since IS NOT NULL") == 1
-        assert_error(client.post("/login-admin", json={"email": "dave@example.com", "password": PASSWORD}), 403, "not_admin")
+        assert_error(
+            client.post("/login-admin", json={"email": "dave@example.com", "password": PASSWORD}),
+            403,
+            "not_admin",
+        )
 
     def test_not_out_of_a_user_who_is_there(self, carol, alice):
         session = carol.sign_in()
-        response = session.post("/admin/users", json={"email": alice.email, "app_metadata": {"role": "admin"}})
+        response = session.post(
+            "/admin/users", json={"email": alice.email, "app_metadata": {"role": "admin"}}
+        )
         assert_error(response, 409, "email_exists")
-        assert_error(session.put(f"/admin/users/{alice.id}", json={"role": "admin"}), 403, "insufficient_permissions")
+        assert_error(
+            session.put(f"/admin/users/{alice.id}", json={"role": "admin"}), 403, "insufficient_permissions"
+        )
         assert alice.sign_in().user["role"] == "authenticated"
 
     def test_not_by_a_link(self, carol, alice, database):
@@ -409,15 +505,23 @@ class TestNoTokenIsTheServiceRoleKey:
     def test_whatever_role_it_claims(self, client, app, mallory, role):
         session = mallory.sign_in()
         claiming = session.user | {"role": role, "app_metadata": {"role": role}}
-        token = app.extensions[EXTENSION].access_tokens.issue(claiming, session.id, "password", session.claims["iat"], session.claims["iat"])
+        token = app.extensions[EXTENSION].access_tokens.issue(
+            claiming, session.id, "password", session.claims["iat"], session.claims["iat"]
+        )
         assert_error(client.get("/admin/users", headers=bearer(token)), 403, "not_admin")
         for headers in (bearer(token), {"apikey": token}):
-            assert client.put(f"/admin/users/{mallory.id}", json={"role": "admin"}, headers=headers).status_code in (401, 403)
+            assert client.put(
+                f"/admin/users/{mallory.id}", json={"role": "admin"}, headers=headers
+            ).status_code in (401, 403)
 
     def test_not_even_one_that_is_the_key(self, make_app, mallory, client):
-        # Somebody has set a JWT as the key, as other services want it: only all of it counts, and it is no access token.
+        # Somebody has set a JWT as the key, as other services want it: only all of it counts, and it is no
+        # access token.
         key = mallory.sign_in().access_token
         admin = make_app(AUTH_SERVICE_ROLE_KEY=key).test_client()
         assert admin.get("/admin/users", headers=bearer(key)).status_code == 200
-        assert admin.get("/admin/users", headers=bearer(key[:-1] + ("A" if key[-1] != "A" else "B"))).status_code == 401
+        assert (
+            admin.get("/admin/users", headers=bearer(key[:-1] + ("A" if key[-1] != "A" else "B"))).status_code
+            == 401
+        )
         assert_error(client.get("/admin/users", headers=bearer(key)), 403, "not_admin")

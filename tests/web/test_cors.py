@@ -5,16 +5,41 @@ import pytest
 from tests.support.answers import assert_error
 
 ORIGIN = {"Origin": "https://app.example.com"}
-ALLOWED = {"authorization", "apikey", "content-type", "x-client-info", "x-supabase-api-version", "x-request-id"}
-EXPOSED = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after", "x-request-id", "x-total-count", "link"}
+ALLOWED = {
+    "authorization",
+    "apikey",
+    "content-type",
+    "x-client-info",
+    "x-supabase-api-version",
+    "x-request-id",
+}
+EXPOSED = {
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+    "retry-after",
+    "x-request-id",
+    "x-total-count",
+    "link",
+}
 
 
 def names(header):
     return {name.strip().lower() for name in header.split(",")}
 
 
-def preflight(client, path="/token", method="POST", headers="authorization, content-type", origin="https://app.example.com"):
-    asked = {"Origin": origin, "Access-Control-Request-Method": method, "Access-Control-Request-Headers": headers}
+def preflight(
+    client,
+    path="/token",
+    method="POST",
+    headers="authorization, content-type",
+    origin="https://app.example.com",
+):
+    asked = {
+        "Origin": origin,
+        "Access-Control-Request-Method": method,
+        "Access-Control-Request-Headers": headers,
+    }
     return client.options(path, headers=asked)
 
 
@@ -30,7 +55,15 @@ def test_credentials_never_go_along(client):
 
 
 @pytest.mark.parametrize(
-    ("path", "method"), [("/token", "POST"), ("/user", "PUT"), ("/user", "DELETE"), ("/user", "GET"), ("/auth/v1/signup", "POST"), ("/sessions/x", "DELETE")]
+    ("path", "method"),
+    [
+        ("/token", "POST"),
+        ("/user", "PUT"),
+        ("/user", "DELETE"),
+        ("/user", "GET"),
+        ("/auth/v1/signup", "POST"),
+        ("/sessions/x", "DELETE"),
+    ],
 )
 def test_a_preflight_allows_what_is_there(client, path, method):
     response = preflight(client, path, method, ", ".join(sorted(ALLOWED)))
@@ -42,7 +75,9 @@ def test_a_preflight_allows_what_is_there(client, path, method):
 
 
 def test_a_preflight_allows_no_other_header(client):
-    assert names(preflight(client, headers="authorization, x-evil").headers["Access-Control-Allow-Headers"]) == {"authorization"}
+    assert names(
+        preflight(client, headers="authorization, x-evil").headers["Access-Control-Allow-Headers"]
+    ) == {"authorization"}
 
 
 def test_errors_can_be_read_too(client):

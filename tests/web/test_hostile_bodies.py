@@ -27,7 +27,12 @@ ENDPOINTS = [
         "POST",
         "/signup",
         "nobody",
-        {"email": "dave@example.com", "password": PASSWORD, "data": {"x": 1}, "redirect_to": "http://localhost:8000/x"},
+        {
+            "email": "dave@example.com",
+            "password": PASSWORD,
+            "data": {"x": 1},
+            "redirect_to": "http://localhost:8000/x",
+        },
         ("email", "password"),
         {"email": str, "password": str, "data": dict, "redirect_to": str},
     ),
@@ -39,7 +44,14 @@ ENDPOINTS = [
         ("email", "password"),
         {"email": str, "phone": str, "password": str},
     ),
-    Endpoint("POST", "/token?grant_type=refresh_token", "nobody", {"refresh_token": "$refresh_token"}, ("refresh_token",), {"refresh_token": str}),
+    Endpoint(
+        "POST",
+        "/token?grant_type=refresh_token",
+        "nobody",
+        {"refresh_token": "$refresh_token"},
+        ("refresh_token",),
+        {"refresh_token": str},
+    ),
     Endpoint(
         "PUT",
         "/user",
@@ -77,8 +89,14 @@ MEGABYTE = "x" * 1_000_000
 LONE_SURROGATES = ("\ud800", "\udc00")
 
 FIELDS = [(endpoint, name) for endpoint in ENDPOINTS for name in endpoint.kinds]
-each_field = pytest.mark.parametrize(("endpoint", "name"), FIELDS, ids=[f"{endpoint.method} {endpoint.path} {name}" for endpoint, name in FIELDS])
-each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=[f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS])
+each_field = pytest.mark.parametrize(
+    ("endpoint", "name"),
+    FIELDS,
+    ids=[f"{endpoint.method} {endpoint.path} {name}" for endpoint, name in FIELDS],
+)
+each_endpoint = pytest.mark.parametrize(
+    "endpoint", ENDPOINTS, ids=[f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS]
+)
 
 
 @pytest.fixture
@@ -90,7 +108,13 @@ def send(client, alice, service_role, database):
         """Send a body as it is; assert that nothing has changed unless it was accepted."""
         text = text.replace("$refresh_token", session.refresh_token) if isinstance(text, str) else text
         before = database.everything()
-        response = client.open(endpoint.path, method=endpoint.method, data=text, content_type=content_type, headers=callers[endpoint.caller])
+        response = client.open(
+            endpoint.path,
+            method=endpoint.method,
+            data=text,
+            content_type=content_type,
+            headers=callers[endpoint.caller],
+        )
         if response.status_code >= 400:
             assert database.everything() == before
         return response
@@ -126,13 +150,23 @@ class TestEachField:
     def test_it_may_hold_neither_nul_nor_lone_surrogates(self, send, endpoint, name):
         for character in ("\0", *LONE_SURROGATES):
             text = f"a{character}b@example.com"
-            values = [{"x": text}, {text: 1}, {"x": [{"y": [text]}]}] if endpoint.kinds[name] is dict else [text, character]
+            values = (
+                [{"x": text}, {text: 1}, {"x": [{"y": [text]}]}]
+                if endpoint.kinds[name] is dict
+                else [text, character]
+            )
             for value in values:
                 assert_refused(send(endpoint, json.dumps(endpoint.body | {name: value})), "bad_json")
 
     def test_it_may_not_be_there_twice(self, send, endpoint, name):
-        value = json.dumps(endpoint.body.get(name, {"x": 1} if endpoint.kinds[name] is dict else endpoint.kinds[name](1)))
-        others = "".join(f", {json.dumps(other)}: {json.dumps(sent)}" for other, sent in endpoint.body.items() if other != name)
+        value = json.dumps(
+            endpoint.body.get(name, {"x": 1} if endpoint.kinds[name] is dict else endpoint.kinds[name](1))
+        )
+        others = "".join(
+            f", {json.dumps(other)}: {json.dumps(sent)}"
+            for other, sent in endpoint.body.items()
+            if other != name
+        )
         assert_refused(send(endpoint, f'{{"{name}": {value}, "{name}": {value}{others}}}'), "bad_json")
 
 
@@ -143,17 +177,35 @@ class TestEachBody:
             assert_refused(send(endpoint, text), "bad_json")
 
     def test_it_is_json(self, send, endpoint):
-        for text in ("{", "}", "{]", '{"x"}', "{'x': 1}", '{"x": 1,}', "{} {}", "{}x", '{"x": 01}', '{"x": "\n"}', '{"x": undefined}', "<x/>"):
+        for text in (
+            "{",
+            "}",
+            "{]",
+            '{"x"}',
+            "{'x': 1}",
+            '{"x": 1,}',
+            "{} {}",
+            "{}x",
+            '{"x": 01}',
+            '{"x": "\n"}',
+            '{"x": undefined}',
+            "<x/>",
+        ):
             assert_refused(send(endpoint, text), "bad_json")
 
     def test_its_numbers_are_finite(self, send, endpoint):
         for number in ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" * 5000):
-            assert_refused(send(endpoint, f'{{"data": {{"x": {number}}}, "user_metadata": {{"x": {number}}}}}'), "bad_json")
+            assert_refused(
+                send(endpoint, f'{{"data": {{"x": {number}}}, "user_metadata": {{"x": {number}}}}}'),
+                "bad_json",
+            )
 
     def test_it_is_not_nested_too_deep(self, send, endpoint):
         for depth in (33, 1000, 100_000):
             assert_refused(send(endpoint, '{"data": ' + "[" * depth + "]" * depth + "}"), "bad_json")
-            assert_refused(send(endpoint, '{"data": ' + '{"x":' * depth + "1" + "}" * depth + "}"), "bad_json")
+            assert_refused(
+                send(endpoint, '{"data": ' + '{"x":' * depth + "1" + "}" * depth + "}"), "bad_json"
+            )
 
     def test_it_is_in_utf_8(self, send, endpoint):
         others = [json.dumps({"x": 1}).encode(encoding) for encoding in ("utf-16", "utf-16-le", "utf-32")]
@@ -171,9 +223,24 @@ class TestEachBody:
 
     def test_it_is_of_no_other_type(self, send, endpoint):
         form = "application/x-www-form-urlencoded"
-        for content_type in ("text/plain", form, "multipart/form-data; boundary=x", "application/jsonp", "text/json", "application/problem+json", "", "x"):
+        for content_type in (
+            "text/plain",
+            form,
+            "multipart/form-data; boundary=x",
+            "application/jsonp",
+            "text/json",
+            "application/problem+json",
+            "",
+            "x",
+        ):
             response = send(endpoint, json.dumps(endpoint.body), content_type)
-            assert_error(response, 415, "unsupported_media_type", "The body must be JSON", "Content-Type: must be application/json")
+            assert_error(
+                response,
+                415,
+                "unsupported_media_type",
+                "The body must be JSON",
+                "Content-Type: must be application/json",
+            )
 
     @pytest.mark.parametrize("content_type", ["application/json", 'APPLICATION/JSON;charset="UTF-8"; x=y'])
     def test_a_good_one_is_accepted(self, send, endpoint, content_type):
@@ -183,7 +250,12 @@ class TestEachBody:
     def test_it_is_at_most_a_mebibyte(self, send, endpoint):
         padding = 1024 * 1024 - len(json.dumps(endpoint.body)) - 200
         assert send(endpoint, json.dumps(endpoint.body) + " " * padding).status_code < 300
-        assert_error(send(endpoint, "{" + " " * 1024 * 1024), 413, "request_entity_too_large", "The body is larger than 1 MiB")
+        assert_error(
+            send(endpoint, "{" + " " * 1024 * 1024),
+            413,
+            "request_entity_too_large",
+            "The body is larger than 1 MiB",
+        )
 
 
 class TestWhatIsFine:
@@ -194,24 +266,32 @@ class TestWhatIsFine:
         assert alice.sign_in().put("/user", json={"data": {"x": value}}).json["user_metadata"] == {"x": value}
 
     def test_every_character_there_is(self, alice):
-        text = "".join(map(chr, [*range(1, 0x80), 0xA0, 0xFFFD, 0xFFFF, 0x10000, 0x10FFFF, 0x200B, 0x202E, 0xFEFF]))
+        text = "".join(
+            map(chr, [*range(1, 0x80), 0xA0, 0xFFFD, 0xFFFF, 0x10000, 0x10FFFF, 0x200B, 0x202E, 0xFEFF])
+        )
         assert alice.sign_in().put("/user", json={"data": {text: text}}).json["user_metadata"] == {text: text}
 
     def test_a_pair_of_surrogates_is_a_character(self, client, alice):
         headers = alice.sign_in().authorization
-        response = client.put("/user", data=r'{"data": {"x": "\ud83d\ude00"}}', content_type="application/json", headers=headers)
+        response = client.put(
+            "/user", data=r'{"data": {"x": "\ud83d\ude00"}}', content_type="application/json", headers=headers
+        )
         assert response.json["user_metadata"] == {"x": "😀"}
 
     @pytest.mark.parametrize("number", [0, -1, 1.5, 1e15, 2**63, 10**400, 1e-400])
     def test_every_number_there_is(self, alice, number):
-        assert alice.sign_in().put("/user", json={"data": {"x": number}}).json["user_metadata"] == {"x": number}
+        assert alice.sign_in().put("/user", json={"data": {"x": number}}).json["user_metadata"] == {
+            "x": number
+        }
 
     def test_duplicates_in_different_objects(self, alice):
         assert alice.sign_in().put("/user", json={"data": {"x": {"x": {"x": 1}}}}).status_code == 200
 
     def test_a_duplicate_below_the_top_is_refused(self, client, alice):
         headers = alice.sign_in().authorization
-        response = client.put("/user", data='{"data": {"x": 1, "x": 2}}', content_type="application/json", headers=headers)
+        response = client.put(
+            "/user", data='{"data": {"x": 1, "x": 2}}', content_type="application/json", headers=headers
+        )
         assert_error(response, 400, "bad_json", details="the body must not name a member twice")
 
     def test_a_body_where_none_is_asked_for(self, alice):
@@ -230,7 +310,10 @@ def test_sql_is_text_like_any_other(client, service_role, database):
 
 
 def test_what_clients_send_is_not_repeated_in_errors(client):
-    for body in ({"email": "<script>alert(1)</script>", "password": PASSWORD}, {"email": PASSWORD, "password": "<b>weak</b>"}):
+    for body in (
+        {"email": "<script>alert(1)</script>", "password": PASSWORD},
+        {"email": PASSWORD, "password": "<b>weak</b>"},
+    ):
         response = client.post("/signup", json=body)
         assert response.status_code in (400, 422)
         assert "<script>" not in response.text

@@ -31,7 +31,9 @@ def limits(response: Any) -> tuple[int, int] | None:
     return int(response.headers["X-RateLimit-Limit"]), int(response.headers["X-RateLimit-Remaining"])
 
 
-def assert_refused(response: Any, seconds: int, amount: int, msg: str = TOO_MANY, error_code: str = "over_request_rate_limit") -> None:
+def assert_refused(
+    response: Any, seconds: int, amount: int, msg: str = TOO_MANY, error_code: str = "over_request_rate_limit"
+) -> None:
     """Hold a response to the 429 for a limit whose window lasts so many seconds more, or a little less."""
     assert_error(response, 429, error_code, msg)
     assert limits(response) == (amount, 0)
@@ -42,13 +44,21 @@ def assert_refused(response: Any, seconds: int, amount: int, msg: str = TOO_MANY
 def pass_time(database: Any, seconds: float) -> None:
     """Move all windows into the past."""
     for table in ("request_counts", "failure_counts"):
-        database.run(f"UPDATE {table} SET expires_at = expires_at - make_interval(secs => %(seconds)s)", seconds=seconds)
-    database.run("UPDATE sessions SET counted_until = counted_until - make_interval(secs => %(seconds)s)", seconds=seconds)
+        database.run(
+            f"UPDATE {table} SET expires_at = expires_at - make_interval(secs => %(seconds)s)",
+            seconds=seconds,
+        )
+    database.run(
+        "UPDATE sessions SET counted_until = counted_until - make_interval(secs => %(seconds)s)",
+        seconds=seconds,
+    )
 
 
 @pytest.fixture
 def limited(make_app) -> Callable[..., Any]:
-    """Make a client of an application with its limits, some of them other than by default: `limited(LOGIN="3 per 5 minutes")`."""
+    """Make a client of an application with its limits, some of them other than by default: `limited(LOGIN="3
+    per 5 minutes")`.
+    """
 
     def make(**limits: str) -> Any:
         changes = {f"AUTH_RATE_LIMIT_{name}": value for name, value in limits.items()}
@@ -67,8 +77,18 @@ class Shared(NamedTuple):
 
 BY_NETWORK = [
     Shared("SIGNUP", 30, [("POST", "/signup")]),
-    Shared("LOGIN", 30, [("POST", "/token?grant_type=password"), ("POST", "/login-admin"), ("POST", "/token?grant_type=id_token")]),
-    Shared("RECOVER", 30, [("POST", "/recover"), ("POST", "/magiclink"), ("POST", "/otp"), ("POST", "/resend")]),
+    Shared(
+        "LOGIN",
+        30,
+        [
+            ("POST", "/token?grant_type=password"),
+            ("POST", "/login-admin"),
+            ("POST", "/token?grant_type=id_token"),
+        ],
+    ),
+    Shared(
+        "RECOVER", 30, [("POST", "/recover"), ("POST", "/magiclink"), ("POST", "/otp"), ("POST", "/resend")]
+    ),
     Shared("VERIFY", 30, [("GET", "/verify"), ("POST", "/verify"), ("POST", "/token?grant_type=pkce")]),
 ]
 each_by_network = pytest.mark.parametrize("limit", BY_NETWORK, ids=lambda limit: limit.name)
@@ -152,10 +172,16 @@ class TestByNetwork:
         }
         for path in ("/login-admin", "/signup", "/recover"):
             ask(client, "POST", path)
-        before, hashed = database.everything("users", "sessions", "one_time_tokens", "outbox", "failure_counts"), hashes.count
+        before, hashed = (
+            database.everything("users", "sessions", "one_time_tokens", "outbox", "failure_counts"),
+            hashes.count,
+        )
         for path, body in bodies.items():
             assert client.post(path, json=body).status_code == 429
-        assert (database.everything("users", "sessions", "one_time_tokens", "outbox", "failure_counts"), hashes.count) == (before, hashed)
+        assert (
+            database.everything("users", "sessions", "one_time_tokens", "outbox", "failure_counts"),
+            hashes.count,
+        ) == (before, hashed)
 
 
 class TestBySession:
@@ -173,12 +199,16 @@ class TestBySession:
         first = alice.sign_in().on(client)
         second = session_of(client, refresh(client, first.refresh_token))
         for number, (session, place) in enumerate(((first, HOME), (second, OFFICE))):
-            response = client.post("/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}, **at(place))
+            response = client.post(
+                "/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}, **at(place)
+            )
             assert limits(response) == (3, 1 - number)
         assert_refused(second.refresh(), 300, 3)
 
     def test_a_stolen_token_ends_the_session_when_it_is_used_up_too(self, limited, alice, database):
-        """Whoever has the newest token could otherwise refresh until the owner's is told no more than to come back later."""
+        """Whoever has the newest token could otherwise refresh until the owner's is told no more than to come
+        back later.
+        """
         client = limited(REFRESH="3 per 5 minutes")
         owner = alice.sign_in().on(client)
         thief = session_of(client, refresh(client, owner.refresh_token))
@@ -187,7 +217,10 @@ class TestBySession:
         assert_refused(thief.refresh(), 300, 3)
         assert_error(owner.refresh(), 400, "refresh_token_already_used")
         assert_error(thief.refresh(), 400, "refresh_token_not_found")
-        assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=owner.id) == "refresh_token_reused"
+        assert (
+            database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=owner.id)
+            == "refresh_token_reused"
+        )
 
     def test_a_refused_refresh_moves_nothing(self, limited, alice, database):
         client = limited(REFRESH="1 per 5 minutes")
@@ -275,7 +308,10 @@ class TestByUser:
     def test_they_count_from_wherever(self, limited, alice):
         client = limited(USER_CHANGES="2 per 5 minutes")
         headers = alice.sign_in().authorization
-        answers = [client.put("/user", json={}, headers=headers, **at(place)).status_code for place in (HOME, OFFICE, ELSEWHERE)]
+        answers = [
+            client.put("/user", json={}, headers=headers, **at(place)).status_code
+            for place in (HOME, OFFICE, ELSEWHERE)
+        ]
         assert answers == [200, 200, 429]
 
     @pytest.mark.parametrize(
@@ -286,8 +322,11 @@ class TestByUser:
         ],
         ids=["ended", "expired"],
     )
-    def test_whoever_has_a_token_of_a_session_that_is_over_does_not_use_up_the_users(self, limited, alice, database, end):
-        # Else a thief who has been thrown out could keep the user from changing the password, or from logging out.
+    def test_whoever_has_a_token_of_a_session_that_is_over_does_not_use_up_the_users(
+        self, limited, alice, database, end
+    ):
+        # Else a thief who has been thrown out could keep the user from changing the password, or from logging
+        # out.
         client = limited()
         stolen, session = alice.sign_in().on(client), alice.sign_in().on(client)
         database.run(end, id=stolen.id)
@@ -301,9 +340,14 @@ class TestByUser:
         client = limited()
         session = alice.sign_in().on(client)
         issued_at = session.claims["iat"] - 3601
-        expired = app.extensions[EXTENSION].access_tokens.issue(session.user, session.id, "password", issued_at, issued_at)
+        expired = app.extensions[EXTENSION].access_tokens.issue(
+            session.user, session.id, "password", issued_at, issued_at
+        )
         for _ in range(21):
-            assert client.post("/logout", headers={"Authorization": f"Bearer {expired}"}).status_code in (401, 429)
+            assert client.post("/logout", headers={"Authorization": f"Bearer {expired}"}).status_code in (
+                401,
+                429,
+            )
         assert session.post("/logout").status_code == 200
 
 
@@ -313,10 +357,16 @@ class TestInvitations:
     @pytest.fixture
     def invite(self, limited, service_role):
         client = limited()
-        return lambda email, path="/admin/invite": client.post(path, json={"email": email}, headers=service_role)
+        return lambda email, path="/admin/invite": client.post(
+            path, json={"email": email}, headers=service_role
+        )
 
     def test_three_a_day_go_to_one_address(self, invite, database):
-        for spelling, path in (("dave@example.com", "/admin/invite"), ("DAVE@example.com", "/invite"), ("dave@EXAMPLE.com", "/admin/invite")):
+        for spelling, path in (
+            ("dave@example.com", "/admin/invite"),
+            ("DAVE@example.com", "/invite"),
+            ("dave@EXAMPLE.com", "/admin/invite"),
+        ):
             assert invite(spelling, path).status_code == 200
         before = database.everything("users", "one_time_tokens", "outbox")
         response = invite("dave@example.com")
@@ -347,7 +397,10 @@ class TestTheServiceRole:
 
     def test_it_does_not_lift_the_limits_of_public_routes(self, limited, service_role):
         client = limited(LOGIN="1 per 5 minutes")
-        assert [client.post("/login-admin", json={}, headers=service_role).status_code for _ in range(2)] == [400, 429]
+        assert [client.post("/login-admin", json={}, headers=service_role).status_code for _ in range(2)] == [
+            400,
+            429,
+        ]
 
 
 class TestHeaders:
@@ -364,8 +417,12 @@ class TestHeaders:
         assert (limits(response) or (0, None))[1] == 0
 
     def test_a_limit_of_several_counts_in_all(self, limited):
-        client = limited(USER_CHANGES="3 per 5 minutes", ADDRESS_CHANGES="9 per hour", MESSAGES="100 per minute")
-        alice = register(client, {"apikey": "the-service-role-key-of-these-tests"}, "alice@example.com").sign_in()
+        client = limited(
+            USER_CHANGES="3 per 5 minutes", ADDRESS_CHANGES="9 per hour", MESSAGES="100 per minute"
+        )
+        alice = register(
+            client, {"apikey": "the-service-role-key-of-these-tests"}, "alice@example.com"
+        ).sign_in()
         assert limits(alice.put("/user", json={"email": "a@example.com"})) == (3, 2)
         assert limits(alice.put("/user", json={"data": {}})) == (3, 1)
 
@@ -394,7 +451,9 @@ class TestHeaders:
     def test_an_address_that_is_null_is_no_change_of_it(self, limited, alice):
         session = alice.sign_in().on(limited(ADDRESS_CHANGES="1 per hour"))
         for _ in range(3):
-            assert session.put("/user", json={"email": None, "phone": None, "data": {"a": 1}}).status_code == 200
+            assert (
+                session.put("/user", json={"email": None, "phone": None, "data": {"a": 1}}).status_code == 200
+            )
 
     def test_whoever_is_not_let_in_learns_nothing_of_a_users_limits(self, limited):
         client = limited()
@@ -416,7 +475,8 @@ class TestHeaders:
     def test_the_last_second_is_one_second(self, limited, database):
         client = limited(LOGIN="1 per 5 minutes")
         ask(client, "POST", "/login-admin")
-        # So near to the end that it could round to nothing, were it not for the request itself, which may come too late.
+        # So near to the end that it could round to nothing, were it not for the request itself, which may
+        # come too late.
         database.run("UPDATE request_counts SET expires_at = now() + interval '0.9 seconds'")
         response = ask(client, "POST", "/login-admin")
         assert (response.status_code, response.headers.get("Retry-After", "1")) in ((429, "1"), (400, "1"))
@@ -430,16 +490,38 @@ class TestSettings:
             "login": {"requests": 20, "window": 3600},
             "recover": {"requests": 3, "window": 86_400},
         }
-        assert [limits(ask(client, "POST", path)) for path in ("/signup", "/login-admin", "/recover")] == [(7, 6), (20, 19), (3, 2)]
+        assert [limits(ask(client, "POST", path)) for path in ("/signup", "/login-admin", "/recover")] == [
+            (7, 6),
+            (20, 19),
+            (3, 2),
+        ]
 
-    @pytest.mark.parametrize("value", ["", "30", "lots", "0 per minute", "-1 per minute", "5 per minute; 6 per hour", "5 per fortnight", "1.5 per minute"])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "",
+            "30",
+            "lots",
+            "0 per minute",
+            "-1 per minute",
+            "5 per minute; 6 per hour",
+            "5 per fortnight",
+            "1.5 per minute",
+        ],
+    )
     def test_a_limit_that_is_none_stops_the_start(self, environment, database, value):
-        with pytest.raises(SettingsError, match=r"^AUTH_RATE_LIMIT_LOGIN: Must be a rate limit such as 30 per 5 minutes.$"):
+        with pytest.raises(
+            SettingsError, match=r"^AUTH_RATE_LIMIT_LOGIN: Must be a rate limit such as 30 per 5 minutes.$"
+        ):
             new_app(environment | {"AUTH_RATE_LIMIT_LOGIN": value})
 
-    @pytest.mark.parametrize("value", ["mysql://x", "redis:", "postgresql://elsewhere/db", "memory", "memory://x"])
+    @pytest.mark.parametrize(
+        "value", ["mysql://x", "redis:", "postgresql://elsewhere/db", "memory", "memory://x"]
+    )
     def test_a_storage_that_is_none_stops_the_start(self, environment, database, value):
-        with pytest.raises(SettingsError, match=r"^AUTH_RATE_LIMIT_STORAGE: Must be postgresql, memory:// or redis://….$"):
+        with pytest.raises(
+            SettingsError, match=r"^AUTH_RATE_LIMIT_STORAGE: Must be postgresql, memory:// or redis://….$"
+        ):
             new_app(environment | {"AUTH_RATE_LIMIT_STORAGE": value})
 
 
@@ -453,7 +535,10 @@ class TestLifted:
                 for method, path in limit.requests:
                     response = ask(client, method, path)
                     assert (response.status_code, limits(response)) == (400, None)
-            assert (session.put("/user", json={}).status_code, session.post("/logout?scope=others").status_code) == (200, 200)
+            assert (
+                session.put("/user", json={}).status_code,
+                session.post("/logout?scope=others").status_code,
+            ) == (200, 200)
         assert database.count("request_counts") == 0
         assert client.get("/settings").json["rate_limits"] == {}
 
@@ -462,7 +547,10 @@ class TestLifted:
         assert alice.try_to_sign_in().status_code == 200
         assert {client.post("/recover", json={"email": alice.email}).status_code for _ in range(8)} == {200}
         assert database.count("outbox", "kind = 'recovery'") == 8
-        assert {client.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role).status_code for _ in range(5)} == {200}
+        assert {
+            client.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role).status_code
+            for _ in range(5)
+        } == {200}
         assert database.count("failure_counts") == 0
 
     def test_the_tries_of_a_code_stay(self, client, alice, outbox):
@@ -486,7 +574,11 @@ class TestOverWorkersAndNodes:
 
     def test_two_nodes_count_together(self, limited):
         one, other = limited(LOGIN="3 per 5 minutes"), limited(LOGIN="3 per 5 minutes")
-        assert [limits(ask(node, "POST", "/login-admin")) for node in (one, other, one)] == [(3, 2), (3, 1), (3, 0)]
+        assert [limits(ask(node, "POST", "/login-admin")) for node in (one, other, one)] == [
+            (3, 2),
+            (3, 1),
+            (3, 0),
+        ]
         assert ask(other, "POST", "/login-admin").status_code == 429
 
     def test_a_restart_forgets_nothing(self, limited, alice):
@@ -499,7 +591,11 @@ class TestOverWorkersAndNodes:
 
 class TestInMemory:
     def test_it_counts_and_refuses(self, make_app, database):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE="memory://", AUTH_RATE_LIMIT_LOGIN="2 per 5 minutes").test_client()
+        client = make_app(
+            AUTH_RATE_LIMITS_ENABLED="true",
+            AUTH_RATE_LIMIT_STORAGE="memory://",
+            AUTH_RATE_LIMIT_LOGIN="2 per 5 minutes",
+        ).test_client()
         assert [limits(ask(client, "POST", "/login-admin")) for _ in range(2)] == [(2, 1), (2, 0)]
         assert_refused(ask(client, "POST", "/login-admin"), 300, 2)
         assert database.count("request_counts") == 0
@@ -512,7 +608,11 @@ class TestInMemory:
 
 @pytest.fixture(scope="module")
 def redis_service(serve, redis_server) -> Iterator[tuple[Service, ServerClient]]:
-    changes = {"AUTH_RATE_LIMIT_STORAGE": redis_server.url, "AUTH_RATE_LIMIT_LOGIN": "20 per 5 minutes", "AUTH_RATE_LIMIT_LOGIN_FAILURES": "2 per hour"}
+    changes = {
+        "AUTH_RATE_LIMIT_STORAGE": redis_server.url,
+        "AUTH_RATE_LIMIT_LOGIN": "20 per 5 minutes",
+        "AUTH_RATE_LIMIT_LOGIN_FAILURES": "2 per hour",
+    }
     with serve(AUTH_RATE_LIMITS_ENABLED="true", **changes) as serving:
         yield serving
 
@@ -537,7 +637,9 @@ class TestInRedis:
         assert database.count("failure_counts") == 2
 
     @pytest.mark.parametrize("fails", ["stop", "freeze"])
-    def test_should_it_fail_requests_are_let_through_and_the_log_says_so(self, server, redis_service, redis_server, alice, fails):
+    def test_should_it_fail_requests_are_let_through_and_the_log_says_so(
+        self, server, redis_service, redis_server, alice, fails
+    ):
         redis_server.stop() if fails == "stop" else redis_server.freeze()
         logged = len(redis_service[0].text())
         try:

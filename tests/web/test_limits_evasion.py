@@ -1,4 +1,6 @@
-"""Ways around the limits that are none: each of these is one more request of the same network, or one more try for the same user."""
+"""Ways around the limits that are none: each of these is one more request of the same network, or one more
+try for the same user.
+"""
 
 import http.client
 import json
@@ -46,7 +48,9 @@ def limited(make_app):
     """Make a client of an application that allows three log-ins in five minutes to a network."""
 
     def make(**changes):
-        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="3 per 5 minutes", **changes).test_client()
+        return make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="3 per 5 minutes", **changes
+        ).test_client()
 
     return make
 
@@ -60,26 +64,55 @@ class TestBySayingToComeFromElsewhere:
     def test_in_a_header(self, limited, name):
         client = limited()
         values = ["192.0.2.1", "for=192.0.2.2", "::1", "127.0.0.1", "198.51.100.1, 192.0.2.3"]
-        assert statuses(lambda value: client.post(LOG_IN, json={}, headers={name: value}), values) == [400, 400, 400, 429, 429]
+        assert statuses(lambda value: client.post(LOG_IN, json={}, headers={name: value}), values) == [
+            400,
+            400,
+            400,
+            429,
+            429,
+        ]
 
     def test_in_a_repeated_header(self, limited):
         client = limited()
-        values = [[("X-Forwarded-For", f"192.0.2.{number}"), ("X-Forwarded-For", f"192.0.2.{number + 1}")] for number in range(5)]
-        assert statuses(lambda headers: client.post(LOG_IN, json={}, headers=headers), values) == [400, 400, 400, 429, 429]
+        values = [
+            [("X-Forwarded-For", f"192.0.2.{number}"), ("X-Forwarded-For", f"192.0.2.{number + 1}")]
+            for number in range(5)
+        ]
+        assert statuses(lambda headers: client.post(LOG_IN, json={}, headers=headers), values) == [
+            400,
+            400,
+            400,
+            429,
+            429,
+        ]
 
     @pytest.mark.parametrize(
-        "sent", ["192.0.2.{}", "192.0.2.{}, 10.0.0.1", "unknown, 192.0.2.{}", "for=192.0.2.{}", "192.0.2.{},,", "]\"'{}", "2001:db8:{}::1"]
+        "sent",
+        [
+            "192.0.2.{}",
+            "192.0.2.{}, 10.0.0.1",
+            "unknown, 192.0.2.{}",
+            "for=192.0.2.{}",
+            "192.0.2.{},,",
+            "]\"'{}",
+            "2001:db8:{}::1",
+        ],
     )
     def test_in_what_a_trusted_proxy_adds_to(self, limited, sent):
         client = limited(AUTH_TRUSTED_PROXIES="1")
         values = [f"{sent.format(number)}, {HOME}" for number in range(5)]
-        assert statuses(lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values) == [400, 400, 400, 429, 429]
+        assert statuses(
+            lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values
+        ) == [400, 400, 400, 429, 429]
 
     def test_through_one_proxy_where_there_are_two(self, limited):
         client = limited(AUTH_TRUSTED_PROXIES="2")
-        # Who is between the proxies sends a header of one entry: it is taken for what it is, somebody behind the last proxy.
+        # Who is between the proxies sends a header of one entry: it is taken for what it is, somebody behind
+        # the last proxy.
         values = [f"192.0.2.{number}" for number in range(5)]
-        assert statuses(lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values) == [400, 400, 400, 429, 429]
+        assert statuses(
+            lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values
+        ) == [400, 400, 400, 429, 429]
 
 
 class TestByAnotherAddressOfTheSameNetwork:
@@ -97,29 +130,50 @@ class TestByAnotherAddressOfTheSameNetwork:
     )
     def test_it_is_one_network(self, limited, addresses):
         client = limited(AUTH_TRUSTED_PROXIES="1")
-        assert statuses(lambda address: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": address}), addresses) == [400, 400, 400, 429]
+        assert statuses(
+            lambda address: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": address}), addresses
+        ) == [400, 400, 400, 429]
 
     @pytest.mark.parametrize(
-        "addresses", [["2001:db8::1", "2001:db8:0:1::1", "2001:db8:1::1"], ["192.0.2.1", "192.0.2.2"], ["192.0.2.1", "2001:db8::c000:201"]]
+        "addresses",
+        [
+            ["2001:db8::1", "2001:db8:0:1::1", "2001:db8:1::1"],
+            ["192.0.2.1", "192.0.2.2"],
+            ["192.0.2.1", "2001:db8::c000:201"],
+        ],
     )
     def test_another_network_is_another(self, limited, addresses):
         client = limited(AUTH_TRUSTED_PROXIES="1")
         for address in addresses:
-            asked = [client.post(LOG_IN, json={}, headers={"X-Forwarded-For": address}).headers["X-RateLimit-Remaining"] for _ in range(2)]
+            asked = [
+                client.post(LOG_IN, json={}, headers={"X-Forwarded-For": address}).headers[
+                    "X-RateLimit-Remaining"
+                ]
+                for _ in range(2)
+            ]
             assert asked == ["2", "1"]
 
     def test_failed_passwords_count_by_network_too(self, make_app, alice):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes").test_client()
+        client = make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes"
+        ).test_client()
         body = {"email": alice.email, "password": WRONG}
         addresses = ["2001:db8::1", "2001:db8::2", "2001:0db8::3", "2001:db8::4"]
-        assert statuses(lambda address: client.post(LOG_IN, json=body, **at(address)), addresses) == [401, 401, 401, 429]
+        assert statuses(lambda address: client.post(LOG_IN, json=body, **at(address)), addresses) == [
+            401,
+            401,
+            401,
+            429,
+        ]
 
 
 class TestByAnotherSpellingOfTheUser:
     @pytest.fixture
     def client(self, make_app):
         return make_app(
-            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes", AUTH_RATE_LIMIT_LOGIN="100 per minute"
+            AUTH_RATE_LIMITS_ENABLED="true",
+            AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes",
+            AUTH_RATE_LIMIT_LOGIN="100 per minute",
         ).test_client()
 
     @pytest.mark.parametrize(
@@ -127,7 +181,12 @@ class TestByAnotherSpellingOfTheUser:
         [
             ["alice@example.com", "ALICE@EXAMPLE.COM", "Alice@Example.com", "aLiCe@eXaMpLe.CoM"],
             ["alice@example.com", "alice@example\u3002com", "alice@EXAMPLE\u3002COM", "Alice@example.com"],
-            ["alice@bücher.example", "alice@xn--bcher-kva.example", "ALICE@BÜCHER.example", "alice@XN--BCHER-KVA.example"],
+            [
+                "alice@bücher.example",
+                "alice@xn--bcher-kva.example",
+                "ALICE@BÜCHER.example",
+                "alice@XN--BCHER-KVA.example",
+            ],
             ["älice@example.com", "ÄLICE@example.com", "älice@EXAMPLE.com", "Älice@example.com"],
         ],
     )
@@ -156,7 +215,11 @@ class TestByAnotherSpellingOfTheUser:
     def test_what_is_no_spelling_of_it_is_no_try(self, client, alice, database, hashes, email):
         response = sign_in(client, email, PASSWORD)
         assert_error(response, 400, "validation_failed", details=response.json["details"])
-        assert (database.count("failure_counts"), database.count("sessions"), hashes.count) == (0, 0, hashes.count)
+        assert (database.count("failure_counts"), database.count("sessions"), hashes.count) == (
+            0,
+            0,
+            hashes.count,
+        )
 
     def test_of_the_phone(self, client, database):
         spellings = ["+491701234567", "+49 170 1234567", "+49-170-1234567", "+49 (170) 123.45.67"]
@@ -167,7 +230,10 @@ class TestByAnotherSpellingOfTheUser:
     def test_messages_count_for_the_same_recipient(self, client, alice, database):
         for email in ("alice@example.com", "ALICE@example.com", "Alice@EXAMPLE.com"):
             assert client.post("/recover", json={"email": email}).status_code == 200
-        assert (database.count("outbox", "kind = 'recovery'"), database.count("outbox", "kind = 'none'")) == (1, 2)
+        assert (database.count("outbox", "kind = 'recovery'"), database.count("outbox", "kind = 'none'")) == (
+            1,
+            2,
+        )
 
 
 class TestByAnotherSpellingOfTheRoute:
@@ -212,7 +278,9 @@ class TestByAnotherSpellingOfTheRoute:
     )
     def test_it_is_limited_or_no_route(self, limited_server, alice, database, target):
         # All that the network may is used up; a way around would show as anything but a refusal.
-        database.run("INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/login/20/5/minute', 20, now() + interval '5 minutes')")
+        database.run(
+            "INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/login/20/5/minute', 20, now() + interval '5 minutes')"
+        )
         body = json.dumps({"email": alice.email, "password": WRONG}).encode()
         connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
         try:
@@ -232,7 +300,9 @@ class TestByAnotherSpellingOfTheRoute:
         )
         assert database.count("failure_counts") == 0
 
-    @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "post", "Post", "XPOST"])
+    @pytest.mark.parametrize(
+        "method", ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "post", "Post", "XPOST"]
+    )
     def test_another_method_does_nothing(self, limited_server, alice, database, method):
         body = json.dumps({"email": alice.email, "password": PASSWORD}).encode()
         connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
@@ -264,20 +334,30 @@ class TestByHowItIsSent:
     def test_with_a_body_that_is_refused(self, limited):
         client = limited()
         bodies = [b"", b"{", b"[]", b'{"email": 1}', b'{"email": "a@example.com", "email": "b@example.com"}']
-        answers = statuses(lambda body: client.post(LOG_IN, data=body, content_type="application/json"), bodies)
+        answers = statuses(
+            lambda body: client.post(LOG_IN, data=body, content_type="application/json"), bodies
+        )
         assert answers == [400, 400, 400, 429, 429]
 
     def test_in_another_content_type(self, limited, alice, database):
         client = limited()
         body = json.dumps({"email": alice.email, "password": PASSWORD})
-        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json5", ""):
+        for kind in (
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "application/json5",
+            "",
+        ):
             assert client.post(LOG_IN, data=body, content_type=kind).status_code == 415
         assert database.count("sessions") == 0
 
     def test_through_the_other_log_in(self, limited, alice):
         client = limited()
         paths = [LOG_IN, "/login-admin", LOG_IN, "/login-admin", LOG_IN]
-        answers = statuses(lambda path: client.post(path, json={"email": alice.email, "password": WRONG}), paths)
+        answers = statuses(
+            lambda path: client.post(path, json={"email": alice.email, "password": WRONG}), paths
+        )
         assert answers == [401, 401, 401, 429, 429]
 
 
@@ -285,7 +365,9 @@ class TestByASuccessInBetween:
     @pytest.fixture
     def client(self, make_app):
         return make_app(
-            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes", AUTH_RATE_LIMIT_LOGIN="100 per minute"
+            AUTH_RATE_LIMITS_ENABLED="true",
+            AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes",
+            AUTH_RATE_LIMIT_LOGIN="100 per minute",
         ).test_client()
 
     def test_on_ones_own_account(self, client, alice, mallory):
@@ -318,10 +400,21 @@ class TestByManyUsers:
     def test_one_password_for_all_of_them_is_limited_by_network(self, limited, client, service_role):
         people = [register(client, service_role, f"user{number}@example.com") for number in range(5)]
         spraying = limited()
-        assert statuses(lambda person: sign_in(spraying, person.email, WRONG), people) == [401, 401, 401, 429, 429]
+        assert statuses(lambda person: sign_in(spraying, person.email, WRONG), people) == [
+            401,
+            401,
+            401,
+            429,
+            429,
+        ]
 
     def test_sign_ups_are_limited_by_network(self, make_app, database):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SIGNUP="3 per 5 minutes").test_client()
-        ask = lambda number: client.post("/signup", json={"email": f"user{number}@example.com", "password": PASSWORD})  # noqa: E731
+        client = make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SIGNUP="3 per 5 minutes"
+        ).test_client()
+
+        def ask(number):
+            return client.post("/signup", json={"email": f"user{number}@example.com", "password": PASSWORD})
+
         assert statuses(ask, range(5)) == [201, 201, 201, 429, 429]
         assert database.count("users") == 3

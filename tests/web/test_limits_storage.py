@@ -1,4 +1,6 @@
-"""Where requests are counted: each storage as the limits library tests its own, and what ours promises beyond."""
+"""Where requests are counted: each storage as the limits library tests its own, and what ours promises
+beyond.
+"""
 
 import time
 from collections.abc import Iterator
@@ -33,7 +35,11 @@ class Postgres:
         return PostgresStorage(database=self._databases[-1])
 
     def age(self, storage: Storage, key: str, seconds: float) -> None:
-        self.rows.run("UPDATE request_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s) WHERE key = %(key)s", key=key, seconds=seconds)
+        self.rows.run(
+            "UPDATE request_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s) WHERE key = %(key)s",
+            key=key,
+            seconds=seconds,
+        )
 
     def end(self) -> None:
         for database in self._databases:
@@ -110,7 +116,16 @@ class TestTheStorage:
         storage.incr("b", 60, 5)
         assert (storage.get("a"), storage.get("b"), storage.get("A")) == (1, 5, 0)
 
-    @pytest.mark.parametrize("key", ["LIMITER/2001:db8::/64/login/30/5/minute", "a" * 1000, "a b'\";--", "Größe/漢", "%s %(key)s :key $1"])
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "LIMITER/2001:db8::/64/login/30/5/minute",
+            "a" * 1000,
+            "a b'\";--",
+            "Größe/漢",
+            "%s %(key)s :key $1",
+        ],
+    )
     def test_a_key_may_hold_anything(self, storage, key):
         storage.incr(key, 60)
         assert storage.incr(key, 60) == storage.get(key) == 2
@@ -200,7 +215,13 @@ class TestTheFixedWindow:
         assert [limiter.hit(once, "a"), limiter.hit(once, "b")] == [True, False]
 
     def test_limits_and_identifiers_count_by_themselves(self, limiter):
-        for item in (RateLimitItemPerMinute(1), RateLimitItemPerHour(1), RateLimitItemPerDay(1), RateLimitItemPerMinute(1, 5), parse("2 per minute")):
+        for item in (
+            RateLimitItemPerMinute(1),
+            RateLimitItemPerHour(1),
+            RateLimitItemPerDay(1),
+            RateLimitItemPerMinute(1, 5),
+            parse("2 per minute"),
+        ):
             for identifiers in (("a",), ("b",), ("a", "b"), ("a b",)):
                 assert limiter.hit(item, *identifiers)
 
@@ -229,7 +250,12 @@ class TestOurs:
 
     def test_two_processes_count_together(self, place):
         storages = [place.new() for _ in range(4)]
-        allowed = at_once(16, lambda number: sum(FixedWindowRateLimiter(storages[number % 4]).hit(PER_MINUTE, "a") for _ in range(5)))
+        allowed = at_once(
+            16,
+            lambda number: sum(
+                FixedWindowRateLimiter(storages[number % 4]).hit(PER_MINUTE, "a") for _ in range(5)
+            ),
+        )
         assert sum(allowed) == 3
 
     def test_a_new_process_goes_on_where_the_last_one_ended(self, place):
@@ -273,7 +299,11 @@ class TestOurs:
         assert (response.headers["X-RateLimit-Remaining"], run.statements_run - before) == ("29", 1)
 
     def test_failures_are_kept_in_a_table_that_a_crash_leaves_alone(self, database):
-        kinds = dict(database.all("SELECT relname, relpersistence FROM pg_class WHERE relname IN ('request_counts', 'failure_counts')"))
+        kinds = dict(
+            database.all(
+                "SELECT relname, relpersistence FROM pg_class WHERE relname IN ('request_counts', 'failure_counts')"
+            )
+        )
         assert kinds == {"request_counts": "u", "failure_counts": "p"}
 
 
@@ -285,14 +315,21 @@ class TestWithoutAServer:
         port = free_port()
         if request.param == "redis":
             return lambda **options: RedisStorage(f"redis://127.0.0.1:{port}", retry=None, **options)  # type: ignore[arg-type]
-        return lambda **options: PostgresStorage(database=sql.Database(f"postgresql://postgres@127.0.0.1:{port}/x", size=1), **options)
+        return lambda **options: PostgresStorage(
+            database=sql.Database(f"postgresql://postgres@127.0.0.1:{port}/x", size=1), **options
+        )
 
     def test_it_says_that_it_does_not_work(self, absent):
         assert absent().check() is False
 
     @pytest.mark.parametrize(
         "use",
-        [lambda storage: storage.incr("a", 60), lambda storage: storage.get("a"), lambda storage: storage.get_expiry("a"), lambda storage: storage.clear("a")],
+        [
+            lambda storage: storage.incr("a", 60),
+            lambda storage: storage.get("a"),
+            lambda storage: storage.get_expiry("a"),
+            lambda storage: storage.clear("a"),
+        ],
     )
     def test_errors_are_its_own_or_wrapped(self, absent, use):
         storage = absent()

@@ -11,7 +11,17 @@ UNKNOWN = "There is nothing at this path"
 
 
 class TestThePrefix:
-    @pytest.mark.parametrize("path", ["/health", "/settings", "/openapi.yaml", "/.well-known/jwks.json", "/.well-known/oauth-authorization-server", "/"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/health",
+            "/settings",
+            "/openapi.yaml",
+            "/.well-known/jwks.json",
+            "/.well-known/oauth-authorization-server",
+            "/",
+        ],
+    )
     def test_what_is_public_is_served_under_it_too(self, client, path):
         plain, prefixed = client.get(path), client.get(f"/auth/v1{path}")
         assert prefixed.status_code == 200
@@ -31,10 +41,23 @@ class TestThePrefix:
         assert client.get("/auth/v1/user", headers=headers).json["email"] == "dave@example.com"
         assert client.put("/auth/v1/user", json={"data": {"x": 1}}, headers=headers).status_code == 200
         assert client.get("/auth/v1/sessions", headers=headers).status_code == 200
-        assert client.get(f"/auth/v1/admin/users/{tokens['user']['id']}", headers=service_role).status_code == 200
+        assert (
+            client.get(f"/auth/v1/admin/users/{tokens['user']['id']}", headers=service_role).status_code
+            == 200
+        )
         assert client.post("/auth/v1/logout", headers=headers).status_code == 200
 
-    @pytest.mark.parametrize("path", ["/auth/v1/auth/v1/health", "/auth/health", "/auth/v2/health", "/auth/v1health", "/AUTH/V1/health", "/auth"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/auth/v1/auth/v1/health",
+            "/auth/health",
+            "/auth/v2/health",
+            "/auth/v1health",
+            "/AUTH/V1/health",
+            "/auth",
+        ],
+    )
     def test_nothing_else_is(self, client, path):
         assert_error(client.get(path), 404, "not_found", UNKNOWN)
 
@@ -66,7 +89,11 @@ class TestUnknownPaths:
             return
         response = client.open(path, method=method)
         assert response.status_code in (404, 405)
-        assert_error(response, response.status_code, {404: "not_found", 405: "method_not_allowed"}[response.status_code])
+        assert_error(
+            response,
+            response.status_code,
+            {404: "not_found", 405: "method_not_allowed"}[response.status_code],
+        )
 
     def test_their_name_is_not_repeated(self, client):
         assert "script" not in client.get("/<script>").text
@@ -92,7 +119,9 @@ class TestMethods:
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} - allowed:
             response = client.open(path, method=method)
             assert_error(response, 405, "method_not_allowed", "This path does not answer this method")
-            assert set(response.headers["Allow"].split(", ")) == allowed | {"OPTIONS"} | ({"HEAD"} if "GET" in allowed else set())
+            assert set(response.headers["Allow"].split(", ")) == allowed | {"OPTIONS"} | (
+                {"HEAD"} if "GET" in allowed else set()
+            )
 
     @pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-Method-Override"])
     def test_a_header_does_not_change_them(self, client, alice, header):
@@ -128,7 +157,18 @@ class TestOnTheServer:
         return ask
 
     @pytest.mark.parametrize(
-        "path", ["/health/", "/./health", "/x/../health", "/health%2f", "/health;x", "/health%00", "/health%20", "/HEALTH", "/auth/v1/../v1/health"]
+        "path",
+        [
+            "/health/",
+            "/./health",
+            "/x/../health",
+            "/health%2f",
+            "/health;x",
+            "/health%00",
+            "/health%20",
+            "/HEALTH",
+            "/auth/v1/../v1/health",
+        ],
     )
     def test_other_spellings_are_404(self, ask, path):
         status, body, headers = ask(path)
@@ -136,7 +176,13 @@ class TestOnTheServer:
         assert b'"error_code": "not_found"' in body or b'"error_code":"not_found"' in body
 
     @pytest.mark.parametrize(
-        "path", ["//token?grant_type=password", "/%74oken?grant_type=password", "/auth/v1/%74oken?grant_type=password", "/%61uth/v1/token?grant_type=password"]
+        "path",
+        [
+            "//token?grant_type=password",
+            "/%74oken?grant_type=password",
+            "/auth/v1/%74oken?grant_type=password",
+            "/%61uth/v1/token?grant_type=password",
+        ],
     )
     def test_what_reaches_a_view_reaches_that_view(self, ask, alice, path):
         status, _, _ = ask(path, "POST", b'{"email": "alice@example.com", "password": "Wrong-Horse-1"}')

@@ -20,8 +20,15 @@ def seen(make_app, alice, database):
     def sign_in(proxies, peer, forwarded=None, **headers):
         if proxies not in clients:
             clients[proxies] = make_app(AUTH_TRUSTED_PROXIES=str(proxies)).test_client()
-        sent = {name.replace("_", "-"): value for name, value in headers.items()} | ({} if forwarded is None else {"X-Forwarded-For": forwarded})
-        response = clients[proxies].post("/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=sent, **at(peer))
+        sent = {name.replace("_", "-"): value for name, value in headers.items()} | (
+            {} if forwarded is None else {"X-Forwarded-For": forwarded}
+        )
+        response = clients[proxies].post(
+            "/token?grant_type=password",
+            json={"email": alice.email, "password": PASSWORD},
+            headers=sent,
+            **at(peer),
+        )
         assert response.status_code == 200
         return database.value("SELECT host(ip) FROM sessions ORDER BY created_at DESC LIMIT 1")
 
@@ -35,7 +42,17 @@ class TestWithoutAProxy:
         assert seen(0, peer, OFFICE) == peer
 
     @pytest.mark.parametrize(
-        "header", ["X_Real_IP", "Forwarded", "X_Client_IP", "X_Forwarded", "True_Client_IP", "CF_Connecting_IP", "X_Forwarded_Host", "X_Forwarded_Server"]
+        "header",
+        [
+            "X_Real_IP",
+            "Forwarded",
+            "X_Client_IP",
+            "X_Forwarded",
+            "True_Client_IP",
+            "CF_Connecting_IP",
+            "X_Forwarded_Host",
+            "X_Forwarded_Server",
+        ],
     )
     def test_no_header_says_otherwise(self, seen, header):
         assert seen(0, HOME, **{header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}) == HOME
@@ -98,7 +115,9 @@ class TestAddressesInAnswers:
 
     @pytest.mark.parametrize("proxies", ["0", "1"])
     def test_links_and_issuer_do_not_follow_headers(self, make_app, alice, outbox, proxies):
-        client = make_app(AUTH_TRUSTED_PROXIES=proxies, AUTH_BASE_URL="https://auth.example.com").test_client()
+        client = make_app(
+            AUTH_TRUSTED_PROXIES=proxies, AUTH_BASE_URL="https://auth.example.com"
+        ).test_client()
         evil = {
             "Host": "evil.example",
             "X-Forwarded-Host": "evil.example",
@@ -115,10 +134,28 @@ class TestAddressesInAnswers:
         assert client.post("/magiclink", json={"email": alice.email}, headers=evil).status_code == 200
         for path in ("/.well-known/oauth-authorization-server", "/settings", "/"):
             assert "evil" not in client.get(path, headers=evil).text
-        response = client.get(f"/verify?type=magiclink&token={outbox.last(alice.email).token}&redirect_to=https://evil.example", headers=evil)
+        response = client.get(
+            f"/verify?type=magiclink&token={outbox.last(alice.email).token}&redirect_to=https://evil.example",
+            headers=evil,
+        )
         assert response.location.startswith("https://auth.example.com#")
 
-    @pytest.mark.parametrize("host", ["", "a b", "evil.example/x", "[::1", "a" * 5000, "user@evil.example", "evil.example:99999", "\u00e9", "*", "..", "x\ty"])
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "",
+            "a b",
+            "evil.example/x",
+            "[::1",
+            "a" * 5000,
+            "user@evil.example",
+            "evil.example:99999",
+            "\u00e9",
+            "*",
+            "..",
+            "x\ty",
+        ],
+    )
     def test_a_host_that_is_none_is_no_500(self, app, host):
         # Not held to openapi.yaml, which does not say of each operation that HTTP itself may be wrong.
         client = FlaskClient(app, app.response_class)
@@ -131,7 +168,10 @@ class TestAddressesInAnswers:
     @pytest.mark.parametrize("proto", ["", "javascript", "https, http", "HTTPS", "a b", "x" * 3000])
     def test_a_scheme_that_is_none_is_no_500(self, make_app, proto):
         client = make_app(AUTH_TRUSTED_PROXIES="1").test_client()
-        assert client.get("/health", headers={"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}).status_code == 200
+        assert (
+            client.get("/health", headers={"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}).status_code
+            == 200
+        )
 
 
 class TestTheWarning:
@@ -146,13 +186,23 @@ class TestTheWarning:
             client = make_app(AUTH_TRUSTED_PROXIES=proxies).test_client()
             capfd.readouterr()
             for _ in range(3):
-                client.get("/health", headers={name.replace("_", "-"): value for name, value in headers.items()}, **at(peer))
-            return [event for event in map(json.loads, capfd.readouterr().err.splitlines()) if event["event"] == "proxy_not_trusted"]
+                client.get(
+                    "/health",
+                    headers={name.replace("_", "-"): value for name, value in headers.items()},
+                    **at(peer),
+                )
+            return [
+                event
+                for event in map(json.loads, capfd.readouterr().err.splitlines())
+                if event["event"] == "proxy_not_trusted"
+            ]
 
         yield ask
         edge._warn_about_proxy.cache_clear()
 
-    @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", PROXY, "192.168.1.1", "172.16.0.1", "fd00::1", "::ffff:10.0.0.1"])
+    @pytest.mark.parametrize(
+        "peer", ["127.0.0.1", "::1", PROXY, "192.168.1.1", "172.16.0.1", "fd00::1", "::ffff:10.0.0.1"]
+    )
     def test_it_is_given_once_for_a_proxy_of_this_network(self, warnings, peer):
         (warning,) = warnings("0", peer, X_Forwarded_For=HOME)
         assert "AUTH_TRUSTED_PROXIES" in warning["reason"]
@@ -172,6 +222,16 @@ class TestTheWarning:
 
 
 def test_on_a_real_connection_the_header_is_ignored_too(server, alice, database):
-    headers = {"X-Forwarded-For": HOME, "X-Forwarded-Proto": "https", "Forwarded": f"for={HOME}", "X-Real-IP": HOME}
-    assert server.post("/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=headers).status_code == 200
+    headers = {
+        "X-Forwarded-For": HOME,
+        "X-Forwarded-Proto": "https",
+        "Forwarded": f"for={HOME}",
+        "X-Real-IP": HOME,
+    }
+    assert (
+        server.post(
+            "/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=headers
+        ).status_code
+        == 200
+    )
     assert database.value("SELECT host(ip) FROM sessions") == "127.0.0.1"

@@ -1,4 +1,6 @@
-"""What every response has, whoever made it: an id, and headers that keep it from being stored, sniffed or passed on."""
+"""What every response has, whoever made it: an id, and headers that keep it from being stored, sniffed or
+passed on.
+"""
 
 import socket
 
@@ -56,11 +58,25 @@ class TestHeaders:
 
 
 class TestRequestIds:
-    @pytest.mark.parametrize("id", ["12345678", "a" * 128, "A.b-c_d.1", "0190a5b4-6d7e-7c3a-9f00-0123456789ab"])
+    @pytest.mark.parametrize(
+        "id", ["12345678", "a" * 128, "A.b-c_d.1", "0190a5b4-6d7e-7c3a-9f00-0123456789ab"]
+    )
     def test_a_sane_one_is_taken(self, client, id):
         assert client.get("/health", headers={"X-Request-Id": id}).headers["X-Request-Id"] == id
 
-    @pytest.mark.parametrize("id", ["", "short", "a" * 129, "with space", "<script>alert(1)</script>", "a;b=c;d=ef", "\xfcmlaut--", "12345678,12345678"])
+    @pytest.mark.parametrize(
+        "id",
+        [
+            "",
+            "short",
+            "a" * 129,
+            "with space",
+            "<script>alert(1)</script>",
+            "a;b=c;d=ef",
+            "\xfcmlaut--",
+            "12345678,12345678",
+        ],
+    )
     def test_any_other_is_replaced(self, client, id):
         assert client.get("/health", headers={"X-Request-Id": id}).headers["X-Request-Id"] == A_UUID
 
@@ -83,13 +99,26 @@ class TestFailures:
         database.run("ALTER TABLE sessions_of_before RENAME TO sessions")
 
     def test_it_is_the_envelope_with_the_id(self, client, alice, broken, capfd):
-        response = client.post("/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers={"X-Request-Id": "my-request-1"})
-        assert_error(response, 500, "unexpected_failure", "Something went wrong on our side; the request id is my-request-1")
+        response = client.post(
+            "/token?grant_type=password",
+            json={"email": alice.email, "password": PASSWORD},
+            headers={"X-Request-Id": "my-request-1"},
+        )
+        assert_error(
+            response,
+            500,
+            "unexpected_failure",
+            "Something went wrong on our side; the request id is my-request-1",
+        )
         assert "sessions" not in response.text
 
     def test_the_log_has_the_rest(self, make_app, alice, broken, capfd):
         client = make_app().test_client()
-        client.post("/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers={"X-Request-Id": "my-request-1"})
+        client.post(
+            "/token?grant_type=password",
+            json={"email": alice.email, "password": PASSWORD},
+            headers={"X-Request-Id": "my-request-1"},
+        )
         log = capfd.readouterr().err
         assert "my-request-1" in log
         assert "sessions" in log
@@ -117,14 +146,34 @@ class TestOnTheServer:
             (b"GET /health HTTP/9.9\r\n\r\n", {"400", "505"}),
             (b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", {"400", "414"}),
             (b"GET /health HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 100_000 + b"\r\n\r\n", {"400", "431"}),
-            (b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: x\r\n" % n for n in range(200)) + b"\r\n", {"400", "431"}),
+            (
+                b"GET /health HTTP/1.1\r\nHost: x\r\n"
+                + b"".join(b"X-%d: x\r\n" % n for n in range(200))
+                + b"\r\n",
+                {"400", "431"},
+            ),
             (b"GET /health HTTP/1.1\r\nHost: x\r\nBad Header: x\r\n\r\n", {"400"}),
             (b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n", {"400"}),
-            (b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: x\r\n\r\n", {"400"}),
-            (b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", {"400"}),
-            (b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", {"400"}),
-            (b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{", {"400"}),
-            (b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1048577\r\n\r\n{", {"413"}),
+            (
+                b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: x\r\n\r\n",
+                {"400"},
+            ),
+            (
+                b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+                {"400"},
+            ),
+            (
+                b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+                {"400"},
+            ),
+            (
+                b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+                {"400"},
+            ),
+            (
+                b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1048577\r\n\r\n{",
+                {"413"},
+            ),
         ],
         ids=[
             "no HTTP",
@@ -161,15 +210,27 @@ class TestOnTheServer:
 
     def test_a_chunked_body_over_a_mebibyte_is_413(self, server):
         head = b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-        status, answer = self.ask(server, head + b"10000\r\n" + b" " * 0x10000 + b"\r\n" + (b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 16 + b"0\r\n\r\n")
+        status, answer = self.ask(
+            server,
+            head
+            + b"10000\r\n"
+            + b" " * 0x10000
+            + b"\r\n"
+            + (b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 16
+            + b"0\r\n\r\n",
+        )
         assert status == "413"
         assert "request_entity_too_large" in answer
 
     def test_a_body_over_a_mebibyte_is_413(self, server):
-        response = server.post("/signup", content=b" " * (1024 * 1024 + 1), headers={"Content-Type": "application/json"})
+        response = server.post(
+            "/signup", content=b" " * (1024 * 1024 + 1), headers={"Content-Type": "application/json"}
+        )
         assert_error(response, 413, "request_entity_too_large", "The body is larger than 1 MiB")
 
     def test_a_body_of_a_mebibyte_is_read(self, server):
-        response = server.post("/signup", content=b" " * 1024 * 1024, headers={"Content-Type": "application/json"})
+        response = server.post(
+            "/signup", content=b" " * 1024 * 1024, headers={"Content-Type": "application/json"}
+        )
         assert response.status_code == 400
         assert response.json["error_code"] == "validation_failed"

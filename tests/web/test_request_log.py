@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -58,7 +58,11 @@ class TestAnEvent:
         client.get(f"/admin/users/{alice.id}?x={WRONG}", headers=service_role)
         client.get(f"/auth/v1/admin/users/{alice.id}", headers=service_role)
         client.get(f"/verify?type=signup&token={WRONG}")
-        assert [event["route"] for event in logged()] == ["/admin/users/<user_id>", "/admin/users/<user_id>", "/verify"]
+        assert [event["route"] for event in logged()] == [
+            "/admin/users/<user_id>",
+            "/admin/users/<user_id>",
+            "/verify",
+        ]
 
     def test_it_names_the_user_who_asked(self, events, alice):
         client, logged = events()
@@ -82,17 +86,25 @@ class TestAnEvent:
     def test_refusals_are_logged_too(self, events, method, path, status, route):
         client, logged = events()
         client.open(path, method=method)
-        assert [(event["method"], event["status"], event["route"]) for event in logged()] == [(method, status, route)]
+        assert [(event["method"], event["status"], event["route"]) for event in logged()] == [
+            (method, status, route)
+        ]
 
     def test_its_id_is_that_of_the_response(self, events):
         client, logged = events()
         sent = ["x", "a\r\nb", "<script>", "a" * 200, '"}{', "a b c d e f g h", ""]
         answers = [client.get("/settings", headers={"X-Request-Id": id.replace("\r\n", "")}) for id in sent]
-        assert [event["request_id"] for event in logged()] == [answer.headers["X-Request-Id"] for answer in answers] == [A_UUID] * len(sent)
+        assert (
+            [event["request_id"] for event in logged()]
+            == [answer.headers["X-Request-Id"] for answer in answers]
+            == [A_UUID] * len(sent)
+        )
 
     def test_nothing_that_is_sent_breaks_a_line(self, events):
         client, logged = events()
-        client.open('/\n%0a%0d{"event": "forged"}', method="GET", headers={"User-Agent": 'x"}\\n{"event": "forged"}'})
+        client.open(
+            '/\n%0a%0d{"event": "forged"}', method="GET", headers={"User-Agent": 'x"}\\n{"event": "forged"}'}
+        )
         assert {event["event"] for event in logged()} == {"request"}
 
     def test_it_is_of_level_info(self, events):
@@ -113,8 +125,15 @@ class TestAnEvent:
         session = alice.sign_in().on(client)
         session.refreshed().refreshed()
         capfd.readouterr()
-        body, user_agent = {"refresh_token": session.refresh_token}, {"User-Agent": "Firefox\x9b31m\x85a_line_of_its_own"}
-        assert_error(client.post("/token?grant_type=refresh_token", json=body, headers=user_agent), 400, "refresh_token_already_used")
+        body, user_agent = (
+            {"refresh_token": session.refresh_token},
+            {"User-Agent": "Firefox\x9b31m\x85a_line_of_its_own"},
+        )
+        assert_error(
+            client.post("/token?grant_type=refresh_token", json=body, headers=user_agent),
+            400,
+            "refresh_token_already_used",
+        )
         (line,) = [line for line in capfd.readouterr().err.splitlines() if "refresh_token_reused" in line]
         assert r"Firefox\x9b31m\x85a_line_of_its_own" in line
 
@@ -122,7 +141,11 @@ class TestAnEvent:
 class TestAFailureOfOurs:
     """A 500 tells the client nothing but its id; the log tells what happened, and still no secret."""
 
-    BODY = {"email": "dave@example.com", "password": PASSWORD, "app_metadata": {"key": "a-value-of-this-test"}}  # noqa: RUF012
+    BODY: ClassVar = {
+        "email": "dave@example.com",
+        "password": PASSWORD,
+        "app_metadata": {"key": "a-value-of-this-test"},
+    }
 
     @pytest.fixture
     def fail(self, make_app, database, service_role, capfd) -> Iterator[Callable[..., Any]]:
@@ -141,19 +164,28 @@ class TestAFailureOfOurs:
     def test_it_is_answered_with_the_id_alone_and_the_log_names_it(self, fail, log_format):
         response, text = fail(log_format)
         id = response.headers["X-Request-Id"]
-        assert_error(response, 500, "unexpected_failure", f"Something went wrong on our side; the request id is {id}")
+        assert_error(
+            response, 500, "unexpected_failure", f"Something went wrong on our side; the request id is {id}"
+        )
         for part in ("unexpected_failure", id, "where", "admin_users.py", "CheckViolation", "of_this_test"):
             assert part in text
 
     @pytest.mark.parametrize("log_format", ["json", "text"])
     def test_the_log_has_neither_what_was_sent_nor_what_the_row_would_have_held(self, fail, log_format):
         _, text = fail(log_format)
-        assert [secret for secret in (PASSWORD, SERVICE_ROLE_KEY, "$2b$", "a-value-of-this-test", "dave@example.com") if secret in text] == []
+        assert [
+            secret
+            for secret in (PASSWORD, SERVICE_ROLE_KEY, "$2b$", "a-value-of-this-test", "dave@example.com")
+            if secret in text
+        ] == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_log_that_can_not_be_written_does_not_keep_anybody_out(make_app, alice, monkeypatch):
-    with io.TextIOWrapper(open("/dev/full", "wb", buffering=0), write_through=True) as full, monkeypatch.context() as patch:
+    with (
+        io.TextIOWrapper(open("/dev/full", "wb", buffering=0), write_through=True) as full,
+        monkeypatch.context() as patch,
+    ):
         patch.setattr(sys, "stderr", full)
         client = make_app(AUTH_LOG_LEVEL="info").test_client()
         assert client.get("/settings").status_code == 200
@@ -167,15 +199,23 @@ def secrets_of(app: Any) -> list[str]:
     return [*settings.secret_key, *settings.service_role_key, json.loads(settings.jwt_keys)["keys"][0]["d"]]
 
 
-def test_a_whole_story_leaves_no_secret_in_the_log(small_service: Service, app, alice, carol, service_role, outbox, database):
+def test_a_whole_story_leaves_no_secret_in_the_log(
+    small_service: Service, app, alice, carol, service_role, outbox, database
+):
     """Everything that holds a secret is sent, rightly and wrongly; at the level that logs most."""
     logged, server = len(small_service.text()), ServerClient(small_service.port)
     secrets = [PASSWORD, WRONG, NEW, *secrets_of(app)]
 
     def keep(response: Any) -> Any:
         body = response.json if response.mimetype == "application/json" else {}
-        secrets.extend(body[name] for name in ("access_token", "refresh_token", "hashed_token", "email_otp", "action_link") if body.get(name))
-        secrets.extend(re.findall(r"(?:access_token|refresh_token|code)=([^&#]+)", response.headers.get("Location", "")))
+        secrets.extend(
+            body[name]
+            for name in ("access_token", "refresh_token", "hashed_token", "email_otp", "action_link")
+            if body.get(name)
+        )
+        secrets.extend(
+            re.findall(r"(?:access_token|refresh_token|code)=([^&#]+)", response.headers.get("Location", ""))
+        )
         return response
 
     def keep_sent(to: str) -> Any:
@@ -211,11 +251,21 @@ def test_a_whole_story_leaves_no_secret_in_the_log(small_service: Service, app, 
     keep(session.get("/reauthenticate"))
     keep_sent(alice.email)
     keep(server.put(f"/admin/users/{alice.id}", json={"password": PASSWORD}, headers=service_role))
-    keep(server.post("/admin/generate_link", json={"type": "recovery", "email": alice.email, "password": NEW}, headers=service_role))
+    keep(
+        server.post(
+            "/admin/generate_link",
+            json={"type": "recovery", "email": alice.email, "password": NEW},
+            headers=service_role,
+        )
+    )
     keep(server.post("/admin/invite", json={"email": "erin@example.com"}, headers=service_role))
     keep_sent("erin@example.com")
     keep(server.post("/introspect", json={"token": session.access_token}, headers=service_role))
-    keep(server.post("/introspect", data={"token": session.refresh_token}, headers={"apikey": SERVICE_ROLE_KEY}))
+    keep(
+        server.post(
+            "/introspect", data={"token": session.refresh_token}, headers={"apikey": SERVICE_ROLE_KEY}
+        )
+    )
     # What is sent to where it does not belong.
     secret = session.access_token
     for path in (
@@ -226,13 +276,34 @@ def test_a_whole_story_leaves_no_secret_in_the_log(small_service: Service, app, 
         f"/token?grant_type={WRONG}",
         f"/x/{SERVICE_ROLE_KEY}",
     ):
-        server.get(path, headers={"Authorization": f"Basic {SERVICE_ROLE_KEY}", "Cookie": f"token={secret}", "X-Request-Id": SERVICE_ROLE_KEY + "!"})
-    for content in (f'{{"password": "{WRONG}"', f'["{WRONG}"]', f'{{"email": "{WRONG}", "password": ["{WRONG}"]}}', f'{{"password": "{WRONG}\\u0000"}}'):
+        server.get(
+            path,
+            headers={
+                "Authorization": f"Basic {SERVICE_ROLE_KEY}",
+                "Cookie": f"token={secret}",
+                "X-Request-Id": SERVICE_ROLE_KEY + "!",
+            },
+        )
+    for content in (
+        f'{{"password": "{WRONG}"',
+        f'["{WRONG}"]',
+        f'{{"email": "{WRONG}", "password": ["{WRONG}"]}}',
+        f'{{"password": "{WRONG}\\u0000"}}',
+    ):
         server.post("/login-admin", content=content, headers={"Content-Type": "application/json"})
     server.post("/login-admin", content=f"password={WRONG}", headers={"Content-Type": "text/plain"})
-    exchange(small_service.port, f"GET /verify?token={secret} HTTP/1.1\r\nAuthorization: Bearer {secret}\x00\r\n\r\n".encode())
-    exchange(small_service.port, b"POST /token HTTP/1.1\r\n" + HOST + f"Authorization: Bearer {SERVICE_ROLE_KEY}\r\n".encode())
-    exchange(small_service.port, b"POST /token HTTP/1.1\r\n" + HOST + f"Content-Length: 500\r\n\r\n{{'password': '{WRONG}'".encode())
+    exchange(
+        small_service.port,
+        f"GET /verify?token={secret} HTTP/1.1\r\nAuthorization: Bearer {secret}\x00\r\n\r\n".encode(),
+    )
+    exchange(
+        small_service.port,
+        b"POST /token HTTP/1.1\r\n" + HOST + f"Authorization: Bearer {SERVICE_ROLE_KEY}\r\n".encode(),
+    )
+    exchange(
+        small_service.port,
+        b"POST /token HTTP/1.1\r\n" + HOST + f"Content-Length: 500\r\n\r\n{{'password': '{WRONG}'".encode(),
+    )
     exchange(small_service.port, f"{SERVICE_ROLE_KEY} {secret} HTTP/1.1\r\n\r\n".encode())
     # What the database says no to, too late, or not at all.
     with database.locked("users", alice.id):
@@ -241,9 +312,14 @@ def test_a_whole_story_leaves_no_secret_in_the_log(small_service: Service, app, 
     server.put("/user", json={"data": {"x": WRONG * 1000}}, headers=session.authorization)
 
     server.get("/settings", headers={"X-Request-Id": "the-last-one-of-the-story"})
-    text = wait_until(lambda: log if "the-last-one-of-the-story" in (log := small_service.text()[logged:]) else "")
+    text = wait_until(
+        lambda: log if "the-last-one-of-the-story" in (log := small_service.text()[logged:]) else ""
+    )
     server.close()
-    secrets.extend(row.password_hash for row in database.all("SELECT password_hash FROM users WHERE password_hash IS NOT NULL"))
+    secrets.extend(
+        row.password_hash
+        for row in database.all("SELECT password_hash FROM users WHERE password_hash IS NOT NULL")
+    )
     assert len(set(secrets)) > 30
     digits = [secret for secret in secrets if secret.isdigit()]
     found = [secret for secret in secrets if secret not in digits and secret in text]
