@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response, g
+from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
@@ -86,7 +86,7 @@ def _sign_in(admin_only: bool = False) -> Any:
     renewed_hash = latchkey.passwords.renewed_hash(password, attempt.password_hash)
     row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **client())
     if row is None:
-        refusal = latchkey.db.one("select_sign_in_refusal", network=g.network, **checked)
+        refusal = latchkey.db.one("select_sign_in_refusal", network=client()["network"], **checked)
         error_code = (refusal and refusal.error_code) or "invalid_credentials"
         raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
     return row
