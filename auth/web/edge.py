@@ -89,9 +89,8 @@ def register(app: Flask, settings: Settings) -> None:
     app.before_request(_begin)
     app.after_request(_cors(settings))
     if settings.trusted_proxies:
-        app.wsgi_app = ProxyFix(
-            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies
-        )  # type: ignore[method-assign]
+        proxies = settings.trusted_proxies
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
     app.wsgi_app = Edge(app.wsgi_app, settings)  # type: ignore[method-assign]
 
 
