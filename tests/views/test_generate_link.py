@@ -1,4 +1,4 @@
-"""POST /admin/generate_link: a link, and the code beside it, for an administrator to hand on."""
+"""POST /admin/generate_link: a link and its code, which the deployment delivers itself."""
 
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,7 +28,7 @@ A_CODE = Like("a code", r"[0-9]{6}")
 
 @pytest.fixture
 def generate(client, service_role):
-    """Make a link, which must succeed; return the result."""
+    """Generate a link and return the result."""
 
     def make(type, email, **others):
         response = client.post(
@@ -41,7 +41,7 @@ def generate(client, service_role):
 
 
 def link_of(result, type, redirect_to=SITE, code=A_CODE, verification_type=None):
-    """Return the members that are expected beside the user's, having held the link to them."""
+    """Check the link of a result and return the members expected beside those of the user."""
     parts = urlsplit(result["action_link"])
     assert f"{parts.scheme}://{parts.netloc}{parts.path}" == f"{SITE}/verify"
     assert parse_qs(parts.query) == {
@@ -59,30 +59,30 @@ def link_of(result, type, redirect_to=SITE, code=A_CODE, verification_type=None)
 
 
 def new_user(email, **changes):
-    """Return the user object of somebody whom a link has made."""
+    """Return the expected user object of a user created by a link."""
     return user(
         email, email_confirmed_at=None, confirmed_at=None, confirmation_sent_at=A_TIMESTAMP, **changes
     )
 
 
-class TestTheResult:
+class TestResult:
     @pytest.mark.parametrize("type", ["magiclink", "recovery"])
-    def test_for_a_user(self, client, service_role, generate, alice, type):
+    def test_result_for_a_user_has_the_user_and_the_link(self, client, service_role, generate, alice, type):
         result = generate(type, alice.email)
         assert result == user(alice.email, id=alice.id) | link_of(result, type)
 
-    def test_of_a_sign_up(self, generate):
+    def test_result_for_a_sign_up_has_the_new_user_and_the_link(self, generate):
         result = generate("signup", DAVE, password=PASSWORD, data={"name": "Dave"})
         assert result == new_user(DAVE, user_metadata={"name": "Dave"}) | link_of(result, "signup")
 
-    def test_of_an_invitation(self, generate):
+    def test_result_for_an_invitation_has_the_new_user_and_the_link(self, generate):
         result = generate("invite", DAVE, data={"name": "Dave"})
         assert result == new_user(DAVE, user_metadata={"name": "Dave"}, invited_at=A_TIMESTAMP) | link_of(
             result, "invite", code=""
         )
 
     @pytest.mark.parametrize("type", ["email_change", "email_change_current", "email_change_new"])
-    def test_of_a_change_of_email(self, generate, alice, type):
+    def test_result_for_an_email_change_has_the_pending_address_and_the_link(self, generate, alice, type):
         result = generate(type, alice.email, new_email="New@example.com")
         pending = user(
             alice.email, id=alice.id, new_email="new@example.com", email_change_sent_at=A_TIMESTAMP
@@ -96,7 +96,7 @@ class TestTheResult:
             ("?redirect_to=https://app.example.com/x%3Fy=1", {}),
         ],
     )
-    def test_with_a_target(self, make_app, service_role, alice, query, body):
+    def test_link_redirects_to_an_allowed_target(self, make_app, service_role, alice, query, body):
         client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
         result = client.post(
             f"/admin/generate_link{query}",
@@ -110,7 +110,7 @@ class TestTheResult:
             "magiclink"
         )
 
-    def test_the_base_url_is_the_settings(self, make_app, service_role, alice):
+    def test_link_starts_with_the_configured_base_url(self, make_app, service_role, alice):
         client = make_app(
             AUTH_BASE_URL="https://auth.example.com/base", AUTH_SITE_URL="https://www.example.com"
         ).test_client()
@@ -132,7 +132,7 @@ class TestNothingIsSent:
             ("invite", {}),
         ],
     )
-    def test_and_no_quota_counts(self, make_app, service_role, database, alice, type, body):
+    def test_nothing_is_sent_and_no_quota_is_used(self, make_app, service_role, database, alice, type, body):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
         for number in range(31):
             email = (
@@ -149,26 +149,26 @@ class TestNothingIsSent:
         assert (database.count("outbox"), database.count("failure_counts")) == (0, 0)
 
 
-class TestUsingIt:
+class TestUse:
     @pytest.mark.parametrize("type", ["magiclink", "recovery"])
-    def test_the_link_signs_in(self, client, generate, alice, type):
+    def test_link_signs_in(self, client, generate, alice, type):
         result = generate(type, alice.email)
         assert fragment(client.get(result["action_link"])) == tokens_for(type)
         assert_dead(client, type, result["hashed_token"])
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery"])
-    def test_the_code_signs_in(self, client, generate, alice, type):
+    def test_code_signs_in(self, client, generate, alice, type):
         response = type_in(client, type, alice.email, generate(type, alice.email)["email_otp"])
         assert response.json["user"]["id"] == alice.id
 
-    def test_hashed_token_and_the_links_token_are_the_same_string(self, client, generate, alice):
+    def test_hashed_token_equals_the_token_of_the_link(self, client, generate, alice):
         result = generate("magiclink", alice.email)
         assert parse_qs(urlsplit(result["action_link"]).query)["token"] == [result["hashed_token"]]
         assert hand_in(client, "magiclink", result["hashed_token"]).json["user"]["id"] == alice.id
         assert fragment(client.get(result["action_link"])) == EXPIRED
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup", "invite", "email_change"])
-    def test_it_lives_an_hour(self, client, generate, alice, database, type):
+    def test_link_expires_after_an_hour(self, client, generate, alice, database, type):
         email = DAVE if type in ("signup", "invite") else alice.email
         result = generate(type, email, password=PASSWORD, new_email="new@example.com")
         later(database, secs=3590)
@@ -180,7 +180,7 @@ class TestUsingIt:
             assert_error(type_in(client, type, address, result["email_otp"]), 403, "otp_expired")
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup", "invite", "email_change"])
-    def test_it_serves_its_own_type(self, client, generate, alice, type):
+    def test_link_is_refused_for_other_types(self, client, generate, alice, type):
         token = generate(
             type,
             DAVE if type in ("signup", "invite") else alice.email,
@@ -202,30 +202,30 @@ class TestUsingIt:
             assert fragment(follow(client, other, token)) == EXPIRED
         assert hand_in(client, type, token).status_code == 200
 
-    def test_it_takes_its_place_among_the_mailed_ones(self, client, generate, alice, outbox):
+    def test_link_counts_among_the_mailed_links(self, client, generate, alice, outbox):
         client.post("/magiclink", json={"email": alice.email})
         result = generate("magiclink", alice.email)
         assert_error(type_in(client, "magiclink", alice.email, outbox.last().code), 403, "otp_expired")
         assert_signs_in(client, "magiclink", outbox.last().token)
         assert_dead(client, "magiclink", result["hashed_token"])
 
-    def test_it_is_stored_as_a_hash(self, generate, alice, database):
+    def test_token_is_stored_as_a_hash(self, generate, alice, database):
         result = generate("magiclink", alice.email)
         assert result["hashed_token"] not in str(database.everything())
 
 
-class TestASignUp:
-    def test_the_link_confirms_and_the_password_is_the_users(self, client, generate):
+class TestSignUp:
+    def test_link_confirms_the_sign_up_with_its_password(self, client, generate):
         result = generate("signup", DAVE, password=PASSWORD)
         assert_error(sign_in(client, DAVE), 403, "email_not_confirmed")
         assert fragment(client.get(result["action_link"])) == tokens_for("signup")
         assert sign_in(client, DAVE).status_code == 200
 
-    def test_the_code_too(self, client, generate):
+    def test_code_confirms_the_sign_up(self, client, generate):
         type_in(client, "signup", DAVE, generate("signup", DAVE, password=PASSWORD)["email_otp"])
         assert sign_in(client, DAVE).status_code == 200
 
-    def test_a_confirmed_user_is_409(self, client, service_role, alice, database):
+    def test_confirmed_user_is_409(self, client, service_role, alice, database):
         before = database.everything()
         for type in ("signup", "invite"):
             response = client.post(
@@ -238,10 +238,10 @@ class TestASignUp:
         assert alice.try_to_sign_in().status_code == 200
 
     @pytest.mark.parametrize("type", ["signup", "invite"])
-    def test_an_unconfirmed_one_is_taken_over_without_what_was_set_before(
+    def test_unconfirmed_user_is_taken_over_without_its_earlier_state(
         self, make_app, service_role, outbox, database, type
     ):
-        """Mallory has signed up with Dave's address, and where no confirmation is required she is signed in."""
+        """Mallory signed up with Dave's address and is signed in, because no confirmation is required."""
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
         made = client.post("/signup", json={"email": DAVE, "password": "Mallorys-Horse-1"}).json
         link = outbox.last().token
@@ -263,7 +263,7 @@ class TestASignUp:
         assert (sign_in(client, DAVE).status_code == 200) == (type == "signup")
 
     @pytest.mark.parametrize("type", ["signup", "invite"])
-    def test_nor_does_a_phone_that_was_set_before_sign_in_then(
+    def test_phone_set_before_the_takeover_does_not_sign_in(
         self, make_app, service_role, outbox, database, type
     ):
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
@@ -289,7 +289,7 @@ class TestASignUp:
             ({"password": "alllowercase1!"}, 400),
         ],
     )
-    def test_a_missing_or_weak_password_is_400(self, client, service_role, database, body, status):
+    def test_missing_or_weak_password_is_refused(self, client, service_role, database, body, status):
         response = client.post(
             "/admin/generate_link", json={"type": "signup", "email": DAVE} | body, headers=service_role
         )
@@ -300,10 +300,8 @@ class TestASignUp:
         assert database.count("users") == 0
 
 
-class TestARecovery:
-    def test_the_password_is_set_and_all_sessions_end_when_the_link_is_used(
-        self, client, generate, alice, database
-    ):
+class TestRecovery:
+    def test_used_link_sets_the_password_and_ends_all_sessions(self, client, generate, alice, database):
         before = alice.sign_in()
         result = generate("recovery", alice.email, password=NEW)
         assert alice.try_to_sign_in().status_code == 200
@@ -315,7 +313,7 @@ class TestARecovery:
         assert alice.try_to_sign_in(NEW).status_code == 200
         assert session.get("/user").status_code == 200
 
-    def test_by_the_code_too(self, client, generate, alice):
+    def test_used_code_sets_the_password(self, client, generate, alice):
         before = alice.sign_in()
         assert (
             type_in(
@@ -326,25 +324,25 @@ class TestARecovery:
         assert_error(before.get("/user"), 401, "session_not_found")
         assert alice.try_to_sign_in(NEW).status_code == 200
 
-    def test_the_password_is_hashed_at_once(self, generate, alice, database):
+    def test_password_is_hashed_when_the_link_is_generated(self, generate, alice, database):
         generate("recovery", alice.email, password=NEW)
         assert NEW not in str(database.everything())
         assert database.value("SELECT password_hash LIKE '$2b$%%' FROM one_time_tokens") is True
 
-    def test_another_link_of_the_user_does_not_set_it(self, client, generate, alice, outbox):
+    def test_other_link_of_the_user_does_not_set_the_password(self, client, generate, alice, outbox):
         generate("recovery", alice.email, password=NEW)
         client.post("/recover", json={"email": alice.email})
         assert_signs_in(client, "recovery", outbox.last().token)
         assert alice.try_to_sign_in().status_code == 200
         assert_error(alice.try_to_sign_in(NEW), 401, "invalid_credentials")
 
-    def test_without_one_the_password_stays(self, client, generate, alice):
+    def test_recovery_without_a_password_keeps_the_old_one(self, client, generate, alice):
         session = alice.sign_in()
         assert_signs_in(client, "recovery", generate("recovery", alice.email)["hashed_token"])
         assert session.get("/user").status_code == 200
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_a_weak_one_is_400(self, client, service_role, alice, database):
+    def test_weak_password_is_refused(self, client, service_role, alice, database):
         response = client.post(
             "/admin/generate_link",
             json={"type": "recovery", "email": alice.email, "password": "short"},
@@ -354,7 +352,7 @@ class TestARecovery:
         assert database.count("one_time_tokens") == 0
 
     @pytest.mark.parametrize("type", ["magiclink", "invite", "email_change"])
-    def test_other_types_set_none(self, client, generate, service_role, alice, type):
+    def test_password_is_ignored_for_other_types(self, client, generate, service_role, alice, type):
         email = DAVE if type == "invite" else alice.email
         result = generate(type, email, password=NEW, new_email="new@example.com")
         assert hand_in(client, type, result["hashed_token"]).status_code == 200
@@ -362,8 +360,8 @@ class TestARecovery:
         assert_error(sign_in(client, address, NEW), 401, "invalid_credentials")
 
 
-class TestAChangeOfEmail:
-    def test_the_link_confirms_the_new_address(self, client, generate, alice, service_role, outbox):
+class TestEmailChange:
+    def test_link_confirms_the_new_address(self, client, generate, alice, service_role, outbox):
         session = alice.sign_in()
         result = generate("email_change_new", alice.email, new_email="new@example.com")
         assert fragment(client.get(result["action_link"]))["type"] == "email_change"
@@ -377,7 +375,7 @@ class TestAChangeOfEmail:
         assert_error(session.get("/user"), 401, "session_not_found")
         assert outbox.kinds() == [("email_changed", alice.email)]
 
-    def test_the_code_is_that_of_the_new_address(self, client, generate, alice):
+    def test_code_belongs_to_the_new_address(self, client, generate, alice):
         code = generate("email_change", alice.email, new_email="new@example.com")["email_otp"]
         assert_error(type_in(client, "email_change", alice.email, code), 403, "otp_expired")
         assert (
@@ -386,7 +384,7 @@ class TestAChangeOfEmail:
         )
 
     @pytest.mark.parametrize("new_email", ["bob@example.com", "BOB@example.com", "alice@example.com"])
-    def test_an_address_that_is_taken_is_409(self, client, service_role, alice, bob, database, new_email):
+    def test_taken_address_is_409(self, client, service_role, alice, bob, database, new_email):
         before = database.everything()
         body = {"type": "email_change", "email": alice.email, "new_email": new_email}
         assert_error(
@@ -395,7 +393,7 @@ class TestAChangeOfEmail:
         assert database.everything() == before
 
     @pytest.mark.parametrize("type", ["email_change", "email_change_current", "email_change_new"])
-    def test_without_a_new_address_it_is_400(self, client, service_role, alice, type):
+    def test_missing_new_address_is_400(self, client, service_role, alice, type):
         response = client.post(
             "/admin/generate_link", json={"type": type, "email": alice.email}, headers=service_role
         )
@@ -404,9 +402,9 @@ class TestAChangeOfEmail:
         )
 
 
-class TestWhatItRefuses:
+class TestRefusals:
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "email_change"])
-    def test_an_unknown_user_is_404(self, client, service_role, database, type):
+    def test_unknown_user_is_404(self, client, service_role, database, type):
         body = {"type": type, "email": DAVE, "new_email": "new@example.com", "password": PASSWORD}
         assert_error(
             client.post("/admin/generate_link", json=body, headers=service_role), 404, "user_not_found"
@@ -431,7 +429,7 @@ class TestWhatItRefuses:
         ],
         ids=str,
     )
-    def test_a_body_that_is_not_valid_is_400(self, client, service_role, database, body, details):
+    def test_invalid_body_is_400(self, client, service_role, database, body, details):
         assert_error(
             client.post("/admin/generate_link", json=body, headers=service_role),
             400,
@@ -440,7 +438,7 @@ class TestWhatItRefuses:
         )
         assert (database.count("users"), database.count("one_time_tokens")) == (0, 0)
 
-    def test_metadata_that_is_too_large_is_400(self, client, service_role, database):
+    def test_oversized_metadata_is_400(self, client, service_role, database):
         body = {"type": "invite", "email": DAVE, "data": {"x": "x" * 9000}}
         assert_error(
             client.post("/admin/generate_link", json=body, headers=service_role),
@@ -450,7 +448,7 @@ class TestWhatItRefuses:
         )
         assert database.count("users") == 0
 
-    def test_whoever_has_not_the_service_role_key(self, client, alice, carol, database):
+    def test_other_credentials_than_the_service_role_key_are_refused(self, client, alice, carol, database):
         body = {"type": "magiclink", "email": carol.email}
         assert_error(
             client.post("/admin/generate_link", json=body), 401, "no_authorization", details=A_SENTENCE
@@ -467,26 +465,26 @@ class TestWhatItRefuses:
             )
         assert database.count("one_time_tokens") == 0
 
-    def test_the_key_in_apikey_does(self, client, service_role, alice):
+    def test_service_role_key_is_accepted_as_apikey(self, client, service_role, alice):
         key = service_role["Authorization"].removeprefix("Bearer ")
         response = client.post(
             "/admin/generate_link", json={"type": "magiclink", "email": alice.email}, headers={"apikey": key}
         )
         assert response.status_code == 200
 
-    def test_a_form(self, client, service_role):
+    def test_form_is_refused(self, client, service_role):
         response = client.post("/admin/generate_link", data={"type": "magiclink"}, headers=service_role)
         assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)
 
 
-def test_a_banned_user_is_not_signed_in_by_it(client, generate, alice, service_role, database):
+def test_link_of_a_banned_user_does_not_sign_in(client, generate, alice, service_role, database):
     client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
     result = generate("magiclink", alice.email)
     assert fragment(client.get(result["action_link"]))["error_code"] == "user_banned"
     assert database.count("sessions") == 0
 
 
-def test_links_for_two_users_do_not_mix(client, service_role, generate):
+def test_links_of_two_users_do_not_mix(client, service_role, generate):
     for name in ("erin", "finn"):
         register(client, service_role, f"{name}@example.com")
     results = {name: generate("magiclink", f"{name}@example.com") for name in ("erin", "finn")}

@@ -13,7 +13,7 @@ DAYS = 86_400
 
 @pytest.fixture
 def invite(client, service_role):
-    """Invite somebody, which must succeed; return the result."""
+    """Invite an address and return the result."""
 
     def send(email=DAVE, **others):
         response = client.post("/admin/invite", json={"email": email, **others}, headers=service_role)
@@ -24,7 +24,7 @@ def invite(client, service_role):
 
 
 def invited(**changes):
-    """Return the user object of somebody who is invited."""
+    """Return the expected user object of an invitation."""
     return user(
         DAVE,
         email_confirmed_at=None,
@@ -36,14 +36,14 @@ def invited(**changes):
 
 
 class TestInviting:
-    def test_it_answers_the_user_and_the_message(self, client, service_role, database):
+    def test_response_has_the_user_and_the_message(self, client, service_role, database):
         response = client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
         assert_ok(response, {"user": invited(), "message_id": A_UUID})
         assert database.value("SELECT id FROM outbox") == response.json["message_id"]
         kept = client.get(f"/admin/users/{response.json['user']['id']}", headers=service_role)
         assert_ok(kept, response.json["user"])
 
-    def test_it_mails_a_link_and_no_code(self, invite, outbox):
+    def test_invitation_mails_a_link_without_a_code(self, invite, outbox):
         invite()
         (message,) = outbox.sent()
         assert (message.kind, message.channel, message.to, message.code, message.lifetime) == (
@@ -55,7 +55,7 @@ class TestInviting:
         )
         assert len(message.token) == 43
 
-    def test_data_is_user_metadata_and_options_data_app_metadata(self, invite):
+    def test_data_becomes_user_metadata_and_options_data_app_metadata(self, invite):
         result = invite(
             data={"first_name": "Dave", "role": "admin", "none": None},
             options={"data": {"team_id": 7, "provider": "google", "none": None}, "captcha_token": "x"},
@@ -65,24 +65,24 @@ class TestInviting:
             app_metadata={"team_id": 7, "provider": "email", "providers": ["email"]},
         )
 
-    def test_the_other_path_does_the_same(self, client, service_role, outbox):
+    def test_short_path_invites_too(self, client, service_role, outbox):
         response = client.post("/invite", json={"email": DAVE}, headers=service_role)
         assert_ok(response, {"user": invited(), "message_id": A_UUID})
         assert outbox.kinds() == [("invite", DAVE)]
 
-    def test_every_spelling_of_an_address_is_the_same(self, invite, outbox, database):
+    def test_email_may_be_spelled_differently(self, invite, outbox, database):
         invite("Dave@EXAMPLE.com")
         invite()
         assert (database.count("users"), outbox.kinds()) == (1, [("invite", DAVE)] * 2)
 
-    def test_nobody_can_sign_in_before_the_link_is_used(self, client, invite, database):
+    def test_invited_user_cannot_sign_in_before_the_link_is_used(self, client, invite, database):
         invite()
         assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
         assert database.count("sessions") == 0
 
 
 class TestAccepting:
-    def test_the_link_confirms_and_signs_in(self, client, invite, outbox):
+    def test_link_confirms_the_address_and_signs_in(self, client, invite, outbox):
         made = invite(data={"first_name": "Dave"})["user"]
         accepted = invited(
             id=made["id"],
@@ -97,29 +97,29 @@ class TestAccepting:
         assert session.put("/user", json={"password": PASSWORD}).status_code == 200
         assert sign_in(client, DAVE).status_code == 200
 
-    def test_opened_it_leads_to_the_site(self, client, invite, outbox):
+    def test_opened_link_redirects_to_the_site(self, client, invite, outbox):
         invite()
         assert_signs_in(client, "invite", outbox.last().token)
         assert_dead(client, "invite", outbox.last().token)
 
-    def test_it_lives_seven_days(self, client, invite, outbox, database):
+    def test_link_works_for_seven_days(self, client, invite, outbox, database):
         invite()
         later(database, secs=7 * DAYS - 10)
         assert_signs_in(client, "invite", outbox.last().token)
 
-    def test_and_no_longer(self, client, invite, outbox, database):
+    def test_link_expires_after_seven_days(self, client, invite, outbox, database):
         invite()
         later(database, secs=7 * DAYS)
         assert_dead(client, "invite", outbox.last().token)
         assert database.value("SELECT email_confirmed_at FROM users") is None
 
     @pytest.mark.parametrize("type", ["signup", "magiclink", "email", "recovery", "email_change"])
-    def test_it_serves_no_other_type(self, client, invite, outbox, type):
+    def test_link_is_refused_for_other_types(self, client, invite, outbox, type):
         invite()
         assert_dead(client, type, outbox.last().token)
         assert_signs_in(client, "invite", outbox.last().token)
 
-    def test_another_way_to_prove_the_address_accepts_it_too(self, client, invite, outbox):
+    def test_other_proof_of_the_address_accepts_the_invitation(self, client, invite, outbox):
         invite()
         link = outbox.last().token
         client.post("/magiclink", json={"email": DAVE})
@@ -129,9 +129,7 @@ class TestAccepting:
 
 
 class TestInvitingAgain:
-    def test_who_has_not_accepted_is_sent_another_and_the_first_stays_good(
-        self, client, invite, outbox, database
-    ):
+    def test_second_invitation_keeps_the_first_link(self, client, invite, outbox, database):
         first = invite(data={"first_name": "Dave", "x": 1}, options={"data": {"team_id": 7}})["user"]
         database.run("UPDATE users SET invited_at = invited_at - interval '1 day'")
         second = invite(data={"x": None, "last_name": "Davis"})["user"]
@@ -144,7 +142,7 @@ class TestInvitingAgain:
         assert_signs_in(client, "invite", outbox.sent()[0].token)
         assert_dead(client, "invite", outbox.sent()[1].token)
 
-    def test_it_answers_the_user_with_all_its_identities(self, client, service_role, invite):
+    def test_second_invitation_returns_the_user_with_all_identities(self, client, service_role, invite):
         path = f"/admin/users/{invite()['user']['id']}"
         client.put(path, json={"phone": PHONE}, headers=service_role)
         again = invite()["user"]
@@ -152,9 +150,7 @@ class TestInvitingAgain:
         assert again == expected | {"app_metadata": {"provider": "email", "providers": ["email", "phone"]}}
         assert_ok(client.get(path, headers=service_role), again)
 
-    def test_an_invitation_that_an_administrator_handed_on_is_sent_again_too(
-        self, client, service_role, invite, outbox
-    ):
+    def test_invitation_made_by_generate_link_can_be_repeated(self, client, service_role, invite, outbox):
         client.post("/admin/generate_link", json={"type": "invite", "email": DAVE}, headers=service_role)
         invite()
         assert outbox.kinds() == [("invite", DAVE)]
@@ -162,9 +158,7 @@ class TestInvitingAgain:
     @pytest.mark.parametrize(
         "maker", ["admin", "unconfirmed", "signup", "magiclink", "accepted", "with a password"]
     )
-    def test_any_other_user_is_409_and_left_alone(
-        self, client, service_role, invite, outbox, database, maker
-    ):
+    def test_other_user_is_409_and_unchanged(self, client, service_role, invite, outbox, database, maker):
         if maker in ("accepted", "with a password"):
             invite()
         {
@@ -186,7 +180,7 @@ class TestInvitingAgain:
         assert_error(response, 409, "email_exists")
         assert database.everything() == before
 
-    def test_a_sign_up_does_not_touch_who_is_invited(self, client, invite, outbox, database):
+    def test_sign_up_does_not_change_an_invited_user(self, client, invite, outbox, database):
         invite(data={"first_name": "Dave"})
         before = database.everything("users", "identities", "one_time_tokens")
         assert client.post("/signup", json={"email": DAVE, "password": PASSWORD}).status_code == 201
@@ -195,7 +189,7 @@ class TestInvitingAgain:
         assert_signs_in(client, "invite", outbox.last(kind="invite").token)
         assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
 
-    def test_twenty_at_once_make_one_user(self, server, service_role, database):
+    def test_twenty_concurrent_invitations_create_one_user(self, server, service_role, database):
         answers = at_once(
             20, lambda _: server.post("/admin/invite", json={"email": DAVE}, headers=service_role)
         )
@@ -208,7 +202,7 @@ class TestLimits:
     def client(self, make_app):
         return make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
 
-    def test_three_a_day_to_one_address(self, client, service_role, invite, outbox, database):
+    def test_three_invitations_a_day_go_to_one_address(self, client, service_role, invite, outbox, database):
         for _ in range(3):
             invite()
         before = database.everything("users", "identities", "one_time_tokens", "outbox")
@@ -228,7 +222,7 @@ class TestLimits:
         later(database, days=1)
         invite()
 
-    def test_the_headers_tell_of_the_limit_with_least_left(self, client, service_role, invite):
+    def test_headers_describe_the_limit_with_least_left(self, client, service_role, invite):
         def headers(email=DAVE):
             response = client.post("/admin/invite", json={"email": email}, headers=service_role)
             reset = int(response.headers["X-RateLimit-Reset"])
@@ -250,7 +244,7 @@ class TestLimits:
         assert headers("erin@example.com") == (200, "30", "0", False)
         assert headers("frank@example.com") == (429, "30", "0", False)
 
-    def test_thirty_an_hour_in_all(self, client, service_role, invite, outbox, database):
+    def test_thirty_invitations_an_hour_are_sent_in_all(self, client, service_role, invite, outbox, database):
         for number in range(30):
             invite(f"dave{number}@example.com")
         response = client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
@@ -260,14 +254,12 @@ class TestLimits:
         later(database, hours=1)
         invite()
 
-    def test_what_is_refused_for_one_address_is_not_counted_for_the_others(
-        self, client, service_role, invite
-    ):
+    def test_invitation_refused_for_one_address_does_not_count_for_others(self, client, service_role, invite):
         for _ in range(40):
             client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
         invite("erin@example.com")
 
-    def test_nor_is_what_is_409(self, client, service_role, invite, alice):
+    def test_invitation_refused_with_409_does_not_count(self, client, service_role, invite, alice):
         for _ in range(40):
             assert (
                 client.post("/admin/invite", json={"email": alice.email}, headers=service_role).status_code
@@ -275,12 +267,12 @@ class TestLimits:
             )
         invite()
 
-    def test_invitations_do_not_use_up_the_quota_of_the_address(self, client, invite, outbox):
+    def test_invitations_do_not_use_up_the_message_quota_of_the_address(self, client, invite, outbox):
         invite()
         client.post("/magiclink", json={"email": DAVE})
         assert [kind for kind, _ in outbox.kinds()] == ["invite", "magiclink"]
 
-    def test_at_once_no_more_are_sent(self, make_app, invite, service_role, database):
+    def test_concurrent_invitations_stay_within_the_limit(self, make_app, invite, service_role, database):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         answers = at_once(
             10, lambda _: app.test_client().post("/admin/invite", json={"email": DAVE}, headers=service_role)
@@ -289,7 +281,7 @@ class TestLimits:
         assert database.count("outbox") == 3
 
 
-class TestWhatItRefuses:
+class TestRefusals:
     @pytest.mark.parametrize(
         ("body", "details"),
         [
@@ -306,7 +298,7 @@ class TestWhatItRefuses:
         ],
         ids=lambda value: str(value)[:60],
     )
-    def test_a_body_that_is_not_valid_is_400(self, client, service_role, database, body, details):
+    def test_invalid_body_is_400(self, client, service_role, database, body, details):
         assert_error(
             client.post("/admin/invite", json=body, headers=service_role),
             400,
@@ -315,7 +307,7 @@ class TestWhatItRefuses:
         )
         assert (database.count("users"), database.count("outbox")) == (0, 0)
 
-    def test_whoever_has_not_the_service_role_key(self, client, alice, carol, database):
+    def test_other_credentials_than_the_service_role_key_are_refused(self, client, alice, carol, database):
         for path in ("/admin/invite", "/invite"):
             assert_error(client.post(path, json={"email": DAVE}), 401, "no_authorization", details=A_SENTENCE)
             assert_error(
@@ -329,11 +321,11 @@ class TestWhatItRefuses:
                 )
         assert (database.count("users"), database.count("outbox")) == (2, 0)
 
-    def test_null_is_absent(self, invite):
+    def test_null_means_absent(self, invite):
         assert invite(data=None, options=None, redirect_to=None)["user"] == invited()
 
 
-def test_a_code_cannot_be_guessed_where_there_is_none(client, invite):
+def test_invitation_without_a_code_accepts_no_guess(client, invite):
     invite()
     for code in ("000000", "123456", ""):
         assert_error(type_in(client, "invite", DAVE, code), 403, "otp_expired")

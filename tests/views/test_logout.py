@@ -1,4 +1,4 @@
-"""POST /logout: the end of all of a user's sessions, of this one, or of the others."""
+"""POST /logout: ending all sessions of a user, the current one, or the others."""
 
 import pytest
 
@@ -21,21 +21,21 @@ def assert_signed_in(session):
 
 
 @pytest.mark.parametrize("query", ["", "?scope=global"])
-def test_it_ends_all_sessions(alice, query):
+def test_logout_ends_all_sessions(alice, query):
     laptop, phone = alice.sign_in(), alice.sign_in()
     assert_ok(laptop.post(f"/logout{query}"), DONE)
     assert_signed_out(laptop)
     assert_signed_out(phone)
 
 
-def test_local_ends_this_one(alice):
+def test_scope_local_ends_the_current_session(alice):
     laptop, phone = alice.sign_in(), alice.sign_in()
     assert_ok(laptop.post("/logout?scope=local"), DONE)
     assert_signed_out(laptop)
     assert_signed_in(phone)
 
 
-def test_others_ends_all_but_this_one(alice):
+def test_scope_others_ends_all_but_the_current_session(alice):
     laptop, phone, tablet = (alice.sign_in() for _ in range(3))
     assert_ok(laptop.post("/logout?scope=others"), DONE)
     assert_signed_in(laptop)
@@ -44,13 +44,13 @@ def test_others_ends_all_but_this_one(alice):
 
 
 @pytest.mark.parametrize("scope", ["global", "local", "others"])
-def test_it_leaves_other_users_alone(alice, bob, scope):
+def test_logout_keeps_sessions_of_other_users(alice, bob, scope):
     other = bob.sign_in()
     alice.sign_in().post(f"/logout?scope={scope}")
     assert_signed_in(other)
 
 
-def test_every_refresh_token_of_the_session_is_over(client, alice):
+def test_logout_voids_every_refresh_token_of_the_session(client, alice):
     first = alice.sign_in()
     second = first.refreshed()
     second.post("/logout")
@@ -58,26 +58,26 @@ def test_every_refresh_token_of_the_session_is_over(client, alice):
         assert_signed_out(session)
 
 
-def test_a_session_that_ended_keeps_why_and_when(alice, database):
+def test_second_logout_keeps_reason_and_time_of_the_end(alice, database):
     alice.sign_in().post("/logout")
     assert database.one(
         "SELECT end_reason, ended_at BETWEEN now() - interval '1 minute' AND now() AS just_now FROM sessions"
     ) == ("logout", True)
 
 
-def test_what_ended_before_keeps_its_reason(alice, database):
+def test_session_ended_earlier_keeps_its_reason(alice, database):
     laptop, phone = alice.sign_in(), alice.sign_in()
     phone.delete(f"/sessions/{phone.id}")
     laptop.post("/logout")
     assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=phone.id) == "ended_by_user"
 
 
-def test_the_user_can_sign_in_again(alice):
+def test_user_may_sign_in_again(alice):
     alice.sign_in().post("/logout")
     assert_signed_in(alice.sign_in())
 
 
-def test_a_second_time_is_401(alice):
+def test_second_logout_is_401(alice):
     session = alice.sign_in()
     session.post("/logout")
     assert_error(
@@ -94,13 +94,13 @@ def test_a_second_time_is_401(alice):
         ("?scope=local&scope=global", "scope: must be given once"),
     ],
 )
-def test_another_scope_is_400_and_ends_nothing(alice, query, details):
+def test_unknown_scope_is_400_and_ends_nothing(alice, query, details):
     session = alice.sign_in()
     assert_error(session.post(f"/logout{query}"), 400, "validation_failed", details=details)
     assert_signed_in(session)
 
 
-def test_it_takes_one_statement(alice, parts):
+def test_logout_costs_one_statement(alice, parts):
     session = alice.sign_in()
     before = parts.db.statements_run
     session.post("/logout")
@@ -115,7 +115,7 @@ def test_get_is_405(alice):
     assert_signed_in(session)
 
 
-def test_many_at_once_on_any_worker_end_once(server, alice, database):
+def test_concurrent_logouts_end_the_session_once(server, alice, database):
     session = alice.sign_in()
     answers = at_once(16, lambda _: session.on(server).post("/logout"))
     assert {answer.status_code for answer in answers} <= {200, 401}

@@ -21,12 +21,12 @@ DAVE = "dave@example.com"
 
 
 def signed_in(email, **changes):
-    """Return the user object of somebody who has just signed in by a link or code."""
+    """Return the expected user object after a sign-in by link or code."""
     return user(email, last_sign_in_at=A_TIMESTAMP, **changes)
 
 
-class TestAKnownAddress:
-    def test_it_is_sent_one_link_and_code(self, client, alice, outbox):
+class TestKnownAddress:
+    def test_known_address_is_sent_one_link_and_code(self, client, alice, outbox):
         assert_ok(client.post("/magiclink", json={"email": alice.email}), ON_ITS_WAY)
         (message,) = outbox.sent()
         assert (message.kind, message.channel, message.to, message.lifetime) == (
@@ -37,17 +37,17 @@ class TestAKnownAddress:
         )
         assert (len(message.token), len(message.code), message.code.isdecimal()) == (43, 6, True)
 
-    def test_the_answer_names_the_message(self, client, alice, database):
+    def test_response_contains_the_id_of_the_message(self, client, alice, database):
         message_id = client.post("/magiclink", json={"email": alice.email}).json["message_id"]
         assert database.value("SELECT id FROM outbox") == message_id
 
-    def test_the_link_signs_in(self, client, alice, outbox):
+    def test_link_signs_in(self, client, alice, outbox):
         client.post("/magiclink", json={"email": alice.email})
         session = assert_signs_in(client, "magiclink", outbox.last().token)
         assert session.get("/user").json == signed_in(alice.email, id=alice.id)
         assert session.claims["amr"] == [{"method": "otp", "timestamp": session.claims["iat"]}]
 
-    def test_the_code_signs_in(self, client, alice, outbox):
+    def test_code_signs_in(self, client, alice, outbox):
         client.post("/magiclink", json={"email": alice.email})
         assert_signed_in(
             client,
@@ -55,7 +55,7 @@ class TestAKnownAddress:
             signed_in(alice.email, id=alice.id),
         )
 
-    def test_asking_changes_nothing_of_the_user(self, client, alice, database):
+    def test_request_does_not_change_the_user(self, client, alice, database):
         session = alice.sign_in()
         before = database.everything("users", "identities", "sessions")
         client.post(
@@ -64,7 +64,7 @@ class TestAKnownAddress:
         assert database.everything("users", "identities", "sessions") == before
         assert session.get("/user").status_code == 200
 
-    def test_signing_in_changes_neither_the_password_nor_other_sessions(self, client, alice, outbox):
+    def test_sign_in_keeps_the_password_and_other_sessions(self, client, alice, outbox):
         session = alice.sign_in()
         client.post("/magiclink", json={"email": alice.email})
         assert_signs_in(client, "magiclink", outbox.last().token)
@@ -72,12 +72,12 @@ class TestAKnownAddress:
         assert alice.try_to_sign_in().status_code == 200
 
     @pytest.mark.parametrize("email", ["ALICE@example.com", "Alice@Example.COM"])
-    def test_every_spelling_of_it_is_the_same(self, client, alice, outbox, email):
+    def test_email_may_be_spelled_differently(self, client, alice, outbox, email):
         client.post("/magiclink", json={"email": email})
         message = outbox.last(alice.email)
         assert type_in(client, "magiclink", email.swapcase(), message.code).status_code == 200
 
-    def test_neither_link_nor_code_can_be_read_in_the_database(self, client, alice, outbox, database):
+    def test_database_holds_neither_link_nor_code_in_clear(self, client, alice, outbox, database):
         client.post("/magiclink", json={"email": alice.email})
         message = outbox.last()
         assert message.token not in str(database.everything())
@@ -90,20 +90,22 @@ class TestAKnownAddress:
         )
         assert database.value("SELECT secret::text FROM outbox") is not None
 
-    def test_a_banned_user_is_sent_nothing(self, client, alice, outbox, database):
+    def test_banned_user_is_sent_nothing(self, client, alice, outbox, database):
         database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
         assert_ok(client.post("/magiclink", json={"email": alice.email}), ON_ITS_WAY)
         assert (outbox.sent(), outbox.nothings(), database.count("one_time_tokens")) == ([], 1, 0)
 
-    def test_after_a_ban_it_is_sent_a_link_again(self, client, alice, outbox, database):
+    def test_link_is_sent_again_after_a_ban(self, client, alice, outbox, database):
         database.run("UPDATE users SET banned_until = now() - interval '1 second'")
         client.post("/magiclink", json={"email": alice.email})
         assert_signs_in(client, "magiclink", outbox.last().token)
 
 
-class TestAnUnknownAddress:
+class TestUnknownAddress:
     @pytest.mark.parametrize("body", [{}, {"create_user": True}, {"create_user": None}])
-    def test_it_is_sent_a_link_to_a_new_user(self, client, outbox, database, service_role, body):
+    def test_unknown_address_is_sent_a_link_that_creates_a_user(
+        self, client, outbox, database, service_role, body
+    ):
         assert_ok(client.post("/magiclink", json={"email": DAVE} | body), ON_ITS_WAY)
         made = database.one("SELECT id, made_by, password_hash, email_proved FROM users")
         assert (made.made_by, made.password_hash, made.email_proved) == ("message", None, False)
@@ -117,32 +119,32 @@ class TestAnUnknownAddress:
             DAVE, id=made.id, confirmation_sent_at=A_TIMESTAMP, identities=used
         )
 
-    def test_nobody_can_sign_in_before_the_link_is_used(self, client, database):
+    def test_new_user_cannot_sign_in_before_the_link_is_used(self, client, database):
         client.post("/magiclink", json={"email": DAVE})
         assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
         assert database.count("sessions") == 0
 
-    def test_data_becomes_the_new_users_metadata(self, client, outbox):
+    def test_data_becomes_metadata_of_the_new_user(self, client, outbox):
         client.post("/magiclink", json={"email": DAVE, "data": {"name": "Dave", "none": None}})
         assert assert_signs_in(client, "magiclink", outbox.last().token).get("/user").json[
             "user_metadata"
         ] == {"name": "Dave"}
 
-    def test_data_does_not_change_a_user_that_an_earlier_request_made(self, client, outbox, database):
+    def test_data_does_not_change_a_user_created_by_an_earlier_request(self, client, outbox, database):
         client.post("/magiclink", json={"email": DAVE, "data": {"name": "Dave"}})
         client.post("/magiclink", json={"email": DAVE, "data": {"name": "Mallory", "x": 1}})
         assert database.all("SELECT user_metadata FROM users") == [({"name": "Dave"},)]
         assert len(outbox.sent()) == 2
 
     @pytest.mark.parametrize("setting", [None, "AUTH_DISABLE_SIGNUP"])
-    def test_without_leave_to_make_a_user_nothing_happens(self, make_app, outbox, database, setting):
+    def test_nothing_happens_when_no_user_may_be_created(self, make_app, outbox, database, setting):
         client = make_app(**({setting: "true"} if setting else {})).test_client()
         body = {"email": DAVE, "data": {"name": "Dave"}, "create_user": bool(setting)}
         assert_ok(client.post("/magiclink", json=body), ON_ITS_WAY)
         assert (outbox.sent(), outbox.nothings()) == ([], 1)
         assert [database.count(table) for table in ("users", "identities", "one_time_tokens")] == [0, 0, 0]
 
-    def test_data_is_checked_whether_or_not_it_counts(self, client, alice, outbox):
+    def test_data_is_validated_even_when_ignored(self, client, alice, outbox):
         for email in (alice.email, DAVE):
             for create_user in (True, False):
                 body = {"email": email, "data": {"x": "x" * 9000}, "create_user": create_user}
@@ -153,14 +155,14 @@ class TestAnUnknownAddress:
 
 
 class TestSeveralLinks:
-    def test_three_live_beside_each_other_and_a_fourth_ends_the_first(self, client, alice, outbox):
+    def test_fourth_link_voids_the_first(self, client, alice, outbox):
         for _ in range(4):
             client.post("/magiclink", json={"email": alice.email})
         first, second, *_ = outbox.sent()
         assert_dead(client, "magiclink", first.token)
         assert_signs_in(client, "magiclink", second.token)
 
-    def test_spending_one_ends_the_others(self, client, alice, outbox, database):
+    def test_spending_a_link_voids_the_others(self, client, alice, outbox, database):
         for _ in range(3):
             client.post("/magiclink", json={"email": alice.email})
         first, second, third = outbox.sent()
@@ -184,7 +186,7 @@ class TestSeveralLinks:
         assert_signs_in(client, "magiclink", magiclink.token)
         assert_dead(client, "recovery", recovery.token)
 
-    def test_another_users_links_stay(self, client, alice, bob, outbox):
+    def test_spending_a_link_keeps_links_of_other_users(self, client, alice, bob, outbox):
         for person in (alice, bob):
             client.post("/magiclink", json={"email": person.email})
         assert_signs_in(client, "magiclink", outbox.last(alice.email).token)
@@ -192,7 +194,7 @@ class TestSeveralLinks:
 
 
 class TestTime:
-    def test_link_and_code_live_an_hour(self, client, alice, outbox, database):
+    def test_link_and_code_work_for_an_hour(self, client, alice, outbox, database):
         client.post("/magiclink", json={"email": alice.email})
         later(database, secs=3590)
         assert_signs_in(client, "magiclink", outbox.last().token)
@@ -200,7 +202,7 @@ class TestTime:
         later(database, secs=3590)
         assert type_in(client, "magiclink", alice.email, outbox.last().code).status_code == 200
 
-    def test_and_no_longer(self, client, alice, outbox, database):
+    def test_link_and_code_expire_after_an_hour(self, client, alice, outbox, database):
         client.post("/magiclink", json={"email": alice.email})
         later(database, secs=3600)
         assert_dead(client, "magiclink", outbox.last().token)
@@ -208,7 +210,7 @@ class TestTime:
         assert database.count("sessions") == 0
 
 
-class TestWhatItRefuses:
+class TestRefusals:
     @pytest.mark.parametrize(
         ("body", "details"),
         [
@@ -225,11 +227,11 @@ class TestWhatItRefuses:
         ],
         ids=str,
     )
-    def test_a_body_that_is_not_valid(self, client, alice, outbox, database, body, details):
+    def test_invalid_body_is_400(self, client, alice, outbox, database, body, details):
         assert_error(client.post("/magiclink", json=body), 400, "validation_failed", details=details)
         assert (database.count("outbox"), database.count("users")) == (0, 1)
 
-    def test_a_form(self, client, alice, database):
+    def test_form_is_refused(self, client, alice, database):
         assert_error(
             client.post("/magiclink", data={"email": alice.email}),
             415,
@@ -238,13 +240,13 @@ class TestWhatItRefuses:
         )
         assert database.count("outbox") == 0
 
-    def test_email_where_it_is_disabled(self, make_app, alice, database):
+    def test_request_is_refused_when_email_is_disabled(self, make_app, alice, database):
         client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
         for request in ("/magiclink", "/otp", "/recover"):
             assert_error(client.post(request, json={"email": alice.email}), 400, "email_provider_disabled")
         assert database.count("outbox") == 0
 
-    def test_get(self, client):
+    def test_get_is_refused(self, client):
         assert_error(client.get("/magiclink"), 405, "method_not_allowed")
 
     @pytest.mark.parametrize(
@@ -282,11 +284,11 @@ class TestWhatItRefuses:
             "alice@example.com@mallory.example",
         ],
     )
-    def test_an_address_that_mail_would_read_differently(
+    def test_address_that_mail_software_reads_differently_is_refused(
         self, client, alice, service_role, database, address
     ):
-        """Wherever an address is taken: line breaks, commas and angle brackets could name other recipients or
-        headers.
+        """On each route that takes an address: line breaks, commas and angle brackets could inject recipients
+        or headers.
         """
         session, address = alice.sign_in(), address.format("alice@example.com")
         before = database.everything(
@@ -324,14 +326,14 @@ class TestWhatItRefuses:
         )
 
 
-def test_credentials_that_come_along_are_not_looked_at(client, alice, outbox):
+def test_credentials_in_headers_are_ignored(client, alice, outbox):
     for headers in ({"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}):
         assert_ok(client.post("/magiclink", json={"email": alice.email}, headers=headers), ON_ITS_WAY)
     assert len(outbox.sent()) == 2
 
 
-def test_neither_host_header_reaches_the_link(client, alice, outbox, database, service_role):
-    """Whoever can set the host of a link in somebody's mail is sent that link's token."""
+def test_host_headers_do_not_reach_the_link(client, alice, outbox, database, service_role):
+    """An attacker who controls the host of a link in a mail receives its token."""
     headers = {
         "Host": "evil.example",
         "X-Forwarded-Host": "evil.example",
@@ -383,14 +385,14 @@ def test_neither_host_header_reaches_the_link(client, alice, outbox, database, s
     assert fragment(response)["type"] == "magiclink"
 
 
-def test_it_is_served_under_the_prefix_too(client, alice, outbox):
+def test_magiclink_is_served_under_the_prefix(client, alice, outbox):
     assert_ok(client.post("/auth/v1/magiclink", json={"email": alice.email}), ON_ITS_WAY)
     token = outbox.last().token
     assert client.get(f"/auth/v1/verify?type=magiclink&token={token}").status_code == 303
     assert_dead(client, "magiclink", token)
 
 
-def test_the_page_leads_where_the_request_said(make_app, alice, outbox):
+def test_page_of_the_link_redirects_to_the_requested_target(make_app, alice, outbox):
     client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
     client.post("/magiclink", json={"email": alice.email, "redirect_to": "https://app.example.com/in"})
     client.post("/magiclink?redirect_to=https://app.example.com/in?x=1", json={"email": alice.email})

@@ -1,4 +1,4 @@
-"""POST /otp: a code by SMS that signs in; or by mail, with a link beside it."""
+"""POST /otp: a code to sign in, by SMS, or by mail with a link."""
 
 import pytest
 
@@ -19,7 +19,7 @@ DAVE = "dave@example.com"
 
 
 def phone_user(phone, **changes):
-    """Return the user object of somebody who has just signed in by phone, and has no email."""
+    """Return the expected user object after a sign-in by phone, without an email."""
     expected = {
         "email": None,
         "email_confirmed_at": None,
@@ -41,7 +41,7 @@ def phil(client, service_role):
 
 
 class TestByPhone:
-    def test_a_known_number_is_sent_a_code_and_no_link(self, client, phil, outbox):
+    def test_known_number_is_sent_a_code_without_a_link(self, client, phil, outbox):
         assert_ok(client.post("/otp", json={"phone": PHONE}), ON_ITS_WAY)
         (message,) = outbox.sent()
         assert (message.kind, message.channel, message.to, message.token, message.lifetime) == (
@@ -53,7 +53,7 @@ class TestByPhone:
         )
         assert (len(message.code), message.code.isdecimal()) == (6, True)
 
-    def test_the_code_signs_in(self, client, phil, outbox):
+    def test_code_signs_in(self, client, phil, outbox):
         client.post("/otp", json={"phone": PHONE})
         both = [identity("email", "phil@example.com"), identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP)]
         expected = phone_user(
@@ -63,7 +63,7 @@ class TestByPhone:
         assert_signed_in(client, type_in(client, "sms", PHONE, outbox.last().code), expected)
 
     @pytest.mark.parametrize("body", [{}, {"create_user": True}, {"data": {"name": "Dave"}}])
-    def test_an_unknown_number_is_sent_a_code_for_a_new_user(self, client, outbox, database, body):
+    def test_unknown_number_is_sent_a_code_that_creates_a_user(self, client, outbox, database, body):
         assert_ok(client.post("/otp", json={"phone": PHONE} | body), ON_ITS_WAY)
         assert database.one("SELECT made_by, email, password_hash, phone_confirmed_at FROM users") == (
             "message",
@@ -75,7 +75,7 @@ class TestByPhone:
         assert_signed_in(client, type_in(client, "sms", PHONE, outbox.last().code), expected)
 
     @pytest.mark.parametrize("setting", [None, "AUTH_DISABLE_SIGNUP"])
-    def test_without_leave_to_make_a_user_nothing_happens(self, make_app, outbox, database, setting):
+    def test_nothing_happens_when_no_user_may_be_created(self, make_app, outbox, database, setting):
         client = make_app(**({setting: "true"} if setting else {})).test_client()
         assert_ok(client.post("/otp", json={"phone": PHONE, "create_user": bool(setting)}), ON_ITS_WAY)
         assert (
@@ -88,11 +88,11 @@ class TestByPhone:
     @pytest.mark.parametrize(
         "spelling", ["+49 170 1234567", "+49-170-1234567", "+49 (170) 123.45.67", " +491701234567 "]
     )
-    def test_every_spelling_of_a_number_is_the_same(self, client, phil, outbox, spelling):
+    def test_number_may_be_spelled_differently(self, client, phil, outbox, spelling):
         assert_ok(client.post("/otp", json={"phone": spelling}), ON_ITS_WAY)
         assert type_in(client, "sms", spelling.strip(), outbox.last(PHONE).code).status_code == 200
 
-    def test_a_number_that_is_not_confirmed_is_confirmed_by_it(self, client, service_role, outbox):
+    def test_code_confirms_an_unconfirmed_number(self, client, service_role, outbox):
         made = client.post(
             "/admin/users", json={"email": DAVE, "phone": PHONE, "email_confirm": True}, headers=service_role
         ).json
@@ -100,19 +100,19 @@ class TestByPhone:
         confirmed = type_in(client, "sms", PHONE, outbox.last().code).json["user"]
         assert (confirmed["id"], confirmed["phone_confirmed_at"]) == (made["id"], A_TIMESTAMP)
 
-    def test_a_banned_user_is_sent_nothing(self, client, phil, outbox, database):
+    def test_banned_user_is_sent_nothing(self, client, phil, outbox, database):
         database.run("UPDATE users SET banned_until = 'infinity'")
         assert_ok(client.post("/otp", json={"phone": PHONE}), ON_ITS_WAY)
         assert (outbox.sent(), outbox.nothings()) == ([], 1)
 
-    def test_only_the_newest_code_is_good(self, client, phil, outbox):
+    def test_only_the_newest_code_works(self, client, phil, outbox):
         for _ in range(2):
             client.post("/otp", json={"phone": PHONE})
         first, second = outbox.sent()
         assert_error(type_in(client, "sms", PHONE, first.code), 403, "otp_expired")
         assert type_in(client, "sms", PHONE, second.code).status_code == 200
 
-    def test_a_code_lives_ten_minutes(self, client, phil, outbox, database):
+    def test_code_expires_after_ten_minutes(self, client, phil, outbox, database):
         client.post("/otp", json={"phone": PHONE})
         later(database, secs=590)
         assert type_in(client, "sms", PHONE, outbox.last().code).status_code == 200
@@ -120,20 +120,20 @@ class TestByPhone:
         later(database, secs=600)
         assert_error(type_in(client, "sms", PHONE, outbox.last().code), 403, "otp_expired")
 
-    def test_a_code_works_once(self, client, phil, outbox, database):
+    def test_code_works_once(self, client, phil, outbox, database):
         client.post("/otp", json={"phone": PHONE})
         code = outbox.last().code
         assert type_in(client, "sms", PHONE, code).status_code == 200
         assert_error(type_in(client, "sms", PHONE, code), 403, "otp_expired")
         assert database.count("sessions") == 1
 
-    def test_a_challenge_changes_nothing_where_there_is_no_link(self, client, phil, outbox):
+    def test_code_challenge_is_ignored_without_a_link(self, client, phil, outbox):
         assert_ok(client.post("/otp", json={"phone": PHONE} | WITH_CHALLENGE), ON_ITS_WAY)
         assert "access_token" in type_in(client, "sms", PHONE, outbox.last().code).json
 
 
 class TestByEmail:
-    def test_a_known_address_is_sent_a_code_and_a_link(self, client, alice, outbox):
+    def test_known_address_is_sent_a_code_and_a_link(self, client, alice, outbox):
         assert_ok(client.post("/otp", json={"email": alice.email}), ON_ITS_WAY)
         (message,) = outbox.sent()
         assert (message.kind, message.channel, message.to, len(message.token), len(message.code)) == (
@@ -144,16 +144,16 @@ class TestByEmail:
             6,
         )
 
-    def test_the_code_signs_in_by_the_type_email(self, client, alice, outbox):
+    def test_mailed_code_signs_in_with_type_email(self, client, alice, outbox):
         client.post("/otp", json={"email": alice.email})
         response = type_in(client, "email", alice.email, outbox.last().code)
         assert_signed_in(client, response, user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP))
 
-    def test_the_link_signs_in(self, client, alice, outbox):
+    def test_mailed_link_signs_in(self, client, alice, outbox):
         client.post("/otp", json={"email": alice.email})
         assert_signs_in(client, "magiclink", outbox.last().token)
 
-    def test_spending_either_spends_both(self, client, alice, outbox):
+    def test_spending_link_or_code_voids_both(self, client, alice, outbox):
         client.post("/otp", json={"email": alice.email})
         message = outbox.last()
         assert type_in(client, "email", alice.email, message.code).status_code == 200
@@ -163,18 +163,18 @@ class TestByEmail:
         assert hand_in(client, "magiclink", message.token).status_code == 200
         assert_error(type_in(client, "email", alice.email, message.code), 403, "otp_expired")
 
-    def test_an_unknown_address_gets_a_user(self, client, outbox, database):
+    def test_unknown_address_gets_a_user(self, client, outbox, database):
         assert_ok(client.post("/otp", json={"email": DAVE, "data": {"name": "Dave"}}), ON_ITS_WAY)
         assert type_in(client, "email", DAVE, outbox.last().code).json["user"]["user_metadata"] == {
             "name": "Dave"
         }
 
-    def test_and_none_without_leave(self, client, outbox, database):
+    def test_unknown_address_gets_no_user_when_none_may_be_created(self, client, outbox, database):
         assert_ok(client.post("/otp", json={"email": DAVE, "create_user": False}), ON_ITS_WAY)
         assert (outbox.sent(), outbox.nothings(), database.count("users")) == ([], 1, 0)
 
 
-class TestWhatItRefuses:
+class TestRefusals:
     @pytest.mark.parametrize(
         ("body", "details"),
         [
@@ -196,11 +196,11 @@ class TestWhatItRefuses:
         ],
         ids=str,
     )
-    def test_a_body_that_is_not_valid(self, client, phil, database, body, details):
+    def test_invalid_body_is_400(self, client, phil, database, body, details):
         assert_error(client.post("/otp", json=body), 400, "validation_failed", details=details)
         assert (database.count("outbox"), database.count("users")) == (0, 1)
 
-    def test_phones_where_they_are_disabled(self, make_app, phil, database):
+    def test_request_by_phone_is_refused_when_phones_are_disabled(self, make_app, phil, database):
         client = make_app(AUTH_PHONE_ENABLED="false").test_client()
         assert_error(client.post("/otp", json={"phone": PHONE}), 400, "phone_provider_disabled")
         assert_error(
@@ -208,7 +208,7 @@ class TestWhatItRefuses:
         )
         assert database.count("outbox") == 0
 
-    def test_a_country_that_no_messages_go_to(self, make_app, phil, alice, database, outbox):
+    def test_country_without_sms_is_refused(self, make_app, phil, alice, database, outbox):
         client = make_app(AUTH_SMS_COUNTRIES="+1,+44").test_client()
         session = alice.sign_in(client=client)
         refused = {"details": "phone: must begin with +1, +44"}
@@ -227,7 +227,7 @@ class TestWhatItRefuses:
         assert_ok(client.post("/otp", json={"phone": "+447700900123"}), ON_ITS_WAY)
         assert outbox.kinds() == [("sms", "+447700900123")]
 
-    def test_a_code_for_one_number_typed_in_for_another(self, client, phil, outbox, database):
+    def test_code_of_another_number_is_refused(self, client, phil, outbox, database):
         client.post("/otp", json={"phone": PHONE})
         client.post("/otp", json={"phone": OTHER_PHONE})
         mine, other = outbox.last(PHONE), outbox.last(OTHER_PHONE)
@@ -237,11 +237,11 @@ class TestWhatItRefuses:
         assert type_in(client, "sms", PHONE, mine.code).status_code == 200
 
 
-def test_a_phone_that_an_administrator_has_confirmed_takes_nothing_from_its_user(
+def test_first_sign_in_by_a_phone_confirmed_by_an_administrator_keeps_the_account(
     client, service_role, alice, outbox, database
 ):
-    # The email was proved before, and the phone by the administrator: the first sign-in by SMS proves nothing
-    # anew.
+    # The email was proved before, and the phone by the administrator: the sign-in by SMS is not the first
+    # proof.
     changed = client.put(
         f"/admin/users/{alice.id}",
         headers=service_role,
@@ -262,7 +262,9 @@ def test_a_phone_that_an_administrator_has_confirmed_takes_nothing_from_its_user
     assert database.count("users", "password_hash IS NOT NULL") == 1
 
 
-def test_nor_does_a_phone_that_was_set_unconfirmed(client, service_role, alice, outbox, database):
+def test_first_sign_in_by_a_phone_set_unconfirmed_keeps_the_account(
+    client, service_role, alice, outbox, database
+):
     client.put(f"/admin/users/{alice.id}", headers=service_role, json={"phone": "+491701234567"})
     database.run("UPDATE users SET made_by = 'signup'")
     client.post("/otp", json={"phone": "+491701234567", "create_user": False})

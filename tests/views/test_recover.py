@@ -1,4 +1,4 @@
-"""POST /recover: a link by mail for a user who has lost the password."""
+"""POST /recover: a link by mail for a lost password."""
 
 import pytest
 
@@ -22,12 +22,12 @@ NEW = "Another-Horse-1"
 
 @pytest.fixture
 def message(client, alice, outbox):
-    """The message to Alice, who has lost her password."""
+    """The recovery message to Alice."""
     assert_ok(client.post("/recover", json={"email": alice.email}), ON_ITS_WAY)
     return outbox.last()
 
 
-def test_a_known_address_is_sent_one_link_and_code(message, alice, outbox):
+def test_known_address_is_sent_one_link_and_code(message, alice, outbox):
     assert len(outbox.sent()) == 1
     assert (message.kind, message.channel, message.to, message.lifetime) == (
         "recovery",
@@ -38,7 +38,7 @@ def test_a_known_address_is_sent_one_link_and_code(message, alice, outbox):
     assert (len(message.token), len(message.code)) == (43, 6)
 
 
-def test_asking_changes_nothing_of_the_user(client, alice, database):
+def test_request_does_not_change_the_user(client, alice, database):
     session = alice.sign_in()
     before = database.everything("users", "identities", "sessions")
     client.post(
@@ -49,13 +49,13 @@ def test_asking_changes_nothing_of_the_user(client, alice, database):
     assert alice.try_to_sign_in().status_code == 200
 
 
-def test_the_link_signs_in_and_leaves_the_password_until_another_is_set(client, message, alice):
+def test_link_signs_in_and_keeps_the_password_until_a_new_one_is_set(client, message, alice):
     session = assert_signs_in(client, "recovery", message.token)
     assert session.get("/user").json == user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
     assert alice.try_to_sign_in().status_code == 200
 
 
-def test_who_has_opened_it_can_set_a_password_without_the_old_one(client, message, alice, database):
+def test_session_started_by_recovery_sets_a_password_without_the_old_one(client, message, alice, database):
     thief = alice.sign_in()
     session = assert_signs_in(client, "recovery", message.token)
     assert session.put("/user", json={"password": NEW}).status_code == 200
@@ -64,7 +64,7 @@ def test_who_has_opened_it_can_set_a_password_without_the_old_one(client, messag
     assert alice.try_to_sign_in(NEW).status_code == 200
 
 
-def test_the_code_signs_in(client, message, alice):
+def test_code_signs_in(client, message, alice):
     assert_signed_in(
         client,
         type_in(client, "recovery", alice.email, message.code),
@@ -72,14 +72,14 @@ def test_the_code_signs_in(client, message, alice):
     )
 
 
-def test_it_works_once(client, message, alice, database):
+def test_link_works_once(client, message, alice, database):
     assert_signs_in(client, "recovery", message.token)
     assert_dead(client, "recovery", message.token)
     assert_error(type_in(client, "recovery", alice.email, message.code), 403, "otp_expired")
     assert database.count("sessions") == 1
 
 
-def test_it_lives_an_hour(client, message, alice, database):
+def test_link_expires_after_an_hour(client, message, alice, database):
     later(database, secs=3600)
     assert_dead(client, "recovery", message.token)
     assert_error(type_in(client, "recovery", alice.email, message.code), 403, "otp_expired")
@@ -87,7 +87,7 @@ def test_it_lives_an_hour(client, message, alice, database):
 
 
 @pytest.mark.parametrize("type", ["magiclink", "email", "signup", "invite", "email_change", "email_restore"])
-def test_it_is_no_other_kind_of_link(client, message, alice, type):
+def test_link_is_refused_for_other_types(client, message, alice, type):
     assert fragment(follow(client, type, message.token))["error_code"] == "otp_expired"
     assert hand_in(client, type, message.token).status_code in (400, 403)
     if type != "email_restore":
@@ -95,18 +95,18 @@ def test_it_is_no_other_kind_of_link(client, message, alice, type):
     assert_signs_in(client, "recovery", message.token)
 
 
-def test_an_unknown_address_gets_the_same_answer_and_nothing_else(client, outbox, database):
+def test_unknown_address_gets_the_same_response_without_a_message(client, outbox, database):
     assert_ok(client.post("/recover", json={"email": "dave@example.com", "create_user": True}), ON_ITS_WAY)
     assert (outbox.sent(), outbox.nothings(), database.count("users")) == ([], 1, 0)
 
 
-def test_a_banned_user_is_sent_nothing(client, alice, outbox, database):
+def test_banned_user_is_sent_nothing(client, alice, outbox, database):
     database.run("UPDATE users SET banned_until = 'infinity'")
     assert_ok(client.post("/recover", json={"email": alice.email}), ON_ITS_WAY)
     assert (outbox.sent(), outbox.nothings()) == ([], 1)
 
 
-def test_a_user_without_a_password_is_let_in_too(client, service_role, outbox):
+def test_user_without_a_password_can_recover(client, service_role, outbox):
     client.post(
         "/admin/users", json={"email": "erin@example.com", "email_confirm": True}, headers=service_role
     )
@@ -125,13 +125,13 @@ def test_a_user_without_a_password_is_let_in_too(client, service_role, outbox):
     ],
     ids=str,
 )
-def test_it_refuses_a_body_that_is_not_valid(client, database, body, details):
+def test_invalid_body_is_400(client, database, body, details):
     assert_error(client.post("/recover", json=body), 400, "validation_failed", details=details)
     assert database.count("outbox") == 0
 
 
-def test_it_lets_the_owner_in_where_strangers_have_used_up_the_tries_of_the_password(make_app, alice, outbox):
-    """ACCOUNT_FAILURES: a stranger can't lock the owner out, for a link makes the owner's network known."""
+def test_recovery_works_when_attackers_used_up_the_password_tries(make_app, alice, outbox):
+    """ACCOUNT_FAILURES: an attacker cannot lock the user out, because a link makes the user's network known."""
     client = make_app(
         AUTH_RATE_LIMITS_ENABLED="true",
         AUTH_RATE_LIMIT_ACCOUNT_FAILURES="3 per day",

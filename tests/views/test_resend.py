@@ -1,4 +1,4 @@
-"""POST /resend: once more what confirms a sign-up or a new address."""
+"""POST /resend: another message to confirm a sign-up or a new address."""
 
 import pytest
 
@@ -27,8 +27,8 @@ def resend(client, type, address, **others):
     return response
 
 
-class TestASignUp:
-    def test_it_is_sent_a_second_link_and_the_first_stays_good(self, client, outbox):
+class TestSignUp:
+    def test_resend_sends_a_second_link_and_keeps_the_first(self, client, outbox):
         client.post("/signup", json={"email": DAVE, "password": PASSWORD})
         resend(client, "signup", DAVE)
         first, second = outbox.sent()
@@ -38,21 +38,21 @@ class TestASignUp:
         assert_signs_in(client, "signup", first.token)
         assert_dead(client, "signup", second.token)
 
-    def test_the_second_proves_the_sign_up_as_the_first_would(self, client, outbox):
+    def test_second_link_confirms_the_sign_up(self, client, outbox):
         client.post("/signup", json={"email": DAVE, "password": PASSWORD})
         resend(client, "signup", DAVE)
         assert_signs_in(client, "signup", outbox.last().token)
         assert sign_in(client, DAVE).status_code == 200
 
-    def test_a_confirmed_one_is_sent_nothing(self, client, outbox):
+    def test_confirmed_sign_up_is_sent_nothing(self, client, outbox):
         client.post("/signup", json={"email": DAVE, "password": PASSWORD})
         assert_signs_in(client, "signup", outbox.last().token)
         resend(client, "signup", DAVE)
         assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
 
     @pytest.mark.parametrize("maker", ["magiclink", "admin", "invite", "generate_link"])
-    def test_a_user_whom_no_sign_up_made_is_sent_nothing(self, client, service_role, outbox, maker):
-        """The link of a sign-up would leave a password standing that its owner did not set."""
+    def test_user_not_created_by_a_sign_up_is_sent_nothing(self, client, service_role, outbox, maker):
+        """The link of a sign-up would keep a password that the owner of the address did not set."""
         {
             "magiclink": lambda: client.post("/magiclink", json={"email": DAVE}),
             "admin": lambda: client.post(
@@ -67,11 +67,11 @@ class TestASignUp:
         resend(client, "signup", DAVE)
         assert (len(outbox.sent()), outbox.nothings()) == (before, 1)
 
-    def test_an_unknown_address_is_sent_nothing_and_makes_no_user(self, client, outbox, database):
+    def test_unknown_address_is_sent_nothing_and_creates_no_user(self, client, outbox, database):
         resend(client, "signup", DAVE, create_user=True, data={"x": 1}, password=PASSWORD)
         assert (outbox.sent(), outbox.nothings(), database.count("users")) == ([], 1, 0)
 
-    def test_by_phone(self, client, outbox):
+    def test_resend_by_phone_sends_another_code(self, client, outbox):
         client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
         resend(client, "sms", PHONE)
         first, second = outbox.sent()
@@ -91,15 +91,15 @@ class TestASignUp:
         resend(client, "sms", PHONE)
         assert (len(outbox.sent()), outbox.nothings()) == (2, 1)
 
-    def test_to_a_banned_user_nothing(self, client, outbox, database):
+    def test_banned_user_is_sent_nothing(self, client, outbox, database):
         client.post("/signup", json={"email": DAVE, "password": PASSWORD})
         database.run("UPDATE users SET banned_until = 'infinity'")
         resend(client, "signup", DAVE)
         assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
 
 
-class TestAChangeOfEmail:
-    def test_the_new_address_is_sent_a_second_link(self, client, alice, outbox):
+class TestEmailChange:
+    def test_new_address_is_sent_a_second_link(self, client, alice, outbox):
         alice.sign_in().put("/user", json={"email": NEW})
         resend(client, "email_change", NEW)
         first, second = outbox.sent()
@@ -107,7 +107,7 @@ class TestAChangeOfEmail:
         assert fragment(follow(client, "email_change", second.token))["type"] == "email_change"
         assert_dead(client, "email_change", first.token)
 
-    def test_it_ends_all_sessions_but_the_one_that_asked_for_the_change(self, client, alice, outbox):
+    def test_second_link_ends_all_sessions_but_the_one_that_requested_the_change(self, client, alice, outbox):
         laptop, phone = alice.sign_in(), alice.sign_in()
         laptop.put("/user", json={"email": NEW})
         resend(client, "email_change", NEW)
@@ -116,19 +116,19 @@ class TestAChangeOfEmail:
         assert laptop.get("/user").json["email"] == NEW
 
     @pytest.mark.parametrize("address", ["alice@example.com", "other@example.com", "bob@example.com"])
-    def test_an_address_that_nobody_changes_to_is_sent_nothing(self, client, alice, bob, outbox, address):
+    def test_address_without_a_pending_change_is_sent_nothing(self, client, alice, bob, outbox, address):
         alice.sign_in().put("/user", json={"email": NEW})
         resend(client, "email_change", address)
         assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
 
-    def test_after_the_change_nothing_more(self, client, alice, outbox):
+    def test_nothing_is_sent_after_the_change(self, client, alice, outbox):
         alice.sign_in().put("/user", json={"email": NEW})
         follow(client, "email_change", outbox.last().token)
         before = len(outbox.sent())
         resend(client, "email_change", NEW)
         assert (len(outbox.sent()), outbox.nothings()) == (before, 1)
 
-    def test_where_two_wait_for_one_address_it_is_the_later_one_who_is_sent_it(
+    def test_latest_of_two_pending_changes_to_one_address_is_sent_the_link(
         self, client, alice, bob, outbox, database
     ):
         bob.sign_in().put("/user", json={"email": NEW})
@@ -139,8 +139,8 @@ class TestAChangeOfEmail:
         assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == NEW
 
 
-class TestAChangeOfPhone:
-    def test_the_new_number_is_sent_a_second_code(self, client, alice, outbox):
+class TestPhoneChange:
+    def test_new_number_is_sent_a_second_code(self, client, alice, outbox):
         session = alice.sign_in()
         session.put("/user", json={"phone": PHONE})
         resend(client, "phone_change", PHONE)
@@ -155,7 +155,7 @@ class TestAChangeOfPhone:
         assert_error(type_in(client, "phone_change", PHONE, first.code), 403, "otp_expired")
         assert type_in(client, "phone_change", PHONE, second.code).json["user"]["phone"] == PHONE
 
-    def test_another_number_is_sent_nothing(self, client, alice, outbox):
+    def test_other_number_is_sent_nothing(self, client, alice, outbox):
         alice.sign_in().put("/user", json={"phone": PHONE})
         resend(client, "phone_change", OTHER_PHONE)
         assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
@@ -184,14 +184,14 @@ class TestAChangeOfPhone:
     ],
     ids=str,
 )
-def test_it_refuses_a_body_that_is_not_valid(client, database, body, details):
+def test_invalid_body_is_400(client, database, body, details):
     client.post("/signup", json={"email": DAVE, "password": PASSWORD})
     before = database.everything("outbox", "one_time_tokens", "users")
     assert_error(client.post("/resend", json=body), 400, "validation_failed", details=details)
     assert database.everything("outbox", "one_time_tokens", "users") == before
 
 
-def test_a_link_that_was_sent_again_is_of_the_same_kind(client, alice, outbox):
+def test_resent_link_is_of_the_same_kind(client, alice, outbox):
     client.post("/signup", json={"email": DAVE, "password": PASSWORD})
     resend(client, "signup", DAVE)
     assert_error(hand_in(client, "email_change", outbox.last().token), 403, "otp_expired")

@@ -16,7 +16,7 @@ def assert_invalid_credentials(response):
     assert_error(response, 401, "invalid_credentials", "Invalid login credentials")
 
 
-def test_it_answers_tokens_and_the_whole_user(alice):
+def test_sign_in_returns_tokens_and_the_whole_user(alice):
     response = alice.try_to_sign_in()
     assert_ok(response, token_response(user(alice.email, last_sign_in_at=A_TIMESTAMP)))
     session = session_of(alice.client, response)
@@ -24,7 +24,7 @@ def test_it_answers_tokens_and_the_whole_user(alice):
     assert session.get("/user").json == response.json["user"]
 
 
-def test_it_makes_one_session(alice, database):
+def test_sign_in_starts_one_session(alice, database):
     session = alice.sign_in()
     row = database.one(
         "SELECT id, user_id, counter, method, ended_at, host(ip) AS ip, user_agent FROM sessions"
@@ -32,19 +32,19 @@ def test_it_makes_one_session(alice, database):
     assert row == (session.id, alice.id, 0, "password", None, "127.0.0.1", "Werkzeug/3.1.9")
 
 
-def test_it_notes_when_the_user_signed_in(alice, database):
+def test_sign_in_records_its_time(alice, database):
     alice.sign_in()
     assert database.value("SELECT last_sign_in_at BETWEEN now() - interval '1 minute' AND now() FROM users")
     assert database.value("SELECT last_sign_in_at = (SELECT last_sign_in_at FROM users) FROM identities")
 
 
 @pytest.mark.parametrize("spelling", ["Alice@Example.com", "ALICE@EXAMPLE.COM", "alice@eXAMPLE.com"])
-def test_it_takes_every_spelling_of_the_address(client, alice, spelling):
+def test_email_may_be_spelled_differently(client, alice, spelling):
     assert session_of(client, sign_in(client, spelling)).user["id"] == alice.id
 
 
 @pytest.mark.parametrize("spelling", ["+491701234567", "+49 170 1234567", "+49 (170) 123-45.67"])
-def test_it_takes_a_confirmed_phone_number(client, service_role, spelling):
+def test_confirmed_phone_number_signs_in(client, service_role, spelling):
     body = {
         "email": "dave@example.com",
         "phone": "+491701234567",
@@ -68,7 +68,7 @@ def test_it_takes_a_confirmed_phone_number(client, service_role, spelling):
     assert_ok(response, token_response(expected))
 
 
-def test_it_ignores_credentials_in_headers(client, alice):
+def test_credentials_in_headers_are_ignored(client, alice):
     for headers in ({"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}):
         response = client.post(
             "/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=headers
@@ -77,7 +77,7 @@ def test_it_ignores_credentials_in_headers(client, alice):
 
 
 class TestWrongCredentials:
-    """An unknown address, a wrong password and a user without one can't be told apart."""
+    """An unknown address, a wrong password and a user without a password look the same."""
 
     @pytest.fixture
     def attempts(self, client, service_role, alice):
@@ -94,7 +94,7 @@ class TestWrongCredentials:
             "empty password": {"email": alice.email, "password": ""},
         }
 
-    def test_the_answer_is_the_same(self, client, attempts, database):
+    def test_wrong_credentials_get_the_same_response(self, client, attempts, database):
         before = database.everything()
         answers = [client.post("/token?grant_type=password", json=body) for body in attempts.values()]
         for answer in answers:
@@ -103,7 +103,7 @@ class TestWrongCredentials:
         assert len({tuple(sorted(answer.headers.keys())) for answer in answers}) == 1
         assert database.everything() == before
 
-    def test_the_statements_and_hashes_are_the_same(self, client, attempts, parts, hashes):
+    def test_wrong_credentials_cost_the_same_statements_and_hashes(self, client, attempts, parts, hashes):
         work = {}
         for name, body in attempts.items():
             statements, before = parts.db.statements_run, hashes.count
@@ -111,16 +111,16 @@ class TestWrongCredentials:
             work[name] = (parts.db.statements_run - statements, hashes.count - before)
         assert work == dict.fromkeys(attempts, (2, 1))
 
-    def test_an_unconfirmed_user_is_not_told_of_with_a_wrong_password(self, client):
+    def test_wrong_password_does_not_reveal_an_unconfirmed_user(self, client):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         assert_invalid_credentials(sign_in(client, "dave@example.com", WRONG))
 
-    def test_a_banned_user_is_not_told_of_with_a_wrong_password(self, client, alice, database):
+    def test_wrong_password_does_not_reveal_a_banned_user(self, client, alice, database):
         database.run("UPDATE users SET banned_until = 'infinity'")
         assert_invalid_credentials(alice.try_to_sign_in(WRONG))
 
 
-class TestThePassword:
+class TestPassword:
     @pytest.fixture
     def with_password(self, client, service_role):
         def make(password):
@@ -130,7 +130,7 @@ class TestThePassword:
         return make
 
     @pytest.mark.parametrize("length", [72, 73, 100, 1024])
-    def test_every_character_of_a_long_one_counts(self, client, with_password, length):
+    def test_every_character_of_a_long_password_counts(self, client, with_password, length):
         password = "Aa1-" * (length // 4) + "x" * (length % 4)
         with_password(password)
         assert sign_in(client, "dave@example.com", password).status_code == 200
@@ -144,7 +144,7 @@ class TestThePassword:
             if wrong != password:
                 assert_invalid_credentials(sign_in(client, "dave@example.com", wrong))
 
-    def test_letters_are_the_same_however_they_are_composed(self, client, with_password):
+    def test_password_is_compared_in_unicode_normal_form(self, client, with_password):
         password = "Größe-ñandú-1"
         with_password(unicodedata.normalize("NFD", password))
         for form in ("NFC", "NFD"):
@@ -152,12 +152,12 @@ class TestThePassword:
                 sign_in(client, "dave@example.com", unicodedata.normalize(form, password)).status_code == 200
             )
 
-    def test_case_and_spaces_count(self, client, with_password):
+    def test_case_and_spaces_of_the_password_count(self, client, with_password):
         with_password(" Correct Horse 1 ")
         for wrong in ("Correct Horse 1", " correct horse 1 ", " Correct  Horse 1 "):
             assert_invalid_credentials(sign_in(client, "dave@example.com", wrong))
 
-    def test_one_over_1024_bytes_is_400(self, client, alice, hashes):
+    def test_password_over_1024_bytes_is_400(self, client, alice, hashes):
         for password in ("x" * 1025, "ü" * 513):
             response = sign_in(client, alice.email, password)
             assert_error(
@@ -165,27 +165,27 @@ class TestThePassword:
             )
         assert hashes.count == 0
 
-    def test_a_hash_of_another_cost_is_renewed(self, alice, database):
+    def test_sign_in_renews_a_hash_of_another_cost(self, alice, database):
         old = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(5)).decode()
         database.run("UPDATE users SET password_hash = %(old)s", old=old)
         alice.sign_in()
         assert database.value("SELECT password_hash FROM users").startswith("$2b$04$")
         alice.sign_in()
 
-    def test_a_hash_of_another_cost_is_not_renewed_by_a_wrong_password(self, alice, database):
+    def test_wrong_password_does_not_renew_the_hash(self, alice, database):
         old = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(5)).decode()
         database.run("UPDATE users SET password_hash = %(old)s", old=old)
         assert_invalid_credentials(alice.try_to_sign_in(WRONG))
         assert database.value("SELECT password_hash FROM users") == old
 
-    def test_a_hash_of_the_set_cost_stays(self, alice, database):
+    def test_sign_in_keeps_a_hash_of_the_configured_cost(self, alice, database):
         before = database.value("SELECT password_hash FROM users")
         alice.sign_in()
         assert database.value("SELECT password_hash FROM users") == before
 
 
 class TestUsersWhoMayNotSignIn:
-    def test_an_unconfirmed_email_is_403(self, client, database):
+    def test_unconfirmed_email_is_403(self, client, database):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         before = database.everything()
         assert_error(
@@ -196,7 +196,7 @@ class TestUsersWhoMayNotSignIn:
         )
         assert database.everything() == before
 
-    def test_an_unconfirmed_phone_is_403(self, client, service_role, database):
+    def test_unconfirmed_phone_is_403(self, client, service_role, database):
         body = {
             "email": "dave@example.com",
             "email_confirm": True,
@@ -211,7 +211,7 @@ class TestUsersWhoMayNotSignIn:
         assert_error(response, 403, "phone_not_confirmed", "The phone number is not confirmed yet")
         assert database.everything() == before
 
-    def test_an_unconfirmed_phone_signs_in_where_that_is_allowed(self, make_app, service_role):
+    def test_unconfirmed_phone_signs_in_when_allowed(self, make_app, service_role):
         client = make_app(AUTH_PHONE_CONFIRM_REQUIRED="false").test_client()
         body = {"email": "dave@example.com", "phone": "+491701234567", "password": PASSWORD}
         client.post("/admin/users", json=body, headers=service_role)
@@ -223,13 +223,13 @@ class TestUsersWhoMayNotSignIn:
         )
         assert_error(sign_in(client, "dave@example.com"), 403, "email_not_confirmed")
 
-    def test_a_banned_user_is_403(self, alice, database):
+    def test_banned_user_is_403(self, alice, database):
         database.run("UPDATE users SET banned_until = now() + interval '1 minute'")
         before = database.everything()
         assert_error(alice.try_to_sign_in(), 403, "user_banned", "This user is banned")
         assert database.everything() == before
 
-    def test_a_ban_that_is_over_is_none(self, alice, database):
+    def test_expired_ban_does_not_refuse_the_user(self, alice, database):
         database.run("UPDATE users SET banned_until = now() - interval '1 second'")
         assert alice.try_to_sign_in().status_code == 200
 
@@ -261,7 +261,7 @@ class TestRefusals:
             ),
         ],
     )
-    def test_the_grant_type_must_be_one_of_ours(self, client, alice, database, query, error_code, details):
+    def test_unknown_grant_type_is_refused(self, client, alice, database, query, error_code, details):
         response = client.post(f"/token{query}", json={"email": alice.email, "password": PASSWORD})
         assert_error(response, 400, error_code, details=details)
         assert database.count("sessions") == 0
@@ -278,7 +278,7 @@ class TestRefusals:
             ({}, "password: is required"),
         ],
     )
-    def test_one_address_and_a_password_are_needed(self, client, alice, body, details):
+    def test_body_needs_one_address_and_a_password(self, client, alice, body, details):
         assert_error(
             client.post("/token?grant_type=password", json=body), 400, "validation_failed", details=details
         )
@@ -290,7 +290,7 @@ class TestRefusals:
         assert response.status_code == 200
 
     @pytest.mark.parametrize(("address", "of"), [("email", "alice@example.com"), ("phone", "+491701234567")])
-    def test_a_way_to_sign_in_can_be_disabled(self, make_app, alice, database, address, of):
+    def test_disabled_email_or_phone_does_not_sign_in(self, make_app, alice, database, address, of):
         client = make_app(**{f"AUTH_{address.upper()}_ENABLED": "false"}).test_client()
         response = client.post("/token?grant_type=password", json={address: of, "password": PASSWORD})
         assert_error(response, 400, f"{address}_provider_disabled")
@@ -304,7 +304,7 @@ class TestSessionsPerUser:
     def client(self, make_app):
         return make_app(AUTH_SESSIONS_PER_USER="3").test_client()
 
-    def test_the_oldest_one_ends(self, client, alice, database):
+    def test_sign_in_beyond_the_limit_ends_the_oldest_session(self, client, alice, database):
         sessions = [alice.sign_in() for _ in range(4)]
         assert_error(sessions[0].get("/user"), 401, "session_not_found")
         assert_error(sessions[0].refresh(), 400, "refresh_token_not_found")
@@ -314,7 +314,7 @@ class TestSessionsPerUser:
             == "too_many_sessions"
         )
 
-    def test_the_sessions_of_others_do_not_count(self, client, alice, bob):
+    def test_sessions_of_other_users_do_not_count(self, client, alice, bob):
         sessions = [
             alice.sign_in(),
             bob.sign_in(),
@@ -325,13 +325,13 @@ class TestSessionsPerUser:
         ]
         assert [session.get("/user").status_code for session in sessions] == [200] * 6
 
-    def test_ended_ones_do_not_count(self, client, alice):
+    def test_ended_sessions_do_not_count(self, client, alice):
         first, second, third = (alice.sign_in() for _ in range(3))
         third.post("/logout?scope=local")
         alice.sign_in()
         assert first.get("/user").status_code == second.get("/user").status_code == 200
 
-    def test_expired_ones_do_not_count(self, client, alice, database):
+    def test_expired_sessions_do_not_count(self, client, alice, database):
         first, second, third = (alice.sign_in() for _ in range(3))
         database.run(
             "UPDATE sessions SET refreshed_at = refreshed_at - interval '30 days' WHERE id IN (%(a)s, %(b)s)",
@@ -342,7 +342,7 @@ class TestSessionsPerUser:
         alice.sign_in()
         assert first.get("/user").status_code == 200
 
-    def test_log_ins_at_once_leave_no_more(self, client, alice):
+    def test_concurrent_sign_ins_stay_within_the_limit(self, client, alice):
         new_client = client.application.test_client
         sessions = at_once(
             12, lambda _: session_of(new_client(), until_served(lambda: sign_in(new_client(), alice.email)))
@@ -358,7 +358,7 @@ class TestRaces:
             "/user", json={"password": self.NEW}
         )
 
-    def test_a_log_in_with_the_old_password_that_comes_after_a_change_fails(self, app, alice, database):
+    def test_sign_in_with_the_old_password_fails_after_a_concurrent_change(self, app, alice, database):
         session = alice.sign_in()
         with database.locked("users", alice.id) as lock:
             change = lock.start(lambda: self.change_password(app, session))
@@ -367,7 +367,7 @@ class TestRaces:
         assert_invalid_credentials(log_in.result())
         assert database.count("sessions", "ended_at IS NULL") == 1
 
-    def test_a_session_of_the_old_password_that_comes_before_a_change_ends(
+    def test_concurrent_password_change_ends_a_session_of_the_old_password(
         self, app, client, alice, database
     ):
         session = alice.sign_in()
@@ -380,7 +380,7 @@ class TestRaces:
         assert_error(old.refresh(), 400, "refresh_token_not_found")
         assert session.get("/user").status_code == 200
 
-    def test_a_log_in_that_comes_after_a_ban_fails(self, app, alice, database):
+    def test_sign_in_fails_after_a_concurrent_ban(self, app, alice, database):
         with database.locked(
             "users", alice.id, "UPDATE users SET banned_until = 'infinity' WHERE id = %s"
         ) as lock:
@@ -388,13 +388,13 @@ class TestRaces:
         assert log_in.result().status_code in (401, 403)
         assert database.count("sessions") == 0
 
-    def test_a_log_in_that_comes_after_a_deletion_fails(self, app, alice, database):
+    def test_sign_in_fails_after_a_concurrent_deletion(self, app, alice, database):
         with database.locked("users", alice.id, "DELETE FROM users WHERE id = %s") as lock:
             log_in = lock.start(lambda: sign_in(app.test_client(), alice.email))
         assert_invalid_credentials(log_in.result())
         assert database.count("sessions") == 0
 
-    def test_fifty_log_ins_and_password_changes_leave_one_password(self, server, alice, client):
+    def test_fifty_concurrent_sign_ins_and_password_changes_leave_one_password(self, server, alice, client):
         passwords = [PASSWORD, self.NEW]
         sessions = [alice.sign_in() for _ in range(4)]
 
@@ -413,14 +413,14 @@ class TestRaces:
             for number in range(4)
             if sign_in(client, alice.email, f"Another-Horse-{number}").status_code == 200
         ]
-        # Every session of the old password is over, whenever it was made.
+        # Each session of the old password has ended, whenever it started.
         for answer in answers[4:]:
             if answer.status_code == 200:
                 assert_error(refresh(server, answer.json["refresh_token"]), 400, "refresh_token_not_found")
         assert answers[good].status_code == 200
 
 
-def test_the_password_of_one_user_is_none_of_another(client, alice, service_role):
+def test_password_of_one_user_does_not_sign_in_another(client, alice, service_role):
     register(client, service_role, "bob@example.com")
     client.put("/user", headers=alice.sign_in().authorization, json={"password": "Another-Horse-1"})
     assert_invalid_credentials(sign_in(client, "bob@example.com", "Another-Horse-1"))

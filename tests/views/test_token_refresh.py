@@ -1,6 +1,4 @@
-"""POST /token?grant_type=refresh_token: a session's next tokens, and what happens to one whose tokens were
-stolen.
-"""
+"""POST /token?grant_type=refresh_token: rotation, reuse and theft of refresh tokens."""
 
 import json
 
@@ -17,20 +15,20 @@ STOLEN = "Invalid Refresh Token: it was used before, so the session has been end
 
 
 def age(database, seconds, column="refreshed_at"):
-    """Move a moment of every session into the past."""
+    """Move a timestamp of each session into the past."""
     database.run(
         f"UPDATE sessions SET {column} = {column} - make_interval(secs => %(seconds)s)", seconds=seconds
     )
 
 
 def assert_ended(client, session, database, reason):
-    """Assert that nothing which was issued for a session is good any more."""
+    """Assert that no token of a session is accepted any more."""
     assert_error(session.get("/user"), 401, "session_not_found")
     assert_error(refresh(client, session.refresh_token), 400, "refresh_token_not_found", ENDED)
     assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=session.id) == reason
 
 
-def test_it_answers_new_tokens_and_the_whole_user(alice):
+def test_refresh_returns_new_tokens_and_the_whole_user(alice):
     session = alice.sign_in()
     response = session.refresh()
     assert_ok(response, token_response(user(alice.email, last_sign_in_at=A_TIMESTAMP)))
@@ -38,7 +36,7 @@ def test_it_answers_new_tokens_and_the_whole_user(alice):
     assert response.json["access_token"] != session.access_token
 
 
-def test_it_goes_on_with_the_same_session(alice, database):
+def test_refresh_continues_the_session(alice, database):
     session = alice.sign_in()
     database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
     signed_in_at = database.value("SELECT floor(extract(epoch FROM created_at))::int FROM sessions")
@@ -50,21 +48,21 @@ def test_it_goes_on_with_the_same_session(alice, database):
     assert database.count("sessions") == 1
 
 
-def test_it_is_no_sign_in(alice, database):
+def test_refresh_does_not_count_as_a_sign_in(alice, database):
     session = alice.sign_in()
     before = database.everything("users", "identities", "outbox")
     session.refresh()
     assert database.everything("users", "identities", "outbox") == before
 
 
-def test_it_may_be_done_for_ever(alice):
+def test_session_can_be_refreshed_any_number_of_times(alice):
     session = alice.sign_in()
     for _ in range(20):
         session = session.refreshed()
     assert session.get("/user").status_code == 200
 
 
-def test_it_tells_what_has_changed(alice, database):
+def test_refresh_returns_the_changed_user(alice, database):
     session = alice.sign_in()
     database.run("""UPDATE users SET user_metadata = '{"name": "Alice"}', role = 'editor'""")
     refreshed = session.refreshed()
@@ -72,13 +70,13 @@ def test_it_tells_what_has_changed(alice, database):
     assert refreshed.claims["user_metadata"] == {"name": "Alice"}
 
 
-def test_an_access_token_from_before_stays_good(alice):
+def test_earlier_access_token_stays_valid_after_a_refresh(alice):
     session = alice.sign_in()
     session.refresh()
     assert session.get("/user").status_code == 200
 
 
-def test_it_ignores_credentials_in_headers(client, alice):
+def test_credentials_in_headers_are_ignored(client, alice):
     body = {"refresh_token": alice.sign_in().refresh_token}
     response = client.post(
         "/token?grant_type=refresh_token",
@@ -97,19 +95,19 @@ def test_it_ignores_credentials_in_headers(client, alice):
         "lang=en&grant_type=refresh_token",
     ],
 )
-def test_the_query_may_be_spelled_in_any_way(client, alice, query):
+def test_query_may_be_encoded_in_any_way(client, alice, query):
     assert (
         client.post(f"/token?{query}", json={"refresh_token": alice.sign_in().refresh_token}).status_code
         == 200
     )
 
 
-class TestTheSameTokenAgain:
-    """Two tabs, or a response that was lost: within AUTH_REFRESH_REUSE_INTERVAL (60 s) the token is answered
-    by its successor.
+class TestReuse:
+    """Two tabs or a lost response: within AUTH_REFRESH_REUSE_INTERVAL (60 s) a used token returns its
+    successor.
     """
 
-    def test_it_gets_the_current_token_and_changes_nothing_but_the_count(self, alice, database):
+    def test_reused_token_returns_the_current_token_and_only_counts_the_request(self, alice, database):
         session = alice.sign_in()
         successor = session.refreshed()
         counted = database.one("SELECT refreshes, counted_until FROM sessions")
@@ -122,13 +120,13 @@ class TestTheSameTokenAgain:
         assert database.one("SELECT refreshes, counted_until FROM sessions") == counted
         assert database.everything() == before
 
-    def test_it_is_good_until_the_interval_has_passed(self, alice, database):
+    def test_reused_token_works_until_the_interval_has_passed(self, alice, database):
         session = alice.sign_in()
         successor = session.refreshed()
         age(database, 59)
         assert session.refreshed().refresh_token == successor.refresh_token
 
-    def test_it_ends_the_session_after_the_interval(self, client, alice, database):
+    def test_reused_token_ends_the_session_after_the_interval(self, client, alice, database):
         session = alice.sign_in()
         successor = session.refreshed()
         age(database, 60)
@@ -136,7 +134,7 @@ class TestTheSameTokenAgain:
         assert_ended(client, successor, database, "refresh_token_reused")
         assert_ended(client, session, database, "refresh_token_reused")
 
-    def test_the_interval_is_a_setting(self, make_app, alice, database):
+    def test_reuse_interval_is_a_setting(self, make_app, alice, database):
         client = make_app(AUTH_REFRESH_REUSE_INTERVAL="10").test_client()
         session = alice.sign_in(client=client)
         successor = session.refreshed()
@@ -145,27 +143,27 @@ class TestTheSameTokenAgain:
         age(database, 1)
         assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
 
-    def test_with_no_interval_each_token_is_good_once(self, make_app, alice, database):
+    def test_reuse_interval_of_zero_allows_each_token_once(self, make_app, alice, database):
         client = make_app(AUTH_REFRESH_REUSE_INTERVAL="0").test_client()
         session = alice.sign_in(client=client)
         successor = session.refreshed()
         assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
         assert_ended(client, successor, database, "refresh_token_reused")
 
-    def test_it_ends_the_session_when_its_successor_was_used_too(self, client, alice, database):
+    def test_reused_token_ends_the_session_when_its_successor_was_used_too(self, client, alice, database):
         session = alice.sign_in()
         newest = session.refreshed().refreshed()
         assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
         assert_ended(client, newest, database, "refresh_token_reused")
 
-    def test_it_leaves_the_other_sessions_of_the_user_alone(self, alice, database):
+    def test_theft_keeps_other_sessions_of_the_user(self, alice, database):
         phone, laptop = alice.sign_in(), alice.sign_in()
         laptop.refreshed().refreshed()
         assert_error(laptop.refresh(), 400, "refresh_token_already_used", STOLEN)
         assert phone.get("/user").status_code == 200
         assert phone.refresh().status_code == 200
 
-    def test_a_theft_is_logged_without_the_token(self, make_app, alice, capfd):
+    def test_theft_is_logged_without_the_token(self, make_app, alice, capfd):
         client = make_app().test_client()
         session = alice.sign_in(client=client)
         session.refreshed().refreshed()
@@ -176,10 +174,10 @@ class TestTheSameTokenAgain:
         assert session.refresh_token not in log
 
 
-class TestATokenAheadOfTheDatabase:
-    """The database was restored to an earlier moment; the MAC proves that the token is ours."""
+class TestTokenAheadOfTheDatabase:
+    """The database was restored from an older backup; the MAC proves that the service issued the token."""
 
-    def test_it_is_accepted_and_the_counter_follows(self, alice, database):
+    def test_token_ahead_of_the_database_is_accepted_and_moves_the_counter(self, alice, database):
         session = alice.sign_in()
         for _ in range(3):
             session = session.refreshed()
@@ -189,7 +187,7 @@ class TestATokenAheadOfTheDatabase:
         assert database.value("SELECT counter FROM sessions") == 4
         assert session.refreshed().refresh_token == successor.refresh_token
 
-    def test_what_is_behind_it_is_stolen_from_then_on(self, client, alice, database):
+    def test_token_behind_the_moved_counter_counts_as_stolen(self, client, alice, database):
         first = alice.sign_in()
         newest = first.refreshed().refreshed()
         database.run("UPDATE sessions SET counter = 0")
@@ -201,7 +199,7 @@ class TestATokenAheadOfTheDatabase:
 @pytest.mark.parametrize(
     ("counter", "setting"), [(1, "off"), (0, "on")], ids=["a rotation", "the end of a session"]
 )
-def test_only_what_may_be_lost_does_not_wait_for_the_disk(alice, database_url, counter, setting):
+def test_only_a_plain_rotation_commits_asynchronously(alice, database_url, counter, setting):
     session = alice.sign_in()
     session.refresh()
     statement = sql.load_statements()["refresh_session"]
@@ -227,7 +225,7 @@ class TestWithoutRotation:
     def client(self, make_app):
         return make_app(AUTH_REFRESH_TOKEN_ROTATION="false").test_client()
 
-    def test_the_token_stays_the_same_and_stays_valid(self, client, alice, database):
+    def test_token_stays_the_same_and_valid_without_rotation(self, client, alice, database):
         session = alice.sign_in()
         for _ in range(3):
             age(database, 3600)
@@ -235,13 +233,15 @@ class TestWithoutRotation:
             assert refreshed.refresh_token == session.refresh_token
             assert refreshed.access_token != session.access_token
 
-    def test_the_session_lives_longer_each_time(self, client, alice, database):
+    def test_refresh_extends_the_session_without_rotation(self, client, alice, database):
         session = alice.sign_in()
         for _ in range(2):
             age(database, 2_591_000)
             assert session.refresh().status_code == 200
 
-    def test_a_rotated_token_of_before_is_still_stolen(self, client, app, alice, database):
+    def test_token_rotated_earlier_still_counts_as_stolen_without_rotation(
+        self, client, app, alice, database
+    ):
         rotating = app.test_client()
         first = alice.sign_in(client=rotating)
         newest = first.refreshed().refreshed()
@@ -252,7 +252,7 @@ class TestWithoutRotation:
 class TestLifetime:
     EXPIRED = "Invalid Refresh Token: the session has expired"
 
-    def test_a_session_lives_30_days_unrefreshed(self, alice, database):
+    def test_session_expires_30_days_after_its_last_refresh(self, alice, database):
         session = alice.sign_in()
         age(database, 30 * 86400 - 60)
         session = session.refreshed()
@@ -260,7 +260,7 @@ class TestLifetime:
         assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
         assert_error(session.get("/user"), 401, "session_expired")
 
-    def test_the_lifetime_is_a_setting(self, make_app, alice, database):
+    def test_session_lifetime_is_a_setting(self, make_app, alice, database):
         client = make_app(AUTH_REFRESH_TOKEN_LIFETIME="600").test_client()
         session = alice.sign_in(client=client)
         age(database, 590)
@@ -268,7 +268,7 @@ class TestLifetime:
         age(database, 600)
         assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
 
-    def test_a_timebox_ends_a_session_however_often_it_is_refreshed(self, make_app, alice, database):
+    def test_timebox_ends_a_session_despite_refreshes(self, make_app, alice, database):
         client = make_app(AUTH_SESSION_TIMEBOX="3600").test_client()
         session = alice.sign_in(client=client)
         age(database, 3590, "created_at")
@@ -278,12 +278,12 @@ class TestLifetime:
         assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
         assert_error(session.get("/user"), 401, "session_expired")
 
-    def test_without_a_timebox_a_session_may_be_as_old_as_it_likes(self, alice, database):
+    def test_session_age_is_unlimited_without_a_timebox(self, alice, database):
         session = alice.sign_in()
         age(database, 10 * 365 * 86400, "created_at")
         assert session.refresh().status_code == 200
 
-    def test_an_expired_session_is_not_ended_by_a_stolen_token(self, alice, database):
+    def test_reused_token_of_an_expired_session_does_not_end_it(self, alice, database):
         session = alice.sign_in()
         session.refreshed().refreshed()
         age(database, 30 * 86400)
@@ -293,17 +293,17 @@ class TestLifetime:
 
 
 class TestRefusals:
-    def test_after_log_out_it_is_refused(self, client, alice, database):
+    def test_refresh_is_refused_after_log_out(self, client, alice, database):
         session = alice.sign_in()
         session.post("/logout")
         assert_ended(client, session, database, "logout")
 
-    def test_after_the_user_was_deleted_it_is_refused(self, alice):
+    def test_refresh_is_refused_after_deletion_of_the_user(self, alice):
         session = alice.sign_in()
         session.delete("/user")
         assert_error(session.refresh(), 400, "refresh_token_not_found", ENDED)
 
-    def test_a_banned_user_is_refused(self, alice, database):
+    def test_refresh_of_a_banned_user_is_refused(self, alice, database):
         session = alice.sign_in()
         database.run("UPDATE users SET banned_until = now() + interval '1 day'")
         before = database.everything()
@@ -318,7 +318,7 @@ class TestRefusals:
             ({"refresh_token": 1}, "refresh_token: must be a string"),
         ],
     )
-    def test_a_token_is_needed(self, client, body, details):
+    def test_missing_token_is_400(self, client, body, details):
         assert_error(
             client.post("/token?grant_type=refresh_token", json=body),
             400,
@@ -327,7 +327,7 @@ class TestRefusals:
         )
 
     @pytest.mark.parametrize("token", ["", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56])
-    def test_what_is_no_token_of_ours_never_reaches_the_database(self, client, parts, token):
+    def test_token_of_unknown_origin_does_not_reach_the_database(self, client, parts, token):
         before = parts.db.statements_run
         response = refresh(client, token)
         assert_error(
@@ -335,15 +335,17 @@ class TestRefusals:
         )
         assert parts.db.statements_run == before
 
-    def test_an_access_token_is_no_refresh_token(self, client, alice):
+    def test_access_token_is_refused_as_refresh_token(self, client, alice):
         response = refresh(client, alice.sign_in().access_token)
         assert_error(
             response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service"
         )
 
 
-class TestAtOnce:
-    def test_fifty_requests_with_one_token_get_the_same_new_one(self, server, alice, database):
+class TestConcurrency:
+    def test_fifty_concurrent_refreshes_with_one_token_return_the_same_successor(
+        self, server, alice, database
+    ):
         session = alice.sign_in()
         answers = at_once(50, lambda _: refresh(server, session.refresh_token))
         assert [answer.status_code for answer in answers] == [200] * 50
@@ -351,7 +353,7 @@ class TestAtOnce:
         assert answers[0].json["refresh_token"] != session.refresh_token
         assert database.value("SELECT counter FROM sessions") == 1
 
-    def test_a_replay_among_them_ends_the_session(self, server, client, alice, database):
+    def test_replay_among_concurrent_refreshes_ends_the_session(self, server, client, alice, database):
         first = alice.sign_in()
         newest = first.refreshed().refreshed()
         answers = at_once(
@@ -369,17 +371,17 @@ class TestAtOnce:
                     refresh(client, answer.json["refresh_token"]), 400, "refresh_token_not_found", ENDED
                 )
 
-    def test_a_chain_of_refreshes_on_any_worker_stays_whole(self, server, alice):
+    def test_chain_of_refreshes_works_across_workers(self, server, alice):
         session = alice.sign_in().on(server)
         for _ in range(10):
             session = session.refreshed()
         assert session.get("/user").status_code == 200
 
     @pytest.mark.parametrize("end", ["log-out", "deletion", "password change", "theft"])
-    def test_after_an_end_no_worker_takes_its_tokens(self, server, alice, end):
+    def test_no_worker_accepts_tokens_of_an_ended_session(self, server, alice, end):
         other = alice.sign_in()
         session = alice.sign_in()
-        # Every worker has seen the tokens, and may remember them.
+        # Each worker has seen the tokens and may have cached them.
         assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/user"))} == {
             200
         }

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -141,7 +141,7 @@ class TestAnEvent:
 class TestAFailureOfOurs:
     """A 500 tells the client nothing but its id; the log tells what happened, and still no secret."""
 
-    BODY: ClassVar = {
+    BODY = {
         "email": "dave@example.com",
         "password": PASSWORD,
         "app_metadata": {"key": "a-value-of-this-test"},
