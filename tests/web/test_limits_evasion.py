@@ -412,8 +412,9 @@ class TestByManyUsers:
         client = make_app(
             AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SIGNUP="3 per 5 minutes"
         ).test_client()
-        ask = lambda number: client.post(
-            "/signup", json={"email": f"user{number}@example.com", "password": PASSWORD}
-        )
+
+        def ask(number):
+            return client.post("/signup", json={"email": f"user{number}@example.com", "password": PASSWORD})
+
         assert statuses(ask, range(5)) == [201, 201, 201, 429, 429]
         assert database.count("users") == 3

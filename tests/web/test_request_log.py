@@ -138,14 +138,11 @@ class TestAnEvent:
         assert r"Firefox\x9b31m\x85a_line_of_its_own" in line
 
 
+BODY = {"email": "dave@example.com", "password": PASSWORD, "app_metadata": {"key": "a-value-of-this-test"}}
+
+
 class TestAFailureOfOurs:
     """A 500 tells the client nothing but its id; the log tells what happened, and still no secret."""
-
-    BODY = {
-        "email": "dave@example.com",
-        "password": PASSWORD,
-        "app_metadata": {"key": "a-value-of-this-test"},
-    }
 
     @pytest.fixture
     def fail(self, make_app, database, service_role, capfd) -> Iterator[Callable[..., Any]]:
@@ -155,7 +152,7 @@ class TestAFailureOfOurs:
         def fail(log_format: str) -> tuple[Any, str]:
             client = make_app(AUTH_LOG_LEVEL="info", AUTH_LOG_FORMAT=log_format).test_client()
             capfd.readouterr()
-            return client.post("/admin/users", json=self.BODY, headers=service_role), capfd.readouterr().err
+            return client.post("/admin/users", json=BODY, headers=service_role), capfd.readouterr().err
 
         yield fail
         database.run("ALTER TABLE users DROP CONSTRAINT of_this_test")
