@@ -17,14 +17,16 @@ import pytest
 import structlog
 
 # ruff: noqa: E402
-# Before they are imported: their assertions then say as much as those of the tests.
+# Modules with fixtures and hooks for all tests.
+pytest_plugins = ["tests.support.hosts", "tests.support.log_watch"]
+# Before they are imported, so that their assertions are rewritten like those of the tests.
 pytest.register_assert_rewrite(
     "tests.support.answers",
     "tests.support.cast",
     "tests.support.contract",
-    "tests.support.hosts",
     "tests.support.inbox",
     "tests.support.links",
+    "tests.support.log_watch",
     "tests.support.server",
 )
 
