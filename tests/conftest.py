@@ -39,24 +39,9 @@ from tests.support import log_watch
 from tests.support.cast import Person, register
 from tests.support.contract import CheckedClient
 from tests.support.hooks import Hooks
-from tests.support.hosts import (  # noqa: F401 (fixtures)
-    limited_server,
-    limited_service,
-    new_state_dir,
-    redis_server,
-    serve,
-    slow_service,
-    small_service,
-)
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
 from tests.support.links import Outbox
-from tests.support.log_watch import (  # noqa: F401 (hooks)
-    pytest_runtest_logreport,
-    pytest_sessionfinish,
-    pytest_terminal_summary,
-    pytest_testnodedown,
-)
 from tests.support.processes import Service
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
