@@ -21,7 +21,7 @@ REACHES = {"GET /user": 1, "refresh": 1 + 1, "log-in": 2 + 1, "sign-up": 1 + 1, 
 
 def measure() -> Iterator[Figure]:
     """Yield the figures."""
-    # Without the delivery threads, which look for messages now and then; and nobody asks for its health.
+    # Without a delivery process, which polls the outbox, and without health checks.
     with (
         new_state_dir() as state_dir,
         BenchService(state_dir, AUTH_WORKERS="1", AUTH_DELIVER="false", **RAISED) as service,

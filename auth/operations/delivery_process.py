@@ -1,6 +1,5 @@
 """The delivery process: started by the gunicorn master, restarted when it dies, stopped with the service."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,8 +9,6 @@ from functools import partial
 from auth.operations.embedded_postgres import signal_when_parent_dies
 
 _COMMAND = [sys.executable, "-W", "ignore", "-m", "auth.delivery"]
-# glibc would keep up to eight heaps per core for the threads of the process.
-_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 # Seconds. The process itself gives the messages in flight five.
 _STOP_LIMIT = 6.0
 _FIRST_PAUSE = 1.0
@@ -19,29 +16,35 @@ _LONGEST_PAUSE = 60.0
 
 
 class DeliveryProcess:
-    """At most one process at a time, a child of the one that calls `start`."""
+    """At most one process at a time, a child of the process that calls `start`.
+
+    `watch` and `end` are for signal handlers, so they may run in the middle of the other methods.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen | None = None
+        self._is_watched = False
         self._started_at = 0.0
         self._pause = 0.0
         self._restart_at: float | None = None
-        self._stop_at: float | None = None
+        self._kill_at: float | None = None
 
     def start(self) -> None:
-        """Start the process in a session of its own, so that Ctrl-C reaches it through the master alone."""
+        """Start the process. `watch` starts it again when it dies."""
+        self._is_watched = False
         self._started_at = time.monotonic()
         self._restart_at = None
-        self._process = subprocess.Popen(  # noqa: S603
-            _COMMAND,
-            env=os.environ | _ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),
-        )
+        try:
+            self._process = self._launch()
+        except OSError as error:
+            # The system has no memory or processes left: that must not end the master.
+            self._process = None
+            _say(f"The delivery process cannot be started: {error.strerror}.")
+        self._is_watched = self._kill_at is None
 
     def reload(self, *, is_wanted: bool) -> None:
         """Let the process finish what it is sending, and start another one beside it."""
+        self._is_watched = False
         if self._process:
             self._process.terminate()
             self._process = None
@@ -50,7 +53,7 @@ class DeliveryProcess:
 
     def watch(self) -> None:
         """Start the process again when it has died, after a pause that doubles. To be called every second."""
-        if self._process is None or self._stop_at is not None or self._process.poll() is None:
+        if not self._is_watched or self._is_running():
             return
         now = time.monotonic()
         if self._restart_at is None:
@@ -59,25 +62,37 @@ class DeliveryProcess:
                 _FIRST_PAUSE if has_lasted else min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
             )
             self._restart_at = now + self._pause
-            print(
-                f"The delivery process has died. Starting it again in {self._pause:.0f} s.",
-                file=sys.stderr,
-                flush=True,
-            )
+            _say(f"The delivery process has died. Starting it again in {self._pause:.0f} s.")
         elif now >= self._restart_at:
             self.start()
 
     def end(self) -> None:
-        """Tell the process to end, and do not start it again."""
-        if self._stop_at is None:
-            self._stop_at = time.monotonic() + _STOP_LIMIT
-            if self._process:
-                self._process.terminate()
+        """Tell the process to end."""
+        self._is_watched = False
+        self._kill_at = self._kill_at or time.monotonic() + _STOP_LIMIT
+        if self._process:
+            self._process.terminate()
 
     def stop(self) -> None:
-        """Wait for the end of the process; kill it when it takes too long."""
+        """End the process and wait for it; kill it when it takes too long."""
         self.end()
-        while self._process and self._process.poll() is None:
-            if time.monotonic() > (self._stop_at or 0):
+        while self._process and self._is_running():
+            if time.monotonic() > (self._kill_at or 0):
                 self._process.kill()
             time.sleep(0.05)
+
+    def _is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _launch(self) -> subprocess.Popen:
+        return subprocess.Popen(  # noqa: S603
+            _COMMAND,
+            stdin=subprocess.DEVNULL,
+            # Ctrl-C reaches it through the master alone.
+            start_new_session=True,
+            preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),
+        )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

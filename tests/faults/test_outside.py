@@ -234,7 +234,7 @@ def test_delivery_threads(database, parts, note, scale):
         deliverer.stop()
         assert set(post.by_id()) == written
     note(
-        "an exception in delivery threads",
+        "an exception while a message is sent",
         sender.broken,
         f"{len(written)} mails came, {doubled(post)} of them more than once",
     )

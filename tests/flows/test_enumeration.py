@@ -244,7 +244,7 @@ class TestWithoutSlowness:
                 mail.become(stage, behaviour)
                 answers = at_once(10, lambda number: timed(server, alice.email if number % 2 else NOBODY))
                 assert mail.reached.wait(10), stage
-                # It has the delivering threads by now; and still:
+                # By now it occupies all threads of the delivery process.
                 answers += [timed(server, email) for email in (alice.email, NOBODY) for _ in range(3)]
                 assert {body for body, _ in answers} == {
                     "If a user has this address, the message is on its way"

@@ -1,5 +1,6 @@
 """The delivery process of the service: started, restarted and stopped by the gunicorn master."""
 
+import errno
 import os
 import signal
 import socket
@@ -171,6 +172,7 @@ def test_process_that_keeps_dying_is_started_after_ever_longer_pauses(monkeypatc
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
+    DiesAtOnce.started.clear()
     delivery = DeliveryProcess()
     delivery.start()
     for _ in range(300):
@@ -179,3 +181,53 @@ def test_process_that_keeps_dying_is_started_after_ever_longer_pauses(monkeypatc
 
     assert DiesAtOnce.started == [0, 2, 5, 10, 19, 36, 69, 130, 191, 252]
     assert len(capsys.readouterr().err.splitlines()) == 10
+
+
+def test_process_that_cannot_be_started_is_tried_again(monkeypatch, capsys):
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(subprocess, "Popen", fails_to_fork)
+    delivery = DeliveryProcess()
+    delivery.start()
+    monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
+    DiesAtOnce.started.clear()
+    for _ in range(2):
+        clock[0] += 1
+        delivery.watch()
+
+    assert DiesAtOnce.started == [2]
+    assert (
+        "The delivery process cannot be started: Resource temporarily unavailable.\n"
+        in capsys.readouterr().err
+    )
+
+
+def fails_to_fork(*_: object, **__: object) -> None:
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def test_watch_in_the_middle_of_a_reload_does_not_start_a_second_process(monkeypatch, capsys):
+    delivery = DeliveryProcess()
+
+    class Runs:
+        """A process that runs until it is terminated; the timer of the master goes off while it is started."""
+
+        running: ClassVar[list[object]] = []
+
+        def __init__(self, *_: object, **__: object) -> None:
+            delivery.watch()
+            self.running.append(self)
+
+        def poll(self) -> int | None:
+            return None if self in self.running else 0
+
+        def terminate(self) -> None:
+            self.running.remove(self)
+            delivery.watch()
+
+    monkeypatch.setattr(subprocess, "Popen", Runs)
+    delivery.start()
+    delivery.reload(is_wanted=True)
+
+    assert len(Runs.running) == 1
+    assert capsys.readouterr().err == ""

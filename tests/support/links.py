@@ -1,6 +1,6 @@
 """Links and codes as people get them: read from the outbox, opened, typed in.
 
-What waits in the outbox is read behind the delivering threads' back, so that these tests know nothing of mail
+What waits in the outbox is read directly from the table, so that these tests know nothing of mail
 and SMS.
 """
 
