@@ -1,8 +1,6 @@
-"""A provider at fault: a browser is sent on with a clean error in time, nothing is left behind, and nobody
-else notices.
+"""Faulty OAuth providers: the browser is redirected with an error, and nothing else changes.
 
-What is right about the faults is in tests/support/fake_provider.py; here the provider is told which one to
-have.
+tests/support/fake_provider.py can have each fault; the tests choose one.
 """
 
 import base64
@@ -25,7 +23,7 @@ from tests.support.server import at_once
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True, "name": "Alice"}
 FAILED = ("bad_oauth_callback", "server_error")
-# Deeper than a parser's recursion, and smaller than what is read of an answer.
+# Deeper than a parser recurses, and smaller than the limit of a response.
 NESTED = b"[" * 200_000
 HOUR = 3600
 
@@ -42,7 +40,7 @@ def assert_nothing_happened(service, database, google) -> Callable[[], None]:
             "users", "identities", "sessions", "authorization_codes", "outbox", "oauth_flows"
         )
         assert left == {table: [] for table in left}
-        # Nor is the provider's next sign-in affected.
+        # The next sign-in with this provider works.
         google.reset()
         google.person = ALICE
         service.session(service.sign_in("google"))
@@ -63,7 +61,7 @@ def of_parts(header: Any, claims: Any, signature: bytes = b"") -> str:
 
 
 def with_secret(secret: bytes) -> Callable[[dict[str, Any]], str]:
-    """Return what signs with HS256, as if a secret were the key."""
+    """Return a function that signs with HS256, with a secret as the key."""
     return lambda claims: jws.serialize_compact(
         {"alg": "HS256"}, json.dumps(claims), OctKey.import_key(secret), algorithms=["HS256"]
     )
@@ -108,7 +106,7 @@ WRONG_CLAIMS = {
 
 
 class TestIdTokens:
-    """What the provider signs, or what somebody else has signed in its place."""
+    """Tokens signed by the provider, or by an attacker in its place."""
 
     @pytest.mark.parametrize("claims", WRONG_CLAIMS.values(), ids=list(WRONG_CLAIMS))
     def test_wrong_claims_are_refused(self, service, google, claims, assert_nothing_happened):
@@ -125,7 +123,7 @@ class TestIdTokens:
         ids=str,
     )
     @pytest.mark.parametrize("signature", [b"", b"x" * 256], ids=["unsigned", "signed with nothing"])
-    def test_without_an_algorithm_it_is_refused(
+    def test_token_without_an_algorithm_is_refused(
         self, service, google, header, signature, assert_nothing_happened
     ):
         google.sign = lambda claims: of_parts(header, claims, signature)
@@ -133,7 +131,7 @@ class TestIdTokens:
         assert_nothing_happened()
 
     @pytest.mark.parametrize("key", ["the public key", "the modulus", "the client secret"])
-    def test_hs256_is_refused_whatever_the_secret(self, service, google, key, assert_nothing_happened):
+    def test_hs256_is_refused_with_any_secret(self, service, google, key, assert_nothing_happened):
         public = google.signing_key.as_dict(private=False)
         keys = {
             "the public key": google.signing_key.as_pem(private=False),
@@ -144,19 +142,19 @@ class TestIdTokens:
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    def test_a_key_that_the_issuer_does_not_publish_is_refused(
+    def test_key_not_published_by_the_issuer_is_refused(
         self, service, google, assert_nothing_happened
     ):
         google.signing_key = signing_key("google-9", 1)
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    def test_another_key_under_a_known_kid_is_refused(self, service, google, assert_nothing_happened):
+    def test_other_key_with_a_known_kid_is_refused(self, service, google, assert_nothing_happened):
         google.signing_key = signing_key("google-1", 1)
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    def test_a_key_that_comes_with_the_token_is_refused(self, service, google, assert_nothing_happened):
+    def test_key_embedded_in_the_token_is_refused(self, service, google, assert_nothing_happened):
         own = signing_key("google-9", 1)
         for header in (
             {"jwk": own.as_dict(private=False)},
@@ -168,7 +166,7 @@ class TestIdTokens:
             assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    def test_a_critical_header_that_nobody_knows_is_refused(self, service, google, assert_nothing_happened):
+    def test_unknown_critical_header_is_refused(self, service, google, assert_nothing_happened):
         def sign(claims: dict[str, Any]) -> str:
             header = encoded(
                 {"alg": "RS256", "kid": google.signing_key.kid, "crit": ["exotic"], "exotic": True}
@@ -181,7 +179,7 @@ class TestIdTokens:
         assert_nothing_happened()
 
     @pytest.mark.parametrize("change", ["claims", "header"])
-    def test_what_was_changed_after_signing_is_refused(
+    def test_token_changed_after_signing_is_refused(
         self, service, google, change, assert_nothing_happened
     ):
         def sign(claims: dict[str, Any]) -> str:
@@ -210,19 +208,19 @@ class TestIdTokens:
             of_parts({"alg": "RS256"}, NESTED),
         ],
     )
-    def test_what_is_no_token_is_refused(self, service, google, token, assert_nothing_happened):
+    def test_malformed_token_is_refused(self, service, google, token, assert_nothing_happened):
         google.sign = lambda _: token
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
     @pytest.mark.parametrize("value", [None, 7, ["x"], {"x": 1}, True])
-    def test_a_token_that_is_no_string_is_refused(self, service, google, value, assert_nothing_happened):
+    def test_token_that_is_not_a_string_is_refused(self, service, google, value, assert_nothing_happened):
         google.sign = lambda _: value
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
     @pytest.mark.parametrize("claims", [[], "x", 1, None, b"\xff\xfe", NESTED])
-    def test_claims_that_are_no_object_are_refused(self, service, google, claims, assert_nothing_happened):
+    def test_claims_that_are_not_an_object_are_refused(self, service, google, claims, assert_nothing_happened):
         payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
         header = {"alg": "RS256", "kid": google.signing_key.kid}
         google.sign = lambda _: jws.serialize_compact(header, payload, google.signing_key)
@@ -240,19 +238,19 @@ class TestIdTokens:
         ],
         ids=["NUL", "half a character", "a list", "empty and a number", "long"],
     )
-    def test_a_strange_name_or_picture_keeps_nobody_out(self, service, google, claims, kept):
+    def test_malformed_name_or_picture_does_not_prevent_sign_in(self, service, google, claims, kept):
         google.claims = {"name": None} | claims
         data = service.signed_in("google").get("/user").json["identities"][0]["identity_data"]
         assert {name: value[:1] for name, value in data.items() if name in ("name", "avatar_url")} == kept
 
-    def test_a_token_with_many_claims_is_taken(self, service, google):
-        # As Azure and Keycloak issue them to people who are in many groups.
+    def test_token_with_many_claims_is_accepted(self, service, google):
+        # Azure and Keycloak issue such tokens to members of many groups.
         google.claims = {"groups": [f"{number:08}-0000-4000-8000-000000000000" for number in range(200)]}
         service.signed_in("google")
 
 
 @pytest.mark.parametrize("length", [300, 2048, 20_000])
-def test_a_long_name_and_picture_keep_nobody_out(service, github, length):
+def test_long_name_and_picture_do_not_prevent_sign_in(service, github, length):
     github.be(1001, "alice@example.com", name="😀" * length, avatar_url="😀" * length)
     user = service.signed_in("github").get("/user").json
     assert user["email"] == "alice@example.com"
@@ -274,21 +272,21 @@ RIGHT_KEYS = {
 
 class TestKeys:
     @pytest.mark.parametrize("others", RIGHT_KEYS.values(), ids=list(RIGHT_KEYS))
-    def test_the_right_key_is_found(self, make_service, google, others):
+    def test_key_is_found_by_its_kid(self, make_service, google, others):
         known = google.signing_key.as_dict(private=False)
         google.instead["/jwks"] = Answer(body=json.dumps({"keys": [*others, known]}).encode())
         make_service().signed_in("google")
 
-    def test_a_token_without_kid_is_taken_where_there_is_one_key(self, make_service, google):
+    def test_token_without_kid_is_accepted_when_the_issuer_has_one_key(self, make_service, google):
         google.sign = lambda claims: google.signed(claims, kid=None)
         make_service().signed_in("google")
 
-    def test_a_key_for_encryption_signs_nothing(self, make_service, google):
+    def test_encryption_key_does_not_verify_signatures(self, make_service, google):
         known = google.signing_key.as_dict(private=False) | {"use": "enc"}
         google.instead["/jwks"] = Answer(body=json.dumps({"keys": [known]}).encode())
         assert_failed(make_service().sign_in("google"), *FAILED)
 
-    def test_a_shared_key_in_the_set_does_not_make_hs256_good(self, make_service, google):
+    def test_symmetric_key_in_the_set_does_not_allow_hs256(self, make_service, google):
         secret = b"s" * 32
         google.instead["/jwks"] = Answer(
             body=json.dumps({"keys": [{"kty": "oct", "kid": "o", "k": encoded(secret)}]}).encode()
@@ -296,7 +294,7 @@ class TestKeys:
         google.sign = with_secret(secret)
         assert_failed(make_service().sign_in("google"), *FAILED)
 
-    def test_after_a_rotation_the_new_keys_are_asked_for(self, make_service, google):
+    def test_new_keys_are_fetched_after_a_rotation(self, make_service, google):
         service = make_service()
         service.signed_in("google")
         google.rotate()
@@ -306,7 +304,7 @@ class TestKeys:
         service.signed_in("google")
         assert "/jwks" not in google.paths()
 
-    def test_a_key_that_is_withdrawn_is_good_no_longer_than_an_hour(self, make_service, google):
+    def test_withdrawn_key_is_accepted_for_at_most_an_hour(self, make_service, google):
         service = make_service()
         service.signed_in("google")
         google.published = [signing_key("google-2", 1)]
@@ -314,7 +312,7 @@ class TestKeys:
         service.age("google", HOUR)
         assert_failed(service.sign_in("google"), *FAILED)
 
-    def test_forged_tokens_do_not_flood_the_issuer(self, make_service, google):
+    def test_forged_tokens_do_not_cause_repeated_requests_for_keys(self, make_service, google):
         service = make_service()
         service.signed_in("google")
         service.age("google", 60)
@@ -324,7 +322,7 @@ class TestKeys:
         assert [fragment(page)["error_code"] for page in pages] == ["bad_oauth_callback"] * 6
         assert google.paths().count("/jwks") == 1
 
-    def test_known_keys_are_good_while_the_issuer_is_away(self, make_service, google):
+    def test_known_keys_work_while_the_issuer_is_down(self, make_service, google):
         service = make_service()
         service.signed_in("google")
         service.age("google", HOUR)
@@ -333,7 +331,7 @@ class TestKeys:
 
 
 class TestDiscovery:
-    def test_it_is_asked_once_an_hour(self, make_service, google):
+    def test_discovery_document_is_fetched_once_an_hour(self, make_service, google):
         service = make_service()
         assert google.paths() == []
         for _ in range(3):
@@ -343,7 +341,7 @@ class TestDiscovery:
         service.signed_in("google")
         assert (google.paths().count(google.DISCOVERY), google.paths().count("/jwks")) == (2, 2)
 
-    def test_an_endpoint_that_has_moved_is_found_within_an_hour(self, make_service, google):
+    def test_moved_endpoint_is_found_within_an_hour(self, make_service, google):
         service = make_service()
         service.signed_in("google")
         google.metadata = {"token_endpoint": f"{google.url}/moved"}
@@ -355,14 +353,14 @@ class TestDiscovery:
     @pytest.mark.parametrize(
         "issuer", ["https://evil.example", "{url}.evil.example", "{url}/x", "", None, 7, ["{url}"]]
     )
-    def test_a_document_of_another_issuer_is_refused(self, make_service, google, issuer):
+    def test_discovery_document_of_another_issuer_is_refused(self, make_service, google, issuer):
         google.metadata = {"issuer": issuer.format(url=google.url) if isinstance(issuer, str) else issuer}
         assert_turned_back(make_service().sign_in("google"))
 
     @pytest.mark.parametrize(
         "url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"]
     )
-    def test_an_endpoint_that_is_no_address_is_refused(self, make_service, google, url):
+    def test_endpoint_that_is_not_a_url_is_refused(self, make_service, google, url):
         google.metadata = {"authorization_endpoint": url}
         assert_turned_back(make_service().sign_in("google"))
         google.metadata = {"token_endpoint": url}
@@ -402,7 +400,7 @@ each_fault = pytest.mark.parametrize("fault", GARBAGE.values(), ids=list(GARBAGE
 
 @pytest.fixture
 def thief() -> Iterator[PlainProvider]:
-    """A server that should not be told anything."""
+    """A server that must not receive any request."""
     with PlainProvider("thief") as server:
         yield server
 
@@ -417,69 +415,69 @@ def located(fault: Answer, thief: PlainProvider) -> Answer:
 
 
 class TestGarbage:
-    """Down, wrong, huge or wayward, at each place where the provider is asked."""
+    """Failures and wrong, huge or misleading responses of each endpoint of a provider."""
 
     @each_fault
-    def test_of_the_token_endpoint(self, service, google, thief, fault, assert_nothing_happened):
+    def test_faulty_token_endpoint_ends_the_sign_in(self, service, google, thief, fault, assert_nothing_happened):
         google.instead["/token"] = located(fault, thief)
         assert_failed(service.sign_in("google"), *FAILED)
         assert thief.asked == []
         assert_nothing_happened()
 
-    def test_other_providers_are_not_affected(self, service, google):
+    def test_faulty_provider_does_not_affect_others(self, service, google):
         google.instead = {path: Answer(500) for path in ("/token", "/jwks", google.DISCOVERY)}
         assert_failed(service.sign_in("google"), *FAILED)
         for provider in ("github", "twitter"):
             service.signed_in(provider)
 
     @each_fault
-    def test_of_the_userinfo_url(self, service, github, thief, fault, database):
+    def test_faulty_userinfo_endpoint_ends_the_sign_in(self, service, github, thief, fault, database):
         github.instead["/user"] = located(fault, thief)
         assert_failed(service.sign_in("github"), *FAILED)
         assert (thief.asked, database.count("users"), database.count("oauth_flows")) == ([], 0, 0)
 
     @each_fault
-    def test_of_the_list_of_addresses(self, service, github, thief, fault, database):
+    def test_faulty_list_of_addresses_proves_no_address(self, service, github, thief, fault, database):
         github.instead["/user/emails"] = located(fault, thief)
         page = service.sign_in("github")
-        # Whether without an address or not at all: no address is believed, and nobody is told anything.
+        # With or without a sign-in, no address is trusted and the thief receives nothing.
         if "access_token" not in page.url:
             assert_failed(page, *FAILED)
         assert (thief.asked, database.count("users", "email IS NOT NULL")) == ([], 0)
 
     @each_fault
-    def test_of_the_keys(self, make_service, google, thief, fault, assert_nothing_happened):
+    def test_faulty_key_endpoint_ends_the_sign_in(self, make_service, google, thief, fault, assert_nothing_happened):
         google.instead["/jwks"] = located(fault, thief)
         assert_failed(make_service().sign_in("google"), *FAILED)
         assert thief.asked == []
         assert_nothing_happened()
 
     @each_fault
-    def test_of_the_discovery_document(self, make_service, google, thief, fault, assert_nothing_happened):
+    def test_faulty_discovery_document_ends_the_sign_in(self, make_service, google, thief, fault, assert_nothing_happened):
         google.instead[google.DISCOVERY] = located(fault, thief)
         assert_turned_back(make_service().sign_in("google"))
         assert thief.asked == []
         assert_nothing_happened()
 
-    def test_whoever_is_turned_back_is_where_the_application_wanted(self, make_service, google):
+    def test_failed_sign_in_redirects_to_the_requested_target(self, make_service, google):
         google.instead[google.DISCOVERY] = Answer(500)
         page = make_service().sign_in("google", redirect_to=APPLICATION)
         assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
 
-    def test_nobody_at_the_port(self, make_service, database):
+    def test_closed_port_ends_the_sign_in(self, make_service, database):
         with socket.create_server(("127.0.0.1", 0)) as closed:
             url = f"http://127.0.0.1:{closed.getsockname()[1]}"
         service = make_service(AUTH_PROVIDER_GONE_ISSUER=url, AUTH_PROVIDER_GONE_CLIENT_ID="x")
         assert_turned_back(service.sign_in("gone"))
         assert database.count("oauth_flows") == 0
 
-    def test_no_such_host(self, make_service):
+    def test_unknown_host_ends_the_sign_in(self, make_service):
         service = make_service(
             AUTH_PROVIDER_GONE_ISSUER="https://no-such-host.invalid", AUTH_PROVIDER_GONE_CLIENT_ID="x"
         )
         assert_turned_back(service.sign_in("gone"))
 
-    def test_an_issuer_with_tls_that_leads_to_where_there_is_none(self):
+    def test_https_issuer_must_not_redirect_to_http(self):
         known = IdTokens("https://id.example.com", ["x"])
         known._metadata = {
             "issuer": "https://id.example.com",
@@ -491,7 +489,7 @@ class TestGarbage:
         with pytest.raises(IssuerUnavailable):
             known.endpoint("token_endpoint")
 
-    def test_it_recovers_as_soon_as_the_provider_does(self, make_service, google):
+    def test_sign_in_works_again_when_the_provider_recovers(self, make_service, google):
         service = make_service()
         google.instead[google.DISCOVERY] = Answer(500)
         assert_turned_back(service.sign_in("google"))
@@ -514,7 +512,7 @@ TOKENS = {
 
 class TestTokenResponses:
     @pytest.mark.parametrize("members", TOKENS.values(), ids=list(TOKENS))
-    def test_what_is_no_success_is_refused(self, service, google, members, assert_nothing_happened):
+    def test_unsuccessful_token_response_is_refused(self, service, google, members, assert_nothing_happened):
         google.token_response = members
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
@@ -529,6 +527,6 @@ class TestTokenResponses:
             {"x": {"y": []}},
         ],
     )
-    def test_what_is_only_unusual_is_taken(self, service, google, members):
+    def test_unusual_token_response_is_accepted(self, service, google, members):
         google.token_response = members
         service.signed_in("google")

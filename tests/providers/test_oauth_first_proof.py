@@ -1,9 +1,7 @@
-"""When a provider proves an address for the first time, whoever signed up with it before keeps nothing of the
-user.
+"""The first proof of an address by a provider removes the access of an attacker who signed up with it.
 
-Mallory signs up with Alice's address and waits for Alice to come by Google ("pre-hijacking", Sudhodanan and
-Paverd, 2022): by then she must have no password, no session, no identity, no code and no link that still
-works.
+Mallory signs up with Alice's address and waits for Alice to sign in with Google ("pre-hijacking", Sudhodanan
+and Paverd, 2022). After that, Mallory must have no password, session, identity, code or link that works.
 """
 
 import pytest
@@ -27,29 +25,29 @@ def _people(google, github) -> None:
 
 @pytest.fixture
 def lax(make_service):
-    """A service where an address need not be confirmed: whoever signs up is in."""
+    """A service that does not require confirmation: a sign-up is signed in at once."""
     return make_service(AUTH_EMAIL_CONFIRM_REQUIRED="false", AUTH_REAUTHENTICATION_AGE="never")
 
 
 @pytest.fixture
 def mallory(lax) -> Session:
-    """Mallory, signed in to a user with Alice's address, which nobody has proved."""
+    """Mallory, signed in to a user with Alice's unproved address."""
     assert lax.client.post("/signup", json=MALLORYS).status_code == 201
     return session_of(lax.client, sign_in(lax.client, EMAIL))
 
 
 def come(service) -> Session:
-    """Alice comes by Google."""
+    """Sign Alice in with Google."""
     return service.signed_in("google")
 
 
-class TestAnUnconfirmedSignUp:
-    def test_its_password_is_gone(self, service, client):
+class TestUnconfirmedSignUp:
+    def test_password_of_the_sign_up_is_removed(self, service, client):
         client.post("/signup", json=MALLORYS)
         come(service)
         assert_error(sign_in(client, EMAIL), 401, "invalid_credentials")
 
-    def test_its_user_is_alices_now_and_says_so(self, service, client, database):
+    def test_user_of_the_sign_up_becomes_alices(self, service, client, database):
         client.post("/signup", json=MALLORYS)
         user_id = database.value("SELECT id FROM users")
         user = come(service).get("/user").json
@@ -60,7 +58,7 @@ class TestAnUnconfirmedSignUp:
         ]
         assert database.one("SELECT email_proved, password_hash FROM users") == (True, None)
 
-    def test_its_links_are_dead(self, service, client, outbox):
+    def test_links_of_the_sign_up_are_void(self, service, client, outbox):
         client.post("/signup", json=MALLORYS)
         client.post("/recover", json={"email": EMAIL})
         tokens = [(message.kind, message.token) for message in outbox.sent(EMAIL)]
@@ -72,12 +70,12 @@ class TestAnUnconfirmedSignUp:
                 link_fragment(client.get(f"/verify?type={kind}&token={token}"))["error_code"] == "otp_expired"
             )
 
-    def test_alice_is_told(self, service, client, outbox):
+    def test_alice_is_mailed_a_notice(self, service, client, outbox):
         client.post("/signup", json=MALLORYS)
         come(service)
         assert [message.to for message in outbox.sent(kind="identity_linked")] == [EMAIL]
 
-    def test_by_a_native_id_token_too(self, service, client, google):
+    def test_id_token_grant_has_the_same_effect(self, service, client, google):
         client.post("/signup", json=MALLORYS)
         response = service.client.post(
             "/token?grant_type=id_token", json={"provider": "google", "id_token": google.id_token()}
@@ -85,14 +83,14 @@ class TestAnUnconfirmedSignUp:
         assert response.status_code == 200
         assert_error(sign_in(client, EMAIL), 401, "invalid_credentials")
 
-    def test_by_apple_and_github_too(self, service, client, fakes):
+    def test_apple_and_github_have_the_same_effect(self, service, client, fakes):
         client.post("/signup", json=MALLORYS)
         fakes.github.be(1001, EMAIL)
         service.signed_in("github")
         assert_error(sign_in(client, EMAIL), 401, "invalid_credentials")
 
     @pytest.mark.parametrize("verified", [False, "false", None, 0])
-    def test_who_is_not_verified_takes_nothing(self, service, client, google, database, verified):
+    def test_unverified_address_takes_nothing_over(self, service, client, google, database, verified):
         client.post("/signup", json=MALLORYS)
         before = database.everything("users", "one_time_tokens")
         google.person["email_verified"] = verified
@@ -101,7 +99,7 @@ class TestAnUnconfirmedSignUp:
         assert [row for row in before["users"] if row not in after["users"]] == []
         assert after["one_time_tokens"] == before["one_time_tokens"]
 
-    def test_a_provider_that_is_not_trusted_takes_nothing(self, service, client, acme, database):
+    def test_untrusted_provider_takes_nothing_over(self, service, client, acme, database):
         client.post("/signup", json=MALLORYS)
         acme.person = {"sub": "x", "email": EMAIL, "email_verified": True}
         assert service.signed_in("acme").get("/user").json["email"] is None
@@ -109,7 +107,7 @@ class TestAnUnconfirmedSignUp:
             "SELECT password_hash IS NOT NULL FROM users WHERE email = %(email)s", email=EMAIL
         )
 
-    def test_a_banned_one_stays_as_it_is(self, service, client, database):
+    def test_banned_sign_up_is_unchanged(self, service, client, database):
         client.post("/signup", json=MALLORYS)
         database.run("UPDATE users SET banned_until = 'infinity'")
         before = database.everything("users", "identities", "one_time_tokens")
@@ -117,8 +115,8 @@ class TestAnUnconfirmedSignUp:
         assert database.everything("users", "identities", "one_time_tokens") == before
 
 
-class TestAUserWhomAutoconfirmLetIn:
-    def test_its_sessions_are_over(self, make_service):
+class TestAutoconfirmedUser:
+    def test_sessions_end(self, make_service):
         service = make_service(AUTH_AUTOCONFIRM="true")
         response = service.client.post("/signup", json=MALLORYS)
         mallory = Session(service.client, response.json["access_token"], response.json["refresh_token"], {})
@@ -129,8 +127,8 @@ class TestAUserWhomAutoconfirmLetIn:
         assert_error(sign_in(service.client, EMAIL), 401, "invalid_credentials")
 
 
-class TestAUserWhomMalloryUses:
-    def test_her_sessions_are_over(self, lax, mallory, database):
+class TestUserOfMallory:
+    def test_sessions_of_mallory_end(self, lax, mallory, database):
         other = session_of(lax.client, sign_in(lax.client, EMAIL))
         alice = come(lax)
         for session in (mallory, other):
@@ -141,20 +139,20 @@ class TestAUserWhomMalloryUses:
             ("address_proved",)
         ]
 
-    def test_her_password_is_gone_however_she_set_it(self, lax, mallory):
+    def test_password_of_mallory_is_removed_however_it_was_set(self, lax, mallory):
         mallory.put("/user", json={"password": "Another-Horse-2", "current_password": PASSWORD})
         come(lax)
         for password in (PASSWORD, "Another-Horse-2"):
             assert_error(sign_in(lax.client, EMAIL, password), 401, "invalid_credentials")
 
-    def test_her_identities_are_gone(self, lax, mallory, database):
+    def test_identities_of_mallory_are_removed(self, lax, mallory, database):
         fragment(link(lax, mallory, "github"))
         alice = come(lax).get("/user").json
         assert alice["app_metadata"]["providers"] == ["email", "google"]
         hers = lax.signed_in("github").get("/user").json
         assert (hers["id"] != alice["id"], hers["email"]) == (True, "mallory@evil.example")
 
-    def test_her_identity_of_the_same_provider_is_gone(self, lax, mallory, google):
+    def test_identity_of_mallory_at_the_same_provider_is_removed(self, lax, mallory, google):
         alices, google.person = (
             google.person,
             {"sub": "mallory-at-google", "email": "mallory@evil.example", "email_verified": True},
@@ -166,7 +164,7 @@ class TestAUserWhomMalloryUses:
         google.person = {"sub": "mallory-at-google", "email": "mallory@evil.example", "email_verified": True}
         assert lax.signed_in("google").get("/user").json["id"] != alice["id"]
 
-    def test_her_phone_is_gone(self, lax, mallory, outbox):
+    def test_phone_of_mallory_is_removed(self, lax, mallory, outbox):
         mallory.put("/user", json={"phone": PHONE})
         response = lax.client.post(
             "/verify", json={"type": "phone_change", "phone": PHONE, "token": outbox.last(PHONE).code}
@@ -181,7 +179,7 @@ class TestAUserWhomMalloryUses:
         asked = lax.client.post("/otp", json={"phone": PHONE, "create_user": False})
         assert (asked.status_code, outbox.sent(PHONE, "sms")) == (200, [])
 
-    def test_her_pending_changes_are_gone(self, lax, mallory, outbox):
+    def test_pending_changes_of_mallory_are_removed(self, lax, mallory, outbox):
         mallory.put("/user", json={"email": "mallory@evil.example", "phone": PHONE})
         by_mail, by_sms = outbox.last("mallory@evil.example"), outbox.last(PHONE)
         alice = come(lax)
@@ -203,7 +201,7 @@ class TestAUserWhomMalloryUses:
             None,
         )
 
-    def test_a_code_that_she_has_not_traded_yet_is_dead(self, lax, mallory):
+    def test_unredeemed_authorization_code_of_mallory_is_void(self, lax, mallory):
         fragment(link(lax, mallory, "github"))
         code = query(lax.sign_in("github", **WITH_CHALLENGE))["code"]
         alice = come(lax)
@@ -213,14 +211,14 @@ class TestAUserWhomMalloryUses:
         assert_error(response, 400, "flow_state_not_found")
         assert [session["current"] for session in alice.get("/sessions").json["data"]] == [True]
 
-    def test_a_sign_in_that_she_has_begun_is_her_own(self, lax, mallory):
+    def test_sign_in_begun_by_mallory_creates_a_user_of_her_own(self, lax, mallory):
         fragment(link(lax, mallory, "github"))
         browser = lax.browser()
         url = lax.return_url(browser, "github")
         alice = come(lax).get("/user").json
         assert lax.session(browser.visit(url)).get("/user").json["id"] != alice["id"]
 
-    def test_a_linking_that_she_has_begun_is_refused(self, lax, mallory):
+    def test_linking_begun_by_mallory_is_refused(self, lax, mallory):
         page, agreed = lax.browser(), lax.browser()
         page.visit(begin_linking(lax, mallory, "github"))
         agreed.visit(begin_linking(lax, mallory, "github"))
@@ -230,10 +228,10 @@ class TestAUserWhomMalloryUses:
         assert_failed(agreed.visit(agreed.page.url), "session_not_found")
 
 
-class TestAtOnce:
-    """Whoever is under way while Alice comes finds the user as Alice has left it."""
+class TestConcurrency:
+    """Requests of Mallory that wait for Alice's first proof find the user as it left it."""
 
-    def test_a_log_in_by_password(self, lax, mallory, database):
+    def test_waiting_sign_in_by_password_fails(self, lax, mallory, database):
         browser = lax.browser()
         url = lax.return_url(browser, "google")
         with database.locked("users", mallory.claims["sub"]) as lock:
@@ -242,7 +240,7 @@ class TestAtOnce:
         assert lax.session(alice.result()).get("/user").status_code == 200
         assert_error(hers.result(), 401, "invalid_credentials")
 
-    def test_a_sign_in_by_her_identity(self, lax, mallory, database):
+    def test_waiting_sign_in_by_identity_does_not_reach_alices_user(self, lax, mallory, database):
         fragment(link(lax, mallory, "github"))
         browser, other = lax.browser(), lax.browser()
         url, hers = lax.return_url(browser, "google"), lax.return_url(other, "github")
@@ -257,7 +255,7 @@ class TestAtOnce:
             session["current"] for session in lax.session(alice.result()).get("/sessions").json["data"]
         ] == [True]
 
-    def test_a_linking_of_another_identity(self, lax, mallory, database):
+    def test_waiting_linking_fails(self, lax, mallory, database):
         browser, other = lax.browser(), lax.browser()
         url = lax.return_url(browser, "google")
         other.visit(begin_linking(lax, mallory, "github"))
@@ -271,7 +269,7 @@ class TestAtOnce:
         ]
         assert_failed(linking.result(), "session_not_found")
 
-    def test_a_code_that_she_trades(self, lax, mallory, database):
+    def test_waiting_authorization_code_fails(self, lax, mallory, database):
         fragment(link(lax, mallory, "github"))
         code = query(lax.sign_in("github", **WITH_CHALLENGE))["code"]
         browser = lax.browser()
@@ -288,10 +286,10 @@ class TestAtOnce:
         assert [each["current"] for each in session.get("/sessions").json["data"]] == [True]
 
 
-class TestAProvedAddress:
-    """Whoever has proved it before keeps everything: what is proved once is proved."""
+class TestProvedAddress:
+    """A user who proved the address before keeps everything."""
 
-    def test_by_the_sign_ups_own_link(self, service, client, outbox):
+    def test_address_proved_by_the_link_of_the_sign_up_keeps_everything(self, service, client, outbox):
         client.post("/signup", json=MALLORYS)
         response = client.post("/verify", json={"type": "signup", "token_hash": outbox.last(EMAIL).token})
         session = session_of(client, response)
@@ -299,7 +297,7 @@ class TestAProvedAddress:
         assert session.get("/user").status_code == 200
         assert sign_in(client, EMAIL).status_code == 200
 
-    def test_by_the_provider_itself(self, service, client, github):
+    def test_address_proved_by_the_provider_keeps_everything(self, service, client, github):
         session = come(service)
         assert session.put("/user", json={"password": PASSWORD}).status_code == 200
         github.be(1001, EMAIL)
@@ -307,14 +305,14 @@ class TestAProvedAddress:
         assert session.get("/user").json["app_metadata"]["providers"] == ["google", "email", "github"]
         assert sign_in(client, EMAIL).status_code == 200
 
-    def test_by_an_administrator(self, service, alice):
+    def test_address_proved_by_an_administrator_keeps_everything(self, service, alice):
         session = alice.sign_in()
         come(service)
         assert session.get("/user").status_code == 200
         assert alice.try_to_sign_in().status_code == 200
 
 
-def test_an_invited_person_who_comes_by_the_provider_is_the_invited_user(
+def test_sign_in_by_a_provider_accepts_an_invitation(
     service, client, service_role, outbox
 ):
     invited = client.post(
@@ -329,7 +327,7 @@ def test_an_invited_person_who_comes_by_the_provider_is_the_invited_user(
     )
 
 
-def test_a_link_that_waits_to_be_sent_is_not_sent_any_more(service, client, mailbox):
+def test_pending_link_is_not_sent_after_the_first_proof(service, client, mailbox):
     client.post("/signup", json=MALLORYS)
     come(service)
     (letter,) = mailbox.messages_to(EMAIL)

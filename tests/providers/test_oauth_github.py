@@ -1,6 +1,4 @@
-"""Signing in with GitHub, and what is in its manner: plain OAuth 2, a user without id_token, and addresses in
-a list of their own.
-"""
+"""Signing in with GitHub and Twitter: plain OAuth 2 without id_token, and addresses in a list of their own."""
 
 import secrets
 from typing import Any
@@ -16,14 +14,14 @@ FAILED = ("bad_oauth_callback", "server_error")
 OCTOCAT: dict[str, Any] = {"name": "The Octocat", "avatar_url": "https://avatars.example/u/1"}
 
 
-def test_a_new_person_becomes_a_user_with_the_primary_address(service, github):
+def test_new_user_gets_the_primary_address(service, github):
     github.be(583231, "Octocat@GitHub.com", "other@example.com")
     session = service.signed_in("github")
     assert session.get("/user").json == new_user("github", "583231", "octocat@github.com", **OCTOCAT)
     assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
 
 
-def test_it_is_asked_as_its_documentation_says(service, github):
+def test_github_is_called_as_its_documentation_says(service, github):
     sent = service.leave(service.browser(), "github")
     assert {name: sent[name] for name in ("client_id", "redirect_uri", "scope")} == {
         "client_id": github.client_id,
@@ -41,32 +39,32 @@ def test_it_is_asked_as_its_documentation_says(service, github):
     assert [asked.path for asked in github.asked] == [github.AUTHORIZE, github.TOKEN, "/user", "/user/emails"]
 
 
-def test_the_secret_is_told_to_the_token_endpoint_alone(service, github):
+def test_client_secret_is_sent_only_to_the_token_endpoint(service, github):
     service.signed_in("github")
     elsewhere = [asked for asked in github.asked if asked.path != github.TOKEN]
     assert not any(github.client_secret in str(asked) for asked in elsewhere)
 
 
-def test_whoever_comes_again_is_the_same_user_whatever_else_has_changed(service, github, database):
+def test_returning_user_is_found_by_number_despite_other_changes(service, github, database):
     first = service.signed_in("github").get("/user").json
     github.be(583231, "renamed@example.com", login="renamed", name="Renamed")
     again = service.signed_in("github").get("/user").json
     assert (again["id"], again["email"]) == (first["id"], "octocat@github.com")
     data = {"name": "Renamed", "avatar_url": "https://avatars.example/u/1"}
     assert again["identities"][0] == external("github", "583231", "renamed@example.com", True, **data)
-    # What a user has made of the name is the user's own.
+    # A name that the user changed stays.
     assert again["user_metadata"] == first["user_metadata"]
     assert database.count("users") == 1
 
 
-def test_another_account_with_the_same_name_is_somebody_else(service, github):
+def test_other_account_with_the_same_name_is_another_user(service, github):
     first = service.signed_in("github").get("/user").json
     github.be(1, "second@example.com")
     assert service.signed_in("github").get("/user").json["id"] != first["id"]
 
 
 @pytest.mark.parametrize("verified", [False, "false", None, 0, 1, "1", "yes", "", [], {}])
-def test_an_address_that_it_does_not_call_verified_is_nobodys(service, github, alice, database, verified):
+def test_unverified_address_is_not_used(service, github, alice, database, verified):
     github.be(583231, alice.email, verified=verified)
     user = service.signed_in("github").get("/user").json
     assert user == new_user("github", "583231", alice.email, verified=False, **OCTOCAT)
@@ -74,12 +72,12 @@ def test_an_address_that_it_does_not_call_verified_is_nobodys(service, github, a
     assert database.count("identities", "user_id = %(id)s", id=alice.id) == 1
 
 
-def test_an_address_that_says_nothing_of_it_is_nobodys(service, github, alice):
+def test_address_without_verified_member_is_not_used(service, github, alice):
     github.documents["/user/emails"] = [{"email": alice.email, "primary": True}]
     assert service.signed_in("github").get("/user").json["email"] is None
 
 
-def test_a_verified_address_that_is_not_the_primary_one_is_nobodys(service, github, alice):
+def test_verified_secondary_address_is_not_used(service, github, alice):
     github.be(583231, "octocat@github.com", alice.email)
     user = service.signed_in("github").get("/user").json
     assert (user["id"] != alice.id, user["email"]) == (True, "octocat@github.com")
@@ -99,7 +97,7 @@ def test_a_verified_address_that_is_not_the_primary_one_is_nobodys(service, gith
         {"email": "alice@example.com", "primary": True, "verified": True},
     ],
 )
-def test_a_list_without_a_good_address_gives_none(service, github, alice, entries):
+def test_list_without_a_usable_address_gives_none(service, github, alice, entries):
     github.documents["/user/emails"] = entries
     user = service.signed_in("github").get("/user").json
     assert (user["id"] != alice.id, user["email"], user["app_metadata"]["providers"]) == (
@@ -109,13 +107,13 @@ def test_a_list_without_a_good_address_gives_none(service, github, alice, entrie
     )
 
 
-def test_the_public_address_of_the_profile_is_not_believed(service, github, alice):
+def test_public_address_of_the_profile_is_not_trusted(service, github, alice):
     github.be(583231, "octocat@github.com", email=alice.email)
     user = service.signed_in("github").get("/user").json
     assert (user["id"] != alice.id, user["email"]) == (True, "octocat@github.com")
 
 
-def test_a_verified_address_leads_to_the_user_who_has_it(service, github, alice):
+def test_verified_address_signs_in_its_user(service, github, alice):
     github.be(583231, alice.email)
     user = service.signed_in("github").get("/user").json
     assert (user["id"], user["app_metadata"]) == (
@@ -125,7 +123,7 @@ def test_a_verified_address_leads_to_the_user_who_has_it(service, github, alice)
 
 
 @pytest.mark.parametrize("number", [None, True, False, "", [], {}, 1.5])
-def test_a_profile_that_names_nobody_is_refused(service, github, database, number):
+def test_profile_without_a_number_is_refused(service, github, database, number):
     github.documents["/user"]["id"] = number
     assert_failed(service.sign_in("github"), *FAILED)
     assert database.count("users") == 0
@@ -134,13 +132,13 @@ def test_a_profile_that_names_nobody_is_refused(service, github, database, numbe
 @pytest.mark.parametrize(
     "subject", ["x\0y", "x\ud800", secrets.token_hex(3000)], ids=["NUL", "half a character", "too long"]
 )
-def test_a_profile_that_names_somebody_whom_nobody_can_store_is_refused(service, github, database, subject):
+def test_profile_with_an_unstorable_number_is_refused(service, github, database, subject):
     github.documents["/user"]["id"] = subject
     assert_failed(service.sign_in("github"), *FAILED)
     assert database.count("users") == 0
 
 
-def test_an_error_with_status_200_is_an_error(service, github, database):
+def test_error_with_status_200_ends_the_sign_in(service, github, database):
     github.authenticates = lambda _: False
     try:
         assert_failed(service.sign_in("github"), *FAILED)
@@ -149,7 +147,7 @@ def test_an_error_with_status_200_is_an_error(service, github, database):
     assert (database.count("users"), github.paths()[-1]) == (0, github.TOKEN)
 
 
-def test_without_the_scope_for_addresses_nobody_is_believed_to_have_one(service, github, database, alice):
+def test_no_address_is_trusted_without_the_scope_for_addresses(service, github, database, alice):
     github.be(583231, alice.email)
     page = service.sign_in("github", scopes="read:user")
     if "access_token" not in page.url:
@@ -157,13 +155,13 @@ def test_without_the_scope_for_addresses_nobody_is_believed_to_have_one(service,
     assert database.count("identities", "user_id = %(id)s", id=alice.id) == 1
 
 
-def test_two_people_with_one_number_at_different_providers_are_two_users(service, github, twitter):
+def test_same_number_at_two_providers_is_two_users(service, github, twitter):
     github.be(2244994945, "octocat@github.com")
     ids = {service.signed_in(provider).get("/user").json["id"] for provider in ("github", "twitter")}
     assert len(ids) == 2
 
 
-def test_with_a_code_challenge_the_application_gets_a_code(service, github):
+def test_code_challenge_returns_an_authorization_code(service, github):
     code = query(service.sign_in("github", **WITH_CHALLENGE))["code"]
     response = service.client.post(
         "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
@@ -174,7 +172,7 @@ def test_with_a_code_challenge_the_application_gets_a_code(service, github):
     )
 
 
-def test_it_has_no_id_tokens(service, google):
+def test_github_has_no_id_token_grant(service, google):
     body = {"provider": "github", "id_token": google.id_token(sub="x", nonce=None)}
     assert_error(
         service.client.post("/token?grant_type=id_token", json=body),
@@ -185,28 +183,28 @@ def test_it_has_no_id_tokens(service, google):
 
 
 class TestTwitter:
-    """Nobody has an address there."""
+    """Twitter gives no addresses."""
 
-    def test_a_user_has_none_either(self, service, twitter):
+    def test_twitter_user_has_no_address(self, service, twitter):
         session = service.signed_in("twitter")
         data: dict[str, Any] = {"name": "X Dev", "avatar_url": "https://pbs.example/1.jpg"}
         assert session.get("/user").json == new_user("twitter", "2244994945", None, **data)
         assert session.claims["email"] == ""
         assert session.refresh().status_code == 200
 
-    def test_several_users_have_none(self, service, twitter, database):
+    def test_several_twitter_users_have_no_address(self, service, twitter, database):
         service.signed_in("twitter")
         twitter.be("1", "Another")
         service.signed_in("twitter")
         assert database.all("SELECT email FROM users") == [(None,), (None,)]
 
-    def test_it_is_asked_by_basic(self, service, twitter):
+    def test_twitter_is_called_with_basic_authentication(self, service, twitter):
         service.signed_in("twitter")
         (exchange,) = [asked for asked in twitter.asked if asked.path == twitter.TOKEN]
         assert exchange.headers["authorization"].startswith("Basic ")
         assert "client_secret" not in exchange.parameters
 
-    def test_such_a_user_can_take_an_address(self, service, twitter, outbox):
+    def test_twitter_user_can_add_an_address(self, service, twitter, outbox):
         session = service.signed_in("twitter")
         assert session.put("/user", json={"email": "x@example.com"}).status_code == 200
         response = service.client.post(
@@ -220,11 +218,11 @@ class TestTwitter:
         )
 
 
-class TestASecretOfAnyCharacters:
+class TestSecretWithSpecialCharacters:
     """RFC 6749, section 2.3.1: id and secret are form-encoded before they are joined for Basic."""
 
     @pytest.mark.parametrize("secret", ["a:b", "a b", "50%25", "a+b/c="])
-    def test_it_arrives_as_it_is(self, make_service, twitter, secret):
+    def test_secret_with_special_characters_arrives_unchanged(self, make_service, twitter, secret):
         usual, twitter.client_secret = twitter.client_secret, secret
         try:
             make_service().signed_in("twitter")

@@ -1,6 +1,4 @@
-"""Which user a provider's identity signs in: the one who has it; else, where the provider may be believed,
-the one who has the address.
-"""
+"""Which user an identity signs in: the user linked to it, or, with a trusted provider, the user of its address."""
 
 import pytest
 
@@ -33,12 +31,12 @@ FAILED = ("bad_oauth_callback", "server_error")
 def be(
     provider: FakeProvider, subject: str, email: str | None = None, verified: object = True, **claims: object
 ) -> None:
-    """Have somebody be signed in at a provider."""
+    """Set the person who is signed in at a provider."""
     provider.person = {"sub": subject, "email": email, "email_verified": verified, **claims}
 
 
 def untouched(database, person) -> bool:
-    """Whether a user has no more than at the start: the password, and the identity of the address."""
+    """Whether a user still has only its password and the identity of its address."""
     user = database.one(
         "SELECT email, email_proved, password_hash, last_sign_in_at FROM users WHERE id = %(id)s",
         id=person.id,
@@ -53,8 +51,8 @@ def untouched(database, person) -> bool:
     )
 
 
-class TestAVerifiedAddressOfATrustedProvider:
-    def test_it_signs_in_the_user_who_has_it(self, service, google, alice, database):
+class TestVerifiedAddressOfATrustedProvider:
+    def test_verified_address_signs_in_its_user(self, service, google, alice, database):
         be(
             google,
             "alice-at-google",
@@ -75,7 +73,7 @@ class TestAVerifiedAddressOfATrustedProvider:
         assert user["user_metadata"] == {}
         assert database.count("users") == 1
 
-    def test_what_the_user_has_stays(self, service, google, alice):
+    def test_linking_by_address_keeps_the_account(self, service, google, alice):
         before = alice.sign_in()
         be(google, "alice-at-google", alice.email)
         service.signed_in("google")
@@ -83,7 +81,7 @@ class TestAVerifiedAddressOfATrustedProvider:
         assert before.refresh().status_code == 200
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_the_user_is_told_by_mail_once(self, service, google, alice, outbox):
+    def test_linking_by_address_mails_one_notice(self, service, google, alice, outbox):
         be(google, "alice-at-google", alice.email)
         for _ in range(2):
             service.signed_in("google")
@@ -95,11 +93,11 @@ class TestAVerifiedAddressOfATrustedProvider:
         )
 
     @pytest.mark.parametrize("email", ["ALICE@example.com", "Alice@EXAMPLE.COM"])
-    def test_every_spelling_is_the_same_address(self, service, google, alice, email):
+    def test_address_may_be_spelled_differently(self, service, google, alice, email):
         be(google, "alice-at-google", email)
         assert service.signed_in("google").get("/user").json["id"] == alice.id
 
-    # The third and the last have a letter that only looks like an a: of another width, and of another script.
+    # The third and the last contain a letter that only looks like an a: fullwidth, and Cyrillic.
     @pytest.mark.parametrize(
         "email",
         [
@@ -110,7 +108,7 @@ class TestAVerifiedAddressOfATrustedProvider:
             "alice@ex\u0430mple.com",
         ],
     )
-    def test_what_only_looks_like_it_is_somebody_elses(self, service, google, alice, database, email):
+    def test_address_that_only_looks_alike_is_another_user(self, service, google, alice, database, email):
         be(google, "mallory-at-google", email)
         assert service.signed_in("google").get("/user").json["id"] != alice.id
         assert untouched(database, alice)
@@ -125,7 +123,7 @@ class TestAVerifiedAddressOfATrustedProvider:
             " alice@example.com",
         ],
     )
-    def test_what_is_no_address_is_none(self, service, google, alice, database, email):
+    def test_malformed_address_is_ignored(self, service, google, alice, database, email):
         be(google, "mallory-at-google", email)
         page = service.sign_in("google")
         if "access_token" in page.url:
@@ -135,7 +133,7 @@ class TestAVerifiedAddressOfATrustedProvider:
         assert untouched(database, alice)
 
     @pytest.mark.parametrize("verified", [True, "true"])
-    def test_apple_may_say_so_in_a_string(self, service, google, alice, verified):
+    def test_email_verified_may_be_a_string(self, service, google, alice, verified):
         be(google, "alice-at-google", alice.email, verified)
         assert service.signed_in("google").get("/user").json["id"] == alice.id
 
@@ -145,16 +143,16 @@ class TestAVerifiedAddressOfATrustedProvider:
         service.sign_in("apple", browser)
         assert service.session(browser.submit()).get("/user").json["id"] == alice.id
 
-    def test_what_the_userinfo_says_is_as_good(self, service, google, alice):
-        # The id_token has the subject alone.
+    def test_verified_address_may_come_from_userinfo(self, service, google, alice):
+        # The id_token has only the subject.
         be(google, "alice-at-google", alice.email)
         google.claims = {"email": None, "email_verified": None}
         assert service.signed_in("google").get("/user").json["id"] == alice.id
 
 
-class TestAnAddressThatIsNotVerified:
+class TestUnverifiedAddress:
     @pytest.mark.parametrize("verified", NOT_VERIFIED, ids=repr)
-    def test_it_links_to_nobody(self, service, google, alice, database, outbox, verified):
+    def test_unverified_address_links_to_no_user(self, service, google, alice, database, outbox, verified):
         be(google, "mallory-at-google", alice.email, verified)
         session = service.signed_in("google")
         assert session.get("/user").json == new_user(
@@ -164,24 +162,24 @@ class TestAnAddressThatIsNotVerified:
         assert untouched(database, alice)
         assert outbox.sent() == []
 
-    def test_nor_where_it_is_free(self, service, google, client, database):
+    def test_free_unverified_address_is_not_taken(self, service, google, client, database):
         be(google, "mallory-at-google", "dave@example.com", False)
         assert service.signed_in("google").get("/user").json == new_user(
             "google", "mallory-at-google", "dave@example.com", verified=False
         )
-        # Whoever has the address can still sign up with it.
+        # The owner of the address can still sign up with it.
         assert (
             client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}).status_code
             == 201
         )
         assert database.count("users", "email = 'dave@example.com' AND made_by = 'signup'") == 1
 
-    def test_without_an_address_nothing_is_verified(self, service, google, alice, database):
+    def test_email_verified_without_an_address_is_ignored(self, service, google, alice, database):
         google.person = {"sub": "mallory-at-google", "email_verified": True}
         assert service.signed_in("google").get("/user").json["email"] is None
         assert untouched(database, alice)
 
-    def test_what_one_document_verifies_does_not_count_for_the_address_of_another(
+    def test_email_verified_counts_only_for_the_address_beside_it(
         self, service, google, alice, database
     ):
         google.person = {"sub": "mallory-at-google", "email": alice.email, "email_verified": False}
@@ -189,13 +187,13 @@ class TestAnAddressThatIsNotVerified:
         assert service.signed_in("google").get("/user").json["id"] != alice.id
         assert untouched(database, alice)
 
-    def test_the_userinfo_of_another_subject_counts_for_nothing(self, service, google, alice, database):
+    def test_userinfo_of_another_subject_is_ignored(self, service, google, alice, database):
         google.person = {"sub": "alice-at-google", "email": alice.email, "email_verified": True}
         google.claims = {"sub": "mallory-at-google", "email": None, "email_verified": None}
         assert service.signed_in("google").get("/user").json["id"] != alice.id
         assert untouched(database, alice)
 
-    def test_what_comes_beside_the_token_counts_for_nothing(self, service, fakes, alice, database):
+    def test_address_outside_the_signed_token_is_ignored(self, service, fakes, alice, database):
         fakes.apple.person = {"sub": "001.mallory"}
         fakes.apple.user = '{"email": "alice@example.com", "email_verified": true, "name": {"firstName": "Alice", "lastName": "L."}}'
         browser = service.browser()
@@ -222,7 +220,7 @@ class TestAnAddressThatIsNotVerified:
             '{"name":{"firstName":"\\u0000"}}',
         ],
     )
-    def test_a_name_in_another_form_keeps_nobody_out(self, service, fakes, sent):
+    def test_malformed_user_parameter_does_not_prevent_sign_in(self, service, fakes, sent):
         fakes.apple.person = {"sub": "001.alice"}
         fakes.apple.user = sent
         browser = service.browser()
@@ -230,8 +228,8 @@ class TestAnAddressThatIsNotVerified:
         service.session(browser.submit())
 
 
-class TestAProviderThatIsNotTrusted:
-    def test_its_word_links_to_nobody(self, service, acme, alice, database, outbox):
+class TestUntrustedProvider:
+    def test_verified_address_of_an_untrusted_provider_links_to_no_user(self, service, acme, alice, database, outbox):
         be(acme, "mallory-at-acme", alice.email)
         user = service.signed_in("acme").get("/user").json
         assert (user["id"] != alice.id, user["email"], user["app_metadata"]) == (
@@ -243,14 +241,14 @@ class TestAProviderThatIsNotTrusted:
         assert untouched(database, alice)
         assert outbox.sent() == []
 
-    def test_a_free_address_is_confirmed_and_not_proved(self, service, acme, database):
+    def test_free_address_is_confirmed_but_not_proved(self, service, acme, database):
         be(acme, "dave-at-acme", "dave@example.com")
         assert service.signed_in("acme").get("/user").json == new_user(
             "acme", "dave-at-acme", "dave@example.com"
         )
         assert database.value("SELECT email_proved FROM users") is False
 
-    def test_whoever_proves_that_address_by_mail_takes_it_over_clean(
+    def test_proof_by_mail_takes_the_address_over(
         self, service, client, acme, outbox, database
     ):
         be(acme, "mallory-at-acme", "dave@example.com")
@@ -270,11 +268,11 @@ class TestAProviderThatIsNotTrusted:
             401,
             "invalid_credentials",
         )
-        # Mallory comes again, and is nobody's user but her own.
+        # When Mallory returns, she signs in to a user of her own.
         again = service.signed_in("acme").get("/user").json
         assert (again["id"] != response.json["user"]["id"], again["email"]) == (True, None)
 
-    def test_whoever_proves_that_address_by_a_trusted_provider_takes_it_over_clean(
+    def test_proof_by_a_trusted_provider_takes_the_address_over(
         self, service, acme, google, database
     ):
         be(acme, "mallory-at-acme", "dave@example.com")
@@ -291,8 +289,8 @@ class TestAProviderThatIsNotTrusted:
         assert untouched(database, alice)
 
 
-class TestTheSettingThatTrusts:
-    def test_it_can_trust_a_provider(self, make_service, acme, alice):
+class TestTrustSetting:
+    def test_setting_can_trust_a_provider(self, make_service, acme, alice):
         be(acme, "alice-at-acme", alice.email)
         assert (
             make_service(AUTH_PROVIDER_ACME_LINK_BY_EMAIL="true").signed_in("acme").get("/user").json["id"]
@@ -300,14 +298,14 @@ class TestTheSettingThatTrusts:
         )
 
     @pytest.mark.parametrize("provider", ["google", "github"])
-    def test_it_can_trust_no_provider(self, make_service, fakes, alice, database, provider):
+    def test_setting_can_distrust_a_provider(self, make_service, fakes, alice, database, provider):
         be(fakes.google, "mallory-at-google", alice.email)
         fakes.github.be(666, alice.email)
         service = make_service(**{f"AUTH_PROVIDER_{provider.upper()}_LINK_BY_EMAIL": "false"})
         assert service.signed_in(provider).get("/user").json["id"] != alice.id
         assert untouched(database, alice)
 
-    def test_a_trusted_provider_still_has_to_say_verified(self, make_service, acme, alice, database):
+    def test_trusted_provider_must_still_verify_the_address(self, make_service, acme, alice, database):
         be(acme, "mallory-at-acme", alice.email, "false")
         assert (
             make_service(AUTH_PROVIDER_ACME_LINK_BY_EMAIL="true").signed_in("acme").get("/user").json["id"]
@@ -330,8 +328,8 @@ class TestTheSettingThatTrusts:
         assert (user["id"] == alice.id) is links
 
 
-class TestTheSameSubject:
-    def test_it_is_the_same_user_whatever_its_address(self, service, google, database):
+class TestSameSubject:
+    def test_same_subject_is_the_same_user_with_any_address(self, service, google, database):
         be(google, "alice-at-google", "alice@example.com")
         first = service.signed_in("google").get("/user").json
         for email, verified in (("new@example.com", True), ("other@example.com", False), (None, None)):
@@ -341,7 +339,7 @@ class TestTheSameSubject:
             assert again["identities"][0]["identity_data"]["email"] == email
         assert (database.count("users"), database.count("identities")) == (1, 2)
 
-    def test_not_even_the_address_of_another_user_makes_it_that_user(
+    def test_same_subject_with_the_address_of_another_user_stays_the_same_user(
         self, service, google, alice, bob, database
     ):
         be(google, "bob-at-google", bob.email)
@@ -351,7 +349,7 @@ class TestTheSameSubject:
         assert (user["id"], user["email"]) == (bob.id, bob.email)
         assert untouched(database, alice)
 
-    def test_after_the_user_changed_its_own_address(self, service, google, client, outbox):
+    def test_same_subject_finds_the_user_after_an_address_change(self, service, google, client, outbox):
         be(google, "alice-at-google", "alice@example.com")
         session = service.signed_in("google")
         session.put("/user", json={"email": "elsewhere@example.org"})
@@ -361,7 +359,7 @@ class TestTheSameSubject:
         again = service.signed_in("google").get("/user").json
         assert (again["id"], again["email"]) == (session.get("/user").json["id"], "elsewhere@example.org")
 
-    def test_at_another_provider_it_is_another_user(self, service, google, acme):
+    def test_same_subject_at_another_provider_is_another_user(self, service, google, acme):
         be(google, "the-same", "alice@example.com")
         be(acme, "the-same", "alice@example.com")
         assert (
@@ -369,24 +367,22 @@ class TestTheSameSubject:
             != service.signed_in("acme").get("/user").json["id"]
         )
 
-    def test_cases_and_spaces_make_another_subject(self, service, google, database):
+    def test_case_and_spaces_distinguish_subjects(self, service, google, database):
         for subject in ("alice", "Alice", "alice ", " alice"):
             be(google, subject)
             service.signed_in("google")
         assert database.count("users") == 4
 
-    def test_the_id_of_a_user_is_no_subject_of_a_provider(self, service, acme, alice, database):
+    def test_subject_equal_to_a_user_id_is_another_user(self, service, acme, alice, database):
         be(acme, alice.id, alice.email)
         assert service.signed_in("acme").get("/user").json["id"] != alice.id
         assert untouched(database, alice)
 
 
-class TestASecondSubject:
-    """Somebody else's account at the provider that has the address by now, or the same person's other one:
-    nobody knows.
-    """
+class TestSecondSubject:
+    """A second account of one provider with the same address may belong to another person."""
 
-    def test_it_is_never_linked_by_the_address(self, service, google, alice, database):
+    def test_second_subject_is_not_linked_by_the_address(self, service, google, alice, database):
         be(google, "alice-at-google", alice.email)
         service.signed_in("google")
         be(google, "another-at-google", alice.email)
@@ -394,21 +390,21 @@ class TestASecondSubject:
         assert_failed(service.sign_in("google"), "identity_already_exists")
         assert database.everything("users", "identities", "sessions", "outbox", "known_networks") == before
 
-    def test_at_another_provider_it_is(self, service, google, github, alice):
+    def test_subject_of_a_second_provider_is_linked_by_the_address(self, service, google, github, alice):
         be(google, "alice-at-google", alice.email)
         service.signed_in("google")
         github.be(1001, alice.email)
         user = service.signed_in("github").get("/user").json
         assert (user["id"], user["app_metadata"]["providers"]) == (alice.id, ["email", "google", "github"])
 
-    def test_after_the_first_is_unlinked_it_is(self, service, google, alice):
+    def test_second_subject_is_linked_after_the_first_is_unlinked(self, service, google, alice):
         be(google, "alice-at-google", alice.email)
         session = service.signed_in("google")
         assert session.delete(f"/user/identities/{identities_of(session)['google']}").status_code == 200
         be(google, "another-at-google", alice.email)
         assert service.signed_in("google").get("/user").json["id"] == alice.id
 
-    def test_a_code_challenge_changes_nothing(self, service, google, alice):
+    def test_second_subject_is_refused_with_a_code_challenge(self, service, google, alice):
         be(google, "alice-at-google", alice.email)
         service.signed_in("google")
         be(google, "another-at-google", alice.email)
@@ -418,7 +414,7 @@ class TestASecondSubject:
         )
 
 
-class TestABannedUser:
+class TestBannedUser:
     @pytest.fixture
     def banned(self, service, google, github, alice, database):
         be(google, "alice-at-google", alice.email)
@@ -427,30 +423,30 @@ class TestABannedUser:
         return database.everything("users", "identities", "sessions", "authorization_codes")
 
     @pytest.mark.parametrize("query", [{}, {"code_challenge": "x" * 43}])
-    def test_it_cannot_sign_in_by_an_identity(self, service, banned, database, query):
+    def test_banned_user_cannot_sign_in_by_an_identity(self, service, banned, database, query):
         assert_failed(service.sign_in("google", **query), "user_banned")
         assert database.everything("users", "identities", "sessions", "authorization_codes") == banned
 
-    def test_it_cannot_sign_in_by_its_address(self, service, github, alice, banned, database):
+    def test_banned_user_cannot_sign_in_by_its_address(self, service, github, alice, banned, database):
         github.be(1001, alice.email)
         assert_failed(service.sign_in("github"), "user_banned")
         assert database.everything("users", "identities", "sessions", "authorization_codes") == banned
 
-    def test_it_cannot_sign_in_by_a_second_subject(self, service, google, alice, banned, database):
+    def test_banned_user_cannot_sign_in_by_a_second_subject(self, service, google, alice, banned, database):
         be(google, "another-at-google", alice.email)
         assert_failed(service.sign_in("google"), "user_banned")
         assert database.everything("users", "identities", "sessions", "authorization_codes") == banned
 
-    def test_it_cannot_sign_in_by_an_id_token(self, service, google, banned, database):
+    def test_banned_user_cannot_sign_in_by_an_id_token(self, service, google, banned, database):
         body = {"provider": "google", "id_token": google.id_token()}
         assert_error(service.client.post("/token?grant_type=id_token", json=body), 403, "user_banned")
         assert database.everything("users", "identities", "sessions", "authorization_codes") == banned
 
-    def test_afterwards_it_can(self, service, banned, database):
+    def test_user_can_sign_in_after_the_ban(self, service, banned, database):
         database.run("UPDATE users SET banned_until = now() - interval '1 second'")
         service.signed_in("google")
 
-    def test_a_ban_that_comes_while_it_is_away_counts(self, service, google, alice, database):
+    def test_ban_during_the_redirect_refuses_the_sign_in(self, service, google, alice, database):
         be(google, "alice-at-google", alice.email)
         browser = service.browser()
         url = service.return_url(browser, "google")
@@ -465,7 +461,7 @@ class TestDisabledSignUp:
         return make_service(AUTH_DISABLE_SIGNUP="true")
 
     @pytest.mark.parametrize("provider", ["google", "github", "acme", "twitter"])
-    def test_nobody_new_comes_in(self, closed, google, acme, database, provider):
+    def test_new_user_is_refused_when_sign_up_is_disabled(self, closed, google, acme, database, provider):
         be(google, "dave", "dave@example.com")
         be(acme, "dave", "dave@example.com")
         assert_failed(closed.sign_in(provider), "signup_disabled")
@@ -476,25 +472,25 @@ class TestDisabledSignUp:
             0,
         ]
 
-    def test_nor_by_an_id_token(self, closed, google, database):
+    def test_new_user_with_an_id_token_is_refused_when_sign_up_is_disabled(self, closed, google, database):
         be(google, "dave", "dave@example.com")
         body = {"provider": "google", "id_token": google.id_token()}
         assert_error(closed.client.post("/token?grant_type=id_token", json=body), 403, "signup_disabled")
         assert database.count("users") == 0
 
-    def test_users_do(self, closed, google, github, alice):
+    def test_existing_user_signs_in_when_sign_up_is_disabled(self, closed, google, github, alice):
         be(google, "alice-at-google", alice.email)
         assert closed.signed_in("google").get("/user").json["id"] == alice.id
         assert closed.signed_in("google").get("/user").json["id"] == alice.id
 
-    def test_an_address_that_does_not_link_makes_no_user(self, closed, acme, alice, database):
+    def test_unlinked_address_creates_no_user_when_sign_up_is_disabled(self, closed, acme, alice, database):
         be(acme, "mallory", alice.email)
         assert_failed(closed.sign_in("acme"), "signup_disabled")
         assert database.count("users") == 1
 
 
-class TestAtOnce:
-    def test_a_new_persons_sign_ins_make_one_user(self, service, google, database):
+class TestConcurrency:
+    def test_concurrent_sign_ins_of_a_new_subject_create_one_user(self, service, google, database):
         be(google, "dave", "dave@example.com")
         pages = at_once(8, lambda _: service.sign_in("google"))
         ids = {service.session(page).get("/user").json["id"] for page in pages}
@@ -505,7 +501,7 @@ class TestAtOnce:
             database.count("sessions"),
         ) == (1, 1, 2, 8)
 
-    def test_a_users_first_sign_ins_by_an_address_link_once(self, service, google, alice, database, outbox):
+    def test_concurrent_first_sign_ins_by_an_address_link_once(self, service, google, alice, database, outbox):
         be(google, "alice-at-google", alice.email)
         pages = at_once(8, lambda _: service.sign_in("google"))
         assert {service.session(page).get("/user").json["id"] for page in pages} == {alice.id}
@@ -514,7 +510,7 @@ class TestAtOnce:
             ["identity_linked"],
         )
 
-    def test_two_subjects_with_one_address_are_not_both_linked(self, service, google, alice, database):
+    def test_one_of_two_concurrent_subjects_with_one_address_is_linked(self, service, google, alice, database):
         browsers = [service.browser() for _ in range(2)]
         urls = []
         for browser, subject in zip(browsers, ("one", "other"), strict=True):
@@ -527,14 +523,14 @@ class TestAtOnce:
         ]
         assert database.count("identities", "provider = 'google'") == 1
 
-    def test_two_providers_with_a_new_address_make_one_user(self, service, google, github, database):
+    def test_concurrent_sign_ins_by_two_providers_with_a_new_address_create_one_user(self, service, google, github, database):
         be(google, "dave", "dave@example.com")
         github.be(1001, "dave@example.com")
         pages = at_once(2, lambda number: service.sign_in(("google", "github")[number]))
         assert len({service.session(page).get("/user").json["id"] for page in pages}) == 1
         assert (database.count("users"), database.count("identities")) == (1, 3)
 
-    def test_a_sign_up_at_the_same_moment_ends_in_one_user(self, service, google, client, database):
+    def test_concurrent_sign_up_and_sign_in_by_a_provider_create_one_user(self, service, google, client, database):
         be(google, "dave", "dave@example.com")
         browser = service.browser()
         url = service.return_url(browser, "google")
@@ -546,8 +542,8 @@ class TestAtOnce:
         assert row == ("dave@example.com", None, True)
 
 
-class TestAnIdentityThatIsUnlinkedMeanwhile:
-    def test_whoever_had_it_becomes_a_new_user(self, service, twitter, database):
+class TestIdentityUnlinkedMeanwhile:
+    def test_subject_unlinked_during_the_sign_in_becomes_a_new_user(self, service, twitter, database):
         first = service.signed_in("twitter").claims["sub"]
         browser = service.browser()
         url = service.return_url(browser, "twitter")
@@ -556,12 +552,12 @@ class TestAnIdentityThatIsUnlinkedMeanwhile:
             page = lock.start(lambda: browser.visit(url))
         assert service.session(page.result()).claims["sub"] != first
 
-    def test_with_each_try_again_it_is_an_error_of_the_moment(self, service, twitter, google, database):
+    def test_subject_unlinked_at_each_retry_is_a_temporary_error(self, service, twitter, google, database):
         service.signed_in("twitter")
         be(google, "dave", "dave@example.com")
         service.signed_in("google")
         sessions = database.count("sessions")
-        # A trigger hides the identity from each try, as if it were unlinked each time.
+        # A trigger hides the identity from each retry, as if it were unlinked each time.
         database.run("CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
         database.run("CREATE TRIGGER hidden BEFORE UPDATE ON identities FOR EACH ROW EXECUTE FUNCTION hide()")
         try:
@@ -581,7 +577,7 @@ class TestAnIdentityThatIsUnlinkedMeanwhile:
         service.signed_in("twitter")
 
 
-def test_a_deleted_user_can_come_again_as_a_new_one(service, google, service_role):
+def test_deleted_user_can_return_as_a_new_one(service, google, service_role):
     be(google, "dave", "dave@example.com")
     first = service.signed_in("google").get("/user").json
     assert service.client.delete(f"/admin/users/{first['id']}", headers=service_role).status_code == 200
@@ -589,7 +585,7 @@ def test_a_deleted_user_can_come_again_as_a_new_one(service, google, service_rol
     assert (again["id"] != first["id"], again["email"]) == (True, "dave@example.com")
 
 
-def test_a_user_whom_an_administrator_made_by_phone_is_not_found_by_an_address(
+def test_user_with_only_a_phone_is_not_found_by_an_address(
     service, google, alice, service_role
 ):
     be(google, "dave", "dave@example.com")
@@ -598,20 +594,20 @@ def test_a_user_whom_an_administrator_made_by_phone_is_not_found_by_an_address(
     assert service.signed_in("google").get("/user").json["id"] != erin["id"]
 
 
-def test_a_linked_identity_signs_in_the_user_who_linked_it_whatever_its_address(service, google, alice, bob):
+def test_linked_identity_signs_in_its_user_with_any_address(service, google, alice, bob):
     be(google, "the-other-of-alice", bob.email)
     session = alice.sign_in()
     assert fragment(link(service, session, "google")) == {"message": ANYTHING, "type": "identity_linked"}
     assert service.signed_in("google").get("/user").json["id"] == alice.id
 
 
-def test_an_administrators_role_comes_with_the_user(service, google, carol):
+def test_administrator_signs_in_with_its_role(service, google, carol):
     be(google, "carol-at-google", carol.email)
     session = service.signed_in("google")
     assert (session.claims["sub"], session.claims["role"]) == (carol.id, "admin")
 
 
-def test_a_provider_cannot_give_a_role_or_metadata(service, google, client, service_role):
+def test_provider_cannot_set_a_role_or_metadata(service, google, client, service_role):
     register(client, service_role, "alice@example.com")
     claims = {
         "role": "admin",

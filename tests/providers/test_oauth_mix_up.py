@@ -1,7 +1,6 @@
-"""Providers against each other (mix-up, RFC 9700, section 4.4): none is handed the code of another one,
-whoever runs it.
+"""Mix-up attacks (RFC 9700, section 4.4): no provider receives the code of another.
 
-One that is built in, at its own host, comes back to /callback; any other to a redirect URI of its own.
+Built-in providers at their own host return to /callback, all others to a redirect URI of their own.
 """
 
 from collections.abc import Callable
@@ -32,7 +31,7 @@ def _people(acme: FakeProvider, google: FakeProvider, github: GitHub) -> None:
 
 @pytest.fixture
 def at_home(monkeypatch, fakes: Fakes) -> None:
-    """GitHub and Google are at home on loopback: where the fakes are is where the presets say that they are."""
+    """Make the presets of GitHub and Google name the hosts of the fakes."""
     urls = [
         fakes.github.url + path for path in (GitHub.AUTHORIZE, GitHub.TOKEN, GitHub.USERINFO, GitHub.EMAILS)
     ]
@@ -45,16 +44,15 @@ def at_home(monkeypatch, fakes: Fakes) -> None:
 
 
 def told(provider: FakeProvider, code: str) -> bool:
-    """Whether a provider has been sent a code, wherever in a request."""
+    """Whether a provider received a code anywhere in a request."""
     return any(code in str(asked) for asked in provider.asked)
 
 
-class TestAHostileProvider:
-    """Mallory runs acme. Alice signs in there and is sent on to GitHub, where she has agreed long ago, with
-    acme's state.
+class TestHostileProvider:
+    """Mallory runs acme, and redirects Alice from there to GitHub with acme's state; Alice authorized GitHub before.
 
-    Mallory has chosen the code_challenge: that of a flow of her own, in which she would hand the code in and
-    be Alice. GitHub sends no `iss`.
+    The code_challenge is that of a flow of Mallory's, in which the code would sign her in as Alice. GitHub
+    sends no `iss`.
     """
 
     @pytest.fixture
@@ -70,7 +68,7 @@ class TestAHostileProvider:
 
         return bring
 
-    def test_a_provider_cannot_have_the_code_of_another_one_brought_to_it(
+    def test_provider_cannot_obtain_the_code_of_another(
         self, at_home, make_service, bring, acme, github, database, capfd
     ):
         page = bring(make_service(), "acme", acme, github)
@@ -79,7 +77,7 @@ class TestAHostileProvider:
         assert (told(acme, code), database.count("users"), database.count("oauth_flows")) == (False, 0, 1)
         assert "another provider" in capfd.readouterr().err
 
-    def test_nor_that_of_one_of_openid_connect_that_names_itself_nowhere(
+    def test_provider_cannot_obtain_the_code_of_an_openid_provider_without_iss(
         self, at_home, make_service, bring, acme, google, database
     ):
         page = bring(make_service(), "acme", acme, google)
@@ -88,10 +86,10 @@ class TestAHostileProvider:
         assert (told(acme, code), database.count("users")) == (False, 0)
 
     @pytest.mark.parametrize("name", ["gitlab", "slack", "apple"])
-    def test_the_name_of_a_built_in_one_changes_nothing(
+    def test_provider_named_like_a_preset_cannot_obtain_the_code_of_another(
         self, at_home, make_service, bring, acme, github, database, name
     ):
-        # As AUTH_PROVIDER_GITLAB_ISSUER=https://git.example.com is run by whoever runs that.
+        # AUTH_PROVIDER_GITLAB_ISSUER=https://git.example.com is run by the operator of that host.
         service = make_service(
             **{
                 "AUTH_PROVIDER_APPLE_PRIVATE_KEY": "",
@@ -104,7 +102,7 @@ class TestAHostileProvider:
         (code,) = github.grants
         assert (told(acme, code), database.count("users")) == (False, 0)
 
-    def test_nor_has_it_the_code_of_another_at_an_address_of_its_own(
+    def test_provider_cannot_obtain_the_code_of_another_with_its_own_redirect_uri(
         self, service, bring, acme, google, database
     ):
         page = bring(service, "acme", acme, google)
@@ -115,18 +113,16 @@ class TestAHostileProvider:
     @pytest.mark.parametrize(
         "path", ["{base}", "{base}/", "{base}/acme", "{base}/providers/acme/callback", "{own}"]
     )
-    def test_no_path_that_github_would_send_a_code_to_is_acmes(
+    def test_no_path_below_the_redirect_uri_of_github_belongs_to_acme(
         self, at_home, make_service, bring, acme, github, database, path
     ):
-        """GitHub sends a code to whatever is below what is registered there, if whoever begins a flow says
-        so.
-        """
+        """GitHub sends codes to any path below the registered one that a flow asks for."""
         redirect_uri = path.format(base=CALLBACK, own=f"{SITE}/providers/acme/callback")
         bring(make_service(), "acme", acme, github, redirect_uri=redirect_uri)
         assert len(github.grants) == (0 if path == "{own}" else 1)
         assert (any(told(acme, code) for code in github.grants), database.count("users")) == (False, 0)
 
-    def test_a_linking_is_no_way_round(self, at_home, make_service, acme, github, alice, database):
+    def test_linking_cannot_obtain_the_code_of_another_provider(self, at_home, make_service, acme, github, alice, database):
         service = make_service()
         session = alice.sign_in().on(service.client)
         of_mallory = service.leave(service.browser(), "github")
@@ -142,11 +138,11 @@ class TestAHostileProvider:
         assert (told(acme, code), database.count("identities", "provider <> 'email'")) == (False, 0)
 
 
-class TestTheRedirectUri:
+class TestRedirectUri:
     def redirect_uri(
         self, make_service: Callable[..., Service], fakes: Fakes, name: str, **settings: str
     ) -> str:
-        """Return what a provider is told to come back to, if it is asked nothing before."""
+        """Return the redirect_uri sent to a provider that needs no discovery."""
         prefix = f"AUTH_PROVIDER_{name.upper()}_"
         unset = {
             key: ""
@@ -185,7 +181,7 @@ class TestTheRedirectUri:
         ],
         ids=str,
     )
-    def test_a_built_in_provider_comes_to_the_one_callback_whatever_version_or_tenant_is_set(
+    def test_preset_returns_to_the_common_callback_with_any_version_or_tenant(
         self, make_service, fakes, name, settings
     ):
         assert self.redirect_uri(make_service, fakes, name, **settings) == CALLBACK
@@ -195,7 +191,7 @@ class TestTheRedirectUri:
         "host",
         ["github.example.com", "github.com.evil.example", "github.com:8443", "github.com.", "gitlab.com"],
     )
-    def test_with_any_address_at_another_host_it_has_one_of_its_own(
+    def test_preset_with_an_endpoint_at_another_host_has_its_own_redirect_uri(
         self, make_service, fakes, variable, host
     ):
         assert (
@@ -204,20 +200,20 @@ class TestTheRedirectUri:
         )
 
     @pytest.mark.parametrize("name", ["acme", "git_hub_2"])
-    def test_any_other_provider_has_one_of_its_own(self, make_service, fakes, name):
+    def test_other_provider_has_its_own_redirect_uri(self, make_service, fakes, name):
         urls = {f"{key}_URL": "https://github.com/x" for key in ("AUTHORIZE", "TOKEN", "USERINFO")}
         assert (
             self.redirect_uri(make_service, fakes, name, ISSUER="", **urls)
             == f"{SITE}/providers/{name}/callback"
         )
 
-    def test_none_is_below_another(self, at_home, make_service, fakes):
+    def test_no_redirect_uri_is_below_another(self, at_home, make_service, fakes):
         service = make_service()
         found = {f"{provider.redirect_uri}/" for provider in service.parts.providers.values()}
         assert len(found) == len(fakes.all) - 1
         assert not any(one.startswith(other) for one in found for other in found - {one})
 
-    def test_it_is_under_the_public_address(self, make_service):
+    def test_redirect_uri_starts_with_the_base_url(self, make_service):
         service = make_service(AUTH_BASE_URL="https://example.com/auth/v1")
         assert (
             service.parts.providers["acme"].redirect_uri
@@ -225,8 +221,8 @@ class TestTheRedirectUri:
         )
 
 
-class TestWhereAFlowEnds:
-    """At its own provider's redirect URI, and nowhere else; there is no second try."""
+class TestCallback:
+    """A flow ends at the redirect URI of its provider; there is no second try."""
 
     @pytest.mark.parametrize(
         "path",
@@ -239,11 +235,11 @@ class TestWhereAFlowEnds:
         ],
     )
     @pytest.mark.parametrize("method", ["get", "post"])
-    def test_at_another_ones_it_is_refused_and_over(self, service, google, database, path, method):
+    def test_callback_of_another_provider_is_refused_and_ends_the_flow(self, service, google, database, path, method):
         browser = service.browser()
         url = service.return_url(browser, "google")
         sent = single(urlsplit(url).query)
-        # A form that the browser sends its cookie with: one of this site's.
+        # A form of the same site, which the browser sends with its cookie.
         browser.be_at(f"{SITE}/")
         page = (
             browser.post(SITE + path, sent)
@@ -258,7 +254,7 @@ class TestWhereAFlowEnds:
         "path",
         ["/providers/github/callback", "/auth/v1/providers/github/callback", "/providers/acme/callback"],
     )
-    def test_for_one_at_home_that_is_the_one_callback(self, at_home, make_service, github, database, path):
+    def test_preset_is_refused_at_other_callbacks_than_the_common_one(self, at_home, make_service, github, database, path):
         service = make_service()
         browser = service.browser()
         url = service.return_url(browser, "github")
@@ -266,7 +262,7 @@ class TestWhereAFlowEnds:
         assert_failed(browser.visit(url.replace(CALLBACK, f"{SITE}{path}")), *FAILED)
         assert (github.TOKEN in github.paths(), database.count("users")) == (False, 0)
 
-    def test_of_many_at_once_at_both_the_first_alone_counts(self, service, google, database):
+    def test_first_of_many_concurrent_callbacks_decides(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         twins = service.twins(browser, 8)
@@ -277,7 +273,7 @@ class TestWhereAFlowEnds:
         assert ends[0] in ("", "bad_oauth_callback")
         assert database.count("sessions") == google.paths().count("/token") == (ends[0] == "")
 
-    def test_an_error_of_another_provider_is_none_of_this_one(self, service, google, database):
+    def test_error_from_another_provider_ends_the_flow(self, service, google, database):
         browser = service.browser()
         state = service.leave(browser, "google")["state"]
         assert_failed(
@@ -296,42 +292,42 @@ class TestWhereAFlowEnds:
             "/providers/a/b/callback",
         ],
     )
-    def test_other_paths_are_none(self, service, database, path):
+    def test_unknown_callback_path_is_404(self, service, database, path):
         browser = service.browser()
         url = service.return_url(browser, "google")
         page = browser.visit(f"{SITE}{path}?{urlsplit(url).query}")
         assert (page.status, database.count("oauth_flows")) == (404, 1)
         service.session(browser.visit(url))
 
-    def test_the_prefix_makes_no_difference(self, service):
+    def test_callback_works_under_the_prefix(self, service):
         browser = service.browser()
         url = service.return_url(browser, "google")
         service.session(browser.visit(url.replace(SITE, f"{SITE}/auth/v1")))
 
     @pytest.mark.parametrize("name", ["google", "nobody", "a%00b", "%F0%9F%98%80", "x" * 2000])
-    def test_without_a_flow_nothing_tells_which_names_there_are(self, service, name):
+    def test_callback_without_a_flow_does_not_reveal_provider_names(self, service, name):
         page = service.browser().visit(f"{SITE}/providers/{name}/callback?state={'x' * 43}&code=x")
         assert_failed(page, *STALE)
 
-    def test_head_spends_nothing(self, service, google, database):
+    def test_head_does_not_end_the_flow(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         headers = {"Cookie": f"{browser.cookies[0].name}={browser.cookies[0].value}"}
         response = service.app.test_client(use_cookies=False).head(url.removeprefix(SITE), headers=headers)
         assert (response.status_code, response.data, database.count("oauth_flows")) == (200, b"", 1)
 
-    def test_all_callbacks_are_limited_together(self, make_service):
+    def test_callbacks_share_one_rate_limit(self, make_service):
         service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="2 per minute")
         paths = ["/callback", "/providers/acme/callback", "/providers/google/callback"]
         assert [service.client.get(path).status_code for path in paths] == [303, 303, 429]
 
 
 class TestTrust:
-    """Who is at another host than the built-in provider of that name verifies no addresses in its name."""
+    """A provider at another host than the preset of its name is not trusted to verify addresses."""
 
     @pytest.fixture
     def make(self, make_app, fakes):
-        """Make a service in which nothing is said of trust."""
+        """Make a service without settings of trust."""
         return lambda: Service(
             make_app(
                 **{
@@ -343,11 +339,11 @@ class TestTrust:
         )
 
     @pytest.mark.parametrize("provider", ["google", "github"])
-    def test_at_home_it_is_trusted_to_link(self, at_home, make, alice, provider):
+    def test_preset_at_its_own_host_is_trusted_to_link(self, at_home, make, alice, provider):
         assert make().signed_in(provider).get("/user").json["id"] == alice.id
 
     @pytest.mark.parametrize("provider", ["google", "github", "acme"])
-    def test_elsewhere_it_is_not(self, make, acme, alice, provider):
+    def test_preset_at_another_host_is_not_trusted(self, make, acme, alice, provider):
         acme.person = {"sub": "alice-at-acme", "email": alice.email, "email_verified": True}
         user = make().signed_in(provider).get("/user").json
         assert (user["id"] != alice.id, user["email"]) == (True, None)

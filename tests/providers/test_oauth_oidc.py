@@ -1,6 +1,4 @@
-"""Signing in with OpenID Connect: through the whole dance with a real provider that others wrote, and
-gunicorn in between.
-"""
+"""Signing in with a real OpenID provider (django-oauth-toolkit), through gunicorn."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +21,7 @@ A_SECRET = Like("256 random bits", r"[\w-]{43}")
 
 
 class World:
-    """The provider, and the service behind gunicorn, which knows it as `django`, and as `google`, which is
-    trusted to link.
-    """
+    """The provider and the service, which knows it as `django` and as `google`, which is trusted to link."""
 
     def __init__(self, provider: OidcProvider, port: int) -> None:
         self.provider = provider
@@ -38,7 +34,7 @@ class World:
         )
 
     def arrive(self, browser: UserAgent, url: str) -> Page:
-        """Open a URL that leads to the provider, and stop at its first page."""
+        """Open a URL that redirects to the provider, and stop at its first page."""
         page = browser.visit(url)
         assert origin_of(page.url) == self.provider.origin, page.url
         return page
@@ -50,7 +46,7 @@ class World:
     def sign_in(
         self, person: str, provider: str = "django", browser: UserAgent | None = None, **parameters: str
     ) -> Page:
-        """Return where the whole dance ends, for somebody who is not logged in at the provider."""
+        """Sign in, logging in at the provider first, and return the last page."""
         browser = browser or UserAgent()
         self.arrive(browser, self.authorize(provider, **parameters))
         self.log_in(browser, person)
@@ -86,7 +82,7 @@ def world(running: World, database, app) -> World:
     return running
 
 
-def test_a_new_person_becomes_a_user_and_is_signed_in(world):
+def test_new_user_is_created_and_signed_in(world):
     page = world.sign_in("dave")
     session = world.session(page)
     expected = new_user("django", "3", "dave@example.com", name="Dave")
@@ -99,7 +95,7 @@ def test_a_new_person_becomes_a_user_and_is_signed_in(world):
     assert session.refresh().status_code == 200
 
 
-def test_the_provider_is_asked_as_the_specifications_say(world):
+def test_provider_is_called_as_the_specifications_say(world):
     browser = UserAgent()
     browser.visit(world.authorize("django"), stop=lambda url: url.startswith(world.provider.origin))
     asked = urlsplit(browser.page.url)
@@ -116,10 +112,10 @@ def test_the_provider_is_asked_as_the_specifications_say(world):
     }
 
 
-def test_whoever_comes_again_is_the_same_user(world):
+def test_returning_user_is_the_same(world):
     browser = UserAgent()
     first = world.session(world.sign_in("dave", browser=browser))
-    # Logged in there still; the provider asks for consent each time.
+    # Still logged in at the provider, which asks for consent each time.
     world.arrive(browser, world.authorize("django"))
     again = world.session(browser.submit(allow="Authorize"))
     elsewhere = world.session(world.sign_in("dave"))
@@ -127,13 +123,13 @@ def test_whoever_comes_again_is_the_same_user(world):
     assert len({session.id for session in (first, again, elsewhere)}) == 3
 
 
-def test_two_people_are_two_users(world):
+def test_two_accounts_are_two_users(world):
     dave, bob = (world.session(world.sign_in(person)).get("/user").json for person in ("dave", "bob"))
     assert dave["id"] != bob["id"]
     assert bob == new_user("django", "2", "bob@example.com", verified=False, name="Bob")
 
 
-def test_a_trusted_provider_leads_to_the_user_with_the_address(world, alice):
+def test_trusted_provider_signs_in_the_user_of_the_address(world, alice):
     session = world.session(world.sign_in("alice", "google"))
     found = session.get("/user").json
     assert (found["id"], found["email"]) == (alice.id, alice.email)
@@ -142,7 +138,7 @@ def test_a_trusted_provider_leads_to_the_user_with_the_address(world, alice):
     assert alice.try_to_sign_in().status_code == 200
 
 
-def test_any_other_provider_does_not(world, alice):
+def test_untrusted_provider_does_not_sign_in_the_user_of_the_address(world, alice):
     session = world.session(world.sign_in("alice", "django"))
     found = session.get("/user").json
     assert (found["id"] != alice.id, found["email"], found["app_metadata"]["providers"]) == (
@@ -152,7 +148,7 @@ def test_any_other_provider_does_not(world, alice):
     )
 
 
-def test_whoever_does_not_agree_is_sent_back_with_an_error(world, database):
+def test_refused_consent_redirects_with_an_error(world, database):
     browser = UserAgent()
     world.arrive(browser, world.authorize("django"))
     world.log_in(browser, "dave")
@@ -160,7 +156,7 @@ def test_whoever_does_not_agree_is_sent_back_with_an_error(world, database):
     assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
 
 
-def test_the_provider_names_itself_and_a_response_that_names_no_one_is_refused(world, database):
+def test_response_without_iss_is_refused_when_the_provider_announces_it(world, database):
     browser = UserAgent()
     world.arrive(browser, world.authorize("django"))
     world.log_in(browser, "dave")
@@ -172,7 +168,7 @@ def test_the_provider_names_itself_and_a_response_that_names_no_one_is_refused(w
     assert database.count("users") == 0
 
 
-def test_with_a_code_challenge_the_application_gets_a_code(world):
+def test_code_challenge_returns_an_authorization_code(world):
     code = query(world.sign_in("dave", **WITH_CHALLENGE), world.base)["code"]
     response = world.client.post(
         "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
@@ -181,7 +177,7 @@ def test_with_a_code_challenge_the_application_gets_a_code(world):
     assert (response.status_code, response.json) == (200, token_response(expected))
 
 
-def test_a_callback_is_good_in_the_browser_that_began_alone(world, database):
+def test_callback_is_refused_in_another_browser(world, database):
     browser = UserAgent()
     world.arrive(browser, world.authorize("django"))
     world.log_in(browser, "dave")
@@ -193,7 +189,7 @@ def test_a_callback_is_good_in_the_browser_that_began_alone(world, database):
     assert database.count("sessions") == 1
 
 
-def test_an_identity_is_linked_by_its_owner(world, alice, outbox):
+def test_signed_in_user_links_an_identity(world, alice, outbox):
     session = alice.sign_in(client=world.client)
     response = session.get("/user/identities/authorize?provider=django")
     browser = UserAgent()
@@ -210,19 +206,19 @@ def test_an_identity_is_linked_by_its_owner(world, alice, outbox):
     assert world.session(world.sign_in("dave")).get("/user").json["id"] == alice.id
 
 
-def test_the_settings_tell_of_it(world):
+def test_settings_list_the_provider(world):
     settings = world.client.get("/settings").json
     enabled = {provider["name"] for provider in settings["external_providers"] if provider["enabled"]}
     assert (settings["external_providers_enabled"], enabled) == (True, {"django", "google"})
 
 
-def test_an_unknown_provider_is_refused(world):
+def test_unknown_provider_is_refused(world):
     assert_error(
         world.client.get("/authorize?provider=nobody"), 400, "oauth_provider_not_supported", details=ANYTHING
     )
 
 
-def test_signing_in_is_told_by_the_identity(world):
+def test_identity_records_the_last_sign_in(world):
     session = world.session(world.sign_in("dave"))
     (identity, _) = session.get("/user").json["identities"]
     assert identity["last_sign_in_at"] == A_TIMESTAMP

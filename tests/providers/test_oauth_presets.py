@@ -1,4 +1,4 @@
-"""The built-in providers: data that names its documentation, and reads what that documentation shows."""
+"""The presets: each names its documentation, and reads the samples shown there."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -29,7 +29,7 @@ NAMES = [
 ]
 OPENID = {name for name, preset in PRESETS.items() if preset.issuer}
 each_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
-# Where each provider's own documentation may be.
+# Hosts of each provider's own documentation.
 HOSTS = {
     "apple": "apple.com",
     "azure": "microsoft.com",
@@ -46,9 +46,8 @@ HOSTS = {
     "twitter": "x.com",
 }
 
-# What the documentation shows of somebody who has signed in: the claims of an id_token, or the answers of the
-# userinfo URL and, where there is one, of the list of addresses; and what is to be read in it: subject,
-# email, whether verified, name, picture.
+# Samples of the documentation: the claims of an id_token, or the responses of the userinfo endpoint and of the
+# list of addresses; and what is read from them: subject, email, verified, name, picture.
 SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str | None]]] = {
     "azure": (
         {
@@ -258,29 +257,29 @@ SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str 
 }
 
 
-class TestTheData:
-    def test_they_are_those_of_the_decisions(self):
+class TestData:
+    def test_presets_are_the_documented_ones(self):
         assert sorted(PRESETS) == NAMES
         assert sorted(SAMPLES) == NAMES
 
     @pytest.mark.parametrize("name", NAMES)
-    def test_each_names_the_documentation_of_its_provider(self, name):
+    def test_preset_names_the_documentation_of_its_provider(self, name):
         url = urlsplit(PRESETS[name].documentation)
         assert url.scheme == "https"
         assert f".{url.hostname}".endswith(f".{HOSTS[name]}")
         assert len(url.path) > 1
 
-    def test_the_generic_one_names_the_specification(self):
+    def test_generic_preset_names_the_specification(self):
         assert GENERIC.documentation == "https://openid.net/specs/openid-connect-core-1_0.html"
 
     @each_preset
-    def test_each_is_openid_connect_or_has_all_endpoints(self, preset: Preset):
+    def test_preset_uses_discovery_or_has_all_endpoints(self, preset: Preset):
         assert bool(preset.issuer) != bool(preset.authorize_url and preset.token_url and preset.userinfo_url)
         assert preset.scopes
         assert bool(preset.issuer) <= ("openid" in preset.scopes.split())
 
     @each_preset
-    def test_each_address_is_one_with_tls_and_no_more(self, preset: Preset):
+    def test_each_endpoint_is_a_plain_https_url(self, preset: Preset):
         for field in fields(preset):
             if field.name == "issuer" or field.name.endswith("_url"):
                 url = urlsplit(getattr(preset, field.name))
@@ -290,9 +289,9 @@ class TestTheData:
         assert not preset.issuer.endswith("/")
 
     @each_preset
-    def test_each_says_where_the_address_is_and_who_verifies_it(self, preset: Preset):
+    def test_preset_names_the_members_of_address_and_verification(self, preset: Preset):
         assert preset.subject
-        # Where there is a list of addresses, it says of each; without addresses there is nothing to verify.
+        # A list of addresses verifies each entry; without addresses there is nothing to verify.
         if not preset.email:
             assert (
                 preset.email_verified,
@@ -305,21 +304,21 @@ class TestTheData:
         if preset.link_by_email:
             assert preset.email_verified
 
-    def test_three_are_trusted_to_link(self):
+    def test_three_presets_are_trusted_to_link(self):
         assert [name for name in NAMES if PRESETS[name].link_by_email] == ["apple", "github", "google"]
         assert not GENERIC.link_by_email
 
-    def test_apple_answers_by_form(self):
+    def test_apple_uses_form_post(self):
         assert [name for name in NAMES if PRESETS[name].form_post] == ["apple"]
 
 
-# What the fixtures set for GitHub and Twitter, and is not to be set here.
+# Settings that the fixtures make for GitHub and Twitter, and that must not be set here.
 UNSET = {"AUTHORIZE_URL": "", "TOKEN_URL": "", "USERINFO_URL": "", "EMAILS_URL": ""}
 
 
 @pytest.fixture
 def provider(name: str) -> Iterator[FakeProvider]:
-    """A provider on loopback that tells the sample."""
+    """A provider on loopback that returns the sample."""
     with (Apple if name == "apple" else FakeProvider if name in OPENID else PlainProvider)(name) as provider:
         told, emails, _ = SAMPLES[name]
         provider.person = told
@@ -334,8 +333,8 @@ def settings_of(provider: FakeProvider) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-class TestASample:
-    """Somebody signs in with each, as its documentation shows them."""
+class TestSample:
+    """A sign-in with each provider, with the sample of its documentation."""
 
     @pytest.fixture
     def service(self, make_service, provider):
@@ -346,7 +345,7 @@ class TestASample:
         page = service.sign_in(name, browser)
         return service.session(browser.submit() if name == "apple" else page)
 
-    def test_what_it_tells_is_read(self, service, name):
+    def test_sample_is_read(self, service, name):
         subject, email, verified, person, picture = SAMPLES[name][2]
         user = self.sign_in(service, name).get("/user").json
         expected = {
@@ -361,7 +360,7 @@ class TestASample:
         assert user["email"] == (email if verified else None)
         assert user["app_metadata"]["provider"] == name
 
-    def test_without_all_but_the_subject_it_is_read_too(self, service, provider, name):
+    def test_sample_with_only_the_subject_is_read(self, service, provider, name):
         subject = SAMPLES[name][2][0]
         bare = (
             {"data": {"id": subject}}
@@ -385,8 +384,8 @@ class TestASample:
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - OPENID))
-class TestThePlainOnes:
-    def test_without_other_settings_the_browser_is_sent_to_the_real_provider(self, make_service, name):
+class TestPlainOauthPresets:
+    def test_browser_is_sent_to_the_real_provider_by_default(self, make_service, name):
         values = UNSET | {"CLIENT_ID": "x", "CLIENT_SECRET": "y"}
         service = make_service(
             **{f"AUTH_PROVIDER_{name.upper()}_{key}": value for key, value in values.items()}
@@ -404,7 +403,7 @@ class TestThePlainOnes:
             "scope": PRESETS[name].scopes,
         }
 
-    def test_the_secret_is_told_in_the_documented_way(self, make_service, provider, name):
+    def test_secret_is_sent_in_the_documented_way(self, make_service, provider, name):
         service = make_service(**settings_of(provider))
         service.session(service.sign_in(name))
         (exchange,) = [asked for asked in provider.asked if asked.path == "/token"]
@@ -414,7 +413,7 @@ class TestThePlainOnes:
 
 
 @pytest.mark.parametrize("name", ["linkedin"])
-def test_who_takes_pkce_for_another_clients_is_not_sent_it(make_service, provider, name):
+def test_linkedin_is_sent_no_pkce(make_service, provider, name):
     # LinkedIn refuses the secret of a client that sends a code_verifier: 401 invalid_client
     # (UsefulSoftwareCo/executor#2087, tried on it in September 2026). Its PKCE is for native clients, at
     # another address.
@@ -424,7 +423,7 @@ def test_who_takes_pkce_for_another_clients_is_not_sent_it(make_service, provide
 
 
 @pytest.mark.parametrize("name", ["twitch"])
-def test_twitch_is_told_the_client_beside_the_token(make_service, provider, name):
+def test_twitch_is_sent_the_client_id_with_the_token(make_service, provider, name):
     service = make_service(**settings_of(provider))
     service.session(service.sign_in(name))
     (asked,) = [asked for asked in provider.asked if asked.path == "/user"]
@@ -433,16 +432,16 @@ def test_twitch_is_told_the_client_beside_the_token(make_service, provider, name
 
 
 @pytest.mark.parametrize("name", ["twitch"])
-def test_scopes_as_a_list_keep_nobody_out(make_service, provider, name):
+def test_scopes_as_a_list_do_not_prevent_sign_in(make_service, provider, name):
     provider.token_response = {"scope": ["user:read:email"], "refresh_token": "x"}
     service = make_service(**settings_of(provider))
     service.session(service.sign_in(name))
 
 
 class TestApple:
-    """Its client secret is a token that we sign, and that it must know the key of."""
+    """Apple's client secret is a token that the service signs."""
 
-    def test_the_secret_is_signed_for_each_exchange(self, service, fakes):
+    def test_secret_is_signed_for_each_exchange(self, service, fakes):
         fakes.apple.person = {"sub": "001.alice"}
         for _ in range(2):
             browser = service.browser()
@@ -454,18 +453,18 @@ class TestApple:
                 "sub": fakes.apple.client_id,
                 "aud": fakes.apple.url,
             }
-            # It asks for at most six months; a secret that nobody can use tomorrow can't be stolen today.
+            # Apple allows six months; a short-lived secret is worth less when stolen.
             assert 0 < claims["exp"] - claims["iat"] <= 3600
         assert len(fakes.apple.secrets) == 2
 
-    def test_the_private_key_is_told_to_nobody(self, service, fakes):
+    def test_private_key_is_never_sent(self, service, fakes):
         fakes.apple.person = {"sub": "001.alice"}
         browser = service.browser()
         service.sign_in("apple", browser)
         browser.submit()
         assert "PRIVATE KEY" not in str(fakes.apple.asked)
 
-    def test_the_name_comes_once_and_stays_the_users(self, service, fakes):
+    def test_name_sent_once_stays(self, service, fakes):
         fakes.apple.person = {"sub": "001.alice"}
         fakes.apple.user = '{"name": {"firstName": "Alice", "middleName": "P.", "lastName": "Liddell"}, "email": "x@example.com"}'
         first = self.come(service)
@@ -480,7 +479,7 @@ class TestApple:
 
 
 class TestAzure:
-    def test_a_user_of_any_tenant_signs_in(self, service, fakes):
+    def test_user_of_any_tenant_signs_in(self, service, fakes):
         fakes.azure.person = {"sub": "x", "email": "abeli@microsoft.com"}
         user = service.signed_in("azure").get("/user").json
         assert (user["email"], user["app_metadata"]["provider"]) == (None, "azure")
@@ -497,7 +496,7 @@ class TestAzure:
             {"iss": "https://sts.windows.net/9188040d-6c67-4c5b-b112-36a304b66dad/"},
         ],
     )
-    def test_a_token_whose_tenant_does_not_fit_its_issuer_is_refused(self, service, fakes, database, claims):
+    def test_token_with_a_tenant_of_another_issuer_is_refused(self, service, fakes, database, claims):
         fakes.azure.person = {"sub": "x"}
         fakes.azure.claims |= {
             name: value.format(url=fakes.azure.url) if value else value for name, value in claims.items()
@@ -505,7 +504,7 @@ class TestAzure:
         assert fragment(service.sign_in("azure"))["error_code"] == "bad_oauth_callback"
         assert database.count("users") == 0
 
-    def test_one_tenant_alone_can_be_let_in(self, make_service, fakes, database):
+    def test_one_tenant_can_be_required(self, make_service, fakes, database):
         tenant = fakes.azure.TENANT
         fakes.azure.DISCOVERY = f"/{tenant}/v2.0/.well-known/openid-configuration"
         try:

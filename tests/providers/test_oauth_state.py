@@ -1,6 +1,4 @@
-"""GET /authorize and the callback: a sign-in belongs to one browser, one provider, one time, and to what it
-began with.
-"""
+"""GET /authorize and the callback: a flow is bound to its browser, provider, time and parameters."""
 
 import json
 from urllib.parse import urlencode, urlsplit
@@ -27,13 +25,13 @@ def _people(google: FakeProvider, acme: FakeProvider) -> None:
 
 
 def changed(url: str, **parameters: str | None) -> str:
-    """Return a URL with other parameters; None takes one away."""
+    """Return a URL with changed parameters; None removes one."""
     address, _, sent = url.partition("?")
     return f"{address}?{urlencode({name: value for name, value in (single(sent) | parameters).items() if value is not None})}"
 
 
-class TestLeaving:
-    def test_the_provider_is_asked_for_a_code_with_everything_that_protects_it(self, service, google):
+class TestAuthorize:
+    def test_authorization_request_has_state_nonce_and_pkce(self, service, google):
         page = service.browser().visit(service.authorize("google"), stop=lambda url: not url.startswith(SITE))
         assert page.url.startswith(f"{google.url}/authorize?")
         assert single(urlsplit(page.url).query) == {
@@ -47,19 +45,19 @@ class TestLeaving:
             "code_challenge_method": "S256",
         }
 
-    def test_nothing_of_it_is_ever_the_same(self, service):
+    def test_each_authorization_request_is_unique(self, service):
         first, second = (service.leave(service.browser(), "google") for _ in range(2))
         assert all(first[name] != second[name] for name in ("state", "nonce", "code_challenge"))
         assert len({first[name] for name in ("state", "nonce", "code_challenge")}) == 3
 
-    def test_a_redirect_with_302_and_a_cookie_is_all(self, service):
+    def test_authorize_responds_with_302_and_a_cookie(self, service):
         response = service.client.get("/authorize?provider=google")
         assert (response.status_code, response.data) == (302, b"")
         assert response.headers["Cache-Control"] == "no-store"
         assert response.headers["Referrer-Policy"] == "no-referrer"
         assert len(response.headers.getlist("Set-Cookie")) == 1
 
-    def test_the_cookie_is_this_hosts_and_no_scripts_and_lives_as_long_as_the_flow(self, service):
+    def test_cookie_is_host_only_http_only_and_expires_with_the_flow(self, service):
         header = service.client.get("/authorize?provider=google").headers["Set-Cookie"]
         pair, *attributes = header.split("; ")
         assert pair.partition("=")[2] == A_SECRET
@@ -70,7 +68,7 @@ class TestLeaving:
             "SameSite=Lax",
         ]
 
-    def test_with_tls_the_cookie_is_secure_and_cannot_be_planted(self, make_service):
+    def test_cookie_is_secure_with_host_prefix_under_tls(self, make_service):
         service = make_service(AUTH_BASE_URL="https://auth.example.com")
         browser = service.browser()
         service.leave(browser, "google")
@@ -83,13 +81,13 @@ class TestLeaving:
             "/",
         )
 
-    def test_a_cookie_that_is_none_of_ours_is_replaced(self, service):
+    def test_foreign_cookie_is_replaced(self, service):
         for planted in ("", "short", "x" * 44, "x" * 42 + "!", '"' + "x" * 43 + '"'):
             headers = {"Cookie": f"latchkey_flow={planted}"}
             response = service.client.get("/authorize?provider=google", headers=headers)
             assert response.headers["Set-Cookie"].split(";")[0].partition("=")[2] not in (planted, "x" * 43)
 
-    def test_what_belongs_to_the_flow_is_in_one_row_and_none_of_it_in_the_clear(self, service, database):
+    def test_flow_is_stored_in_one_row_without_clear_secrets(self, service, database):
         browser = service.browser()
         sent = service.leave(browser, "google", redirect_to=APPLICATION, **WITH_CHALLENGE)
         row = database.one(
@@ -126,7 +124,7 @@ class TestLeaving:
             "iss",
         ],
     )
-    def test_a_link_of_somebody_else_can_set_nothing_of_what_protects(self, service, google, name):
+    def test_query_cannot_set_protected_parameters(self, service, google, name):
         extra = (
             {name: "of-mallory"}
             if name != "code_challenge_method"
@@ -146,7 +144,7 @@ class TestLeaving:
             "code_challenge_method",
         }
 
-    def test_nothing_can_be_smuggled_in_by_scopes(self, service):
+    def test_scopes_cannot_inject_parameters(self, service):
         sent = service.leave(
             service.browser(), "google", scopes="openid&redirect_uri=https://evil.example&state=x#y"
         )
@@ -164,7 +162,7 @@ class TestBadRequests:
     @pytest.mark.parametrize(
         "name", ["nobody", "GOOGLE", "google ", "email", "phone", "../google", "discord", ""]
     )
-    def test_a_provider_that_is_not_set_up_is_refused(self, service, database, name):
+    def test_unknown_provider_is_refused(self, service, database, name):
         assert_error(
             service.client.get("/authorize", query_string={"provider": name}),
             400,
@@ -183,13 +181,13 @@ class TestBadRequests:
             "provider=goo%00gle",
         ],
     )
-    def test_a_parameter_that_is_missing_repeated_or_malformed_is_refused(self, service, database, sent):
+    def test_missing_repeated_or_malformed_parameter_is_refused(self, service, database, sent):
         assert_error(service.client.get(f"/authorize?{sent}"), 400, "validation_failed", details=A_SENTENCE)
         assert database.count("oauth_flows") == 0
 
 
-class TestComingBack:
-    def test_the_state_works_once(self, service, google, database):
+class TestCallback:
+    def test_state_works_once(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         service.session(browser.visit(url))
@@ -198,7 +196,7 @@ class TestComingBack:
             assert_failed(browser.visit(url), *STALE)
         assert (google.asked, database.count("sessions"), database.count("oauth_flows")) == ([], 1, 0)
 
-    def test_of_many_at_once_one_succeeds(self, service, google, database):
+    def test_one_of_many_concurrent_callbacks_succeeds(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         twins = service.twins(browser, 8)
@@ -209,7 +207,7 @@ class TestComingBack:
         assert (database.count("sessions"), google.paths().count("/token")) == (1, 1)
 
     @pytest.mark.parametrize(("seconds", "works"), [(590, True), (600, False)])
-    def test_the_state_lives_ten_minutes(self, service, google, database, seconds, works):
+    def test_state_expires_after_ten_minutes(self, service, google, database, seconds, works):
         browser = service.browser()
         url = service.return_url(browser, "google")
         database.run(
@@ -224,22 +222,22 @@ class TestComingBack:
             assert (database.count("users"), "/token" in google.paths()) == (0, False)
 
     @pytest.mark.parametrize("state", [None, "", "x", "x" * 43, "x" * 2048, "%", "ä" * 43])
-    def test_a_state_that_nobody_was_given_is_refused(self, service, google, database, state):
+    def test_unknown_state_is_refused(self, service, google, database, state):
         browser = service.browser()
         url = service.return_url(browser, "google")
         assert_failed(browser.visit(changed(url, state=state)), *STALE)
         assert (database.count("users"), "/token" in google.paths()) == (0, False)
-        # Nor is the flow lost by that.
+        # The flow still works.
         service.session(browser.visit(url))
 
     @pytest.mark.parametrize(
         "sent",
         ["code=a&code=b&state=x", "state=a&state=b", "state=%00", "iss=a&iss=b", "state=" + "x" * 2049],
     )
-    def test_a_parameter_that_is_repeated_or_malformed_is_refused(self, service, sent):
+    def test_repeated_or_malformed_callback_parameter_is_refused(self, service, sent):
         assert_error(service.client.get(f"/callback?{sent}"), 400, "validation_failed", details=A_SENTENCE)
 
-    def test_head_spends_nothing(self, service, google, database):
+    def test_head_does_not_spend_the_state(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         cookie = browser.cookies[0]
@@ -254,13 +252,13 @@ class TestComingBack:
         ) == (200, b"", 1, False)
         service.session(browser.visit(url))
 
-    def test_two_tabs_of_a_browser_sign_in_side_by_side(self, service, google, acme):
+    def test_two_tabs_of_a_browser_can_sign_in(self, service, google, acme):
         browser = service.browser()
         one, other = service.return_url(browser, "google"), service.return_url(browser, "acme")
         assert service.session(browser.visit(one)).get("/user").json["app_metadata"]["provider"] == "google"
         assert service.session(browser.visit(other)).get("/user").json["app_metadata"]["provider"] == "acme"
 
-    def test_without_a_code_nothing_happens(self, service, google, database):
+    def test_callback_without_a_code_is_refused(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         assert_failed(browser.visit(changed(url, code=None)), "bad_oauth_callback", "server_error")
@@ -271,7 +269,7 @@ class TestComingBack:
         )
 
     @pytest.mark.parametrize("code", ["", "made-up", "x" * 60_000, "a&client_secret=b", "ä☃"])
-    def test_a_code_that_the_provider_did_not_give_is_refused(self, service, google, database, code):
+    def test_unknown_code_is_refused(self, service, google, database, code):
         browser = service.browser()
         page = service.leave(browser, "google")
         response = browser.visit(
@@ -291,7 +289,7 @@ class TestComingBack:
             ("", "server_error"),
         ],
     )
-    def test_an_error_of_the_provider_is_passed_on_in_our_own_words(
+    def test_error_of_the_provider_is_reported_in_own_words(
         self, service, google, database, said, passed_on
     ):
         google.response = {
@@ -309,16 +307,16 @@ class TestComingBack:
             False,
         )
 
-    def test_an_error_goes_before_a_code(self, service, google, database):
+    def test_error_takes_precedence_over_a_code(self, service, google, database):
         google.response = {"error": "access_denied"}
         assert_failed(service.sign_in("google"), "bad_oauth_callback")
         assert (database.count("users"), "/token" in google.paths()) == (0, False)
 
-    def test_an_error_without_a_flow_leads_to_the_site(self, service):
+    def test_error_without_a_flow_redirects_to_the_site(self, service):
         page = service.browser().visit(f"{SITE}/callback?error=access_denied&state={'x' * 43}")
         assert_failed(page, *STALE)
 
-    def test_what_failed_is_logged_without_secrets(self, make_service, google, capfd):
+    def test_failure_is_logged_without_secrets(self, make_service, google, capfd):
         google.claims = {"nonce": "of-somebody-else"}
         service = make_service()
         browser = service.browser()
@@ -330,16 +328,16 @@ class TestComingBack:
         assert not any(secret in logged for secret in secrets)
 
 
-class TestMeanwhile:
-    """What the deployment changes between leaving and coming back."""
+class TestChangesDuringAFlow:
+    """Settings that change between /authorize and the callback."""
 
     def come_back(self, later, browser, url):
-        """Come back to the service as it is later."""
+        """Open the callback at the service with its later settings."""
         there = later.browser()
         there.cookies = browser.cookies
         return there.visit(url)
 
-    def test_a_provider_that_is_removed_ends_it_with_an_error(self, service, make_app, google, database):
+    def test_flow_of_a_removed_provider_ends_with_an_error(self, service, make_app, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
         later = Service(make_app(**ALLOW_LIST))
@@ -352,7 +350,7 @@ class TestMeanwhile:
             0,
         )
 
-    def test_a_root_secret_that_is_replaced_ends_it_like_a_stale_one(
+    def test_flow_ends_like_a_stale_one_after_a_replaced_root_secret(
         self, service, make_service, google, database
     ):
         browser = service.browser()
@@ -366,13 +364,13 @@ class TestMeanwhile:
             0,
         )
 
-    def test_a_root_secret_that_is_being_rotated_disturbs_nobody(self, make_service):
+    def test_flow_works_during_rotation_of_the_root_secret(self, make_service):
         service = make_service(AUTH_SECRET_KEY="x" * 32)
         browser = service.browser()
         url = service.return_url(browser, "google")
         service.session(self.come_back(make_service(AUTH_SECRET_KEY=f"{'y' * 32},{'x' * 32}"), browser, url))
 
-    def test_what_is_stored_damaged_ends_it_like_a_stale_one(self, service, google, database):
+    def test_flow_ends_like_a_stale_one_when_its_row_is_damaged(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         database.run("UPDATE oauth_flows SET secrets = ''")
@@ -380,17 +378,17 @@ class TestMeanwhile:
         assert ("/token" in google.paths(), database.count("users")) == (False, 0)
 
 
-class TestAnotherBrowser:
-    """The classic hole: Mallory signs in to her own user in Alice's browser, or as Alice in hers."""
+class TestOtherBrowser:
+    """Login CSRF: Mallory signs Alice's browser in to Mallory's user, or her own browser in as Alice."""
 
-    def test_a_callback_in_a_browser_that_began_nothing_is_refused(self, service, google, database):
+    def test_callback_in_a_browser_without_a_flow_is_refused(self, service, google, database):
         google.person = MALLORY
         url = service.return_url(service.browser(), "google")
         google.asked.clear()
         assert_failed(service.browser().visit(url), *STALE)
         assert (google.asked, database.count("users"), database.count("sessions")) == ([], 0, 0)
 
-    def test_a_callback_in_a_browser_that_began_another_is_refused(self, service, google, database):
+    def test_callback_in_a_browser_with_another_flow_is_refused(self, service, google, database):
         google.person = MALLORY
         url = service.return_url(service.browser(), "google")
         google.person = ALICE
@@ -401,14 +399,14 @@ class TestAnotherBrowser:
         assert (google.asked, database.count("users")) == ([], 0)
         assert service.session(alices.visit(her_url)).get("/user").json["email"] == ALICE["email"]
 
-    def test_it_does_not_keep_the_right_browser_from_going_on(self, service):
+    def test_refused_callback_does_not_end_the_flow_of_the_right_browser(self, service):
         browser = service.browser()
         url = service.return_url(browser, "google")
         service.browser().visit(url)
         service.session(browser.visit(url))
 
-    def test_a_code_of_another_browser_is_refused_under_ones_own_state(self, service, google, database):
-        # Mallory has got hold of Alice's code: PKCE and the nonce bind it to Alice's flow.
+    def test_code_of_another_browser_is_refused_with_the_own_state(self, service, google, database):
+        # Mallory stole Alice's code: PKCE and the nonce bind it to Alice's flow.
         stolen = single(urlsplit(service.return_url(service.browser(), "google")).query)["code"]
         google.person = MALLORY
         mallorys = service.browser()
@@ -416,7 +414,7 @@ class TestAnotherBrowser:
         assert_failed(mallorys.visit(changed(hers, code=stolen)), "bad_oauth_callback", "server_error")
         assert database.count("users") == 0
 
-    def test_a_form_of_another_site_brings_no_lax_cookie(self, service, google, database):
+    def test_form_of_another_site_comes_without_the_lax_cookie(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         browser.be_at("https://evil.example/")
@@ -424,9 +422,9 @@ class TestAnotherBrowser:
         assert "Cookie" not in browser.requests[-2][2]
         assert database.count("users") == 0
 
-    def test_a_cookie_that_mallory_knows_does_not_become_alices(self, service, database):
-        # On a host whose neighbour can plant cookies, no TLS and so no __Host-: still each flow has a state
-        # of its own.
+    def test_planted_cookie_does_not_bind_the_flow_of_alice(self, service, database):
+        # Without TLS there is no __Host- prefix, and a neighbouring host can plant cookies: still each flow has
+        # a state of its own.
         mallorys = service.browser()
         url = service.return_url(mallorys, "google")
         alices = service.browser()
@@ -435,8 +433,8 @@ class TestAnotherBrowser:
         assert_failed(alices.visit(url), *STALE)
 
 
-class TestAnotherProvider:
-    def test_a_state_serves_the_provider_that_it_was_begun_with(self, service, google, acme, database):
+class TestOtherProvider:
+    def test_state_is_refused_for_another_provider(self, service, google, acme, database):
         browser = service.browser()
         of_google = single(urlsplit(service.return_url(browser, "google")).query)
         of_acme = single(urlsplit(service.return_url(browser, "acme")).query)
@@ -450,7 +448,7 @@ class TestAnotherProvider:
     @pytest.mark.parametrize(
         "issuer", ["acme", "", "https://accounts.google.com", "{url}/", "{url}/x", "HTTP{url}"]
     )
-    def test_a_response_of_another_issuer_is_refused_before_its_code_is_sent_anywhere(
+    def test_response_of_another_issuer_is_refused_before_its_code_is_redeemed(
         self, service, google, acme, database, issuer
     ):
         google.response = {"iss": acme.url if issuer == "acme" else issuer.format(url=google.url)}
@@ -461,11 +459,11 @@ class TestAnotherProvider:
             0,
         )
 
-    def test_a_response_of_the_issuer_itself_is_taken(self, service, google):
+    def test_response_with_the_right_issuer_is_accepted(self, service, google):
         google.response = {"iss": google.url}
         service.signed_in("google")
 
-    def test_an_issuer_that_says_it_names_itself_must(self, make_service, google, database):
+    def test_missing_iss_is_refused_when_the_issuer_announces_it(self, make_service, google, database):
         google.metadata = {"authorization_response_iss_parameter_supported": True}
         service = make_service()
         assert_failed(service.sign_in("google"), "bad_oauth_callback", "server_error")
@@ -474,15 +472,15 @@ class TestAnotherProvider:
         service.signed_in("google")
 
 
-class TestAFormPost:
-    """Apple's manner: the answer is a form that its page posts from another site."""
+class TestFormPost:
+    """Apple responds with a form that its page posts from another site."""
 
     @pytest.fixture
     def apples(self, make_service, fakes):
         fakes.apple.person = {"sub": "001.alice", "email": "alice@example.com", "email_verified": "true"}
         return make_service(AUTH_BASE_URL="https://auth.example.com")
 
-    def test_it_signs_in_by_a_cookie_that_crosses_sites(self, apples, fakes):
+    def test_form_post_signs_in_with_a_cross_site_cookie(self, apples, fakes):
         browser = apples.browser()
         apples.sign_in("apple", browser)
         page = browser.submit()
@@ -497,7 +495,7 @@ class TestAFormPost:
         method, url, headers = browser.requests[-2]
         assert (method, url, headers["Sec-Fetch-Site"]) == ("POST", apples.callback("apple"), "cross-site")
 
-    def test_the_provider_is_asked_for_it(self, apples):
+    def test_authorization_request_asks_for_form_post(self, apples):
         sent = apples.leave(apples.browser(), "apple")
         assert (sent["response_mode"], sent["nonce"], sent["code_challenge_method"]) == (
             "form_post",
@@ -505,7 +503,7 @@ class TestAFormPost:
             "S256",
         )
 
-    def test_another_browser_is_refused(self, apples, database):
+    def test_form_post_in_another_browser_is_refused(self, apples, database):
         browser = apples.browser()
         form = apples.sign_in("apple", browser).forms[0]
         other = apples.browser()
@@ -513,7 +511,7 @@ class TestAFormPost:
         assert_failed(other.post(apples.callback("apple"), form.fields), *STALE, apples.origin)
         assert database.count("users") == 0
 
-    def test_it_works_once(self, apples, database):
+    def test_form_post_works_once(self, apples, database):
         browser = apples.browser()
         form = apples.sign_in("apple", browser).forms[0]
         browser.submit()
@@ -521,8 +519,8 @@ class TestAFormPost:
         assert_failed(browser.post(apples.callback("apple"), form.fields), *STALE, apples.origin)
         assert database.count("sessions") == 1
 
-    def test_its_cookie_serves_no_flow_of_a_provider_that_redirects(self, apples, google, database):
-        # Else a form of any site could finish a flow of Google's: the cookie of Apple's crosses sites.
+    def test_cross_site_cookie_is_refused_for_a_redirecting_provider(self, apples, google, database):
+        # Otherwise a form of any site could finish a flow of Google: Apple's cookie is sent across sites.
         browser = apples.browser()
         apples.leave(browser, "apple")
         url = apples.return_url(browser, "google")
@@ -530,15 +528,15 @@ class TestAFormPost:
         assert_failed(browser.visit(url), *STALE, apples.origin)
         assert database.count("users") == 0
 
-    def test_without_tls_a_browser_on_this_machine_takes_the_cookie(self, service, fakes):
+    def test_loopback_browser_accepts_the_cross_site_cookie_without_tls(self, service, fakes):
         fakes.apple.person = {"sub": "001.alice"}
         browser = service.browser()
         service.sign_in("apple", browser)
         service.session(browser.submit())
 
 
-class TestWhereItLeads:
-    def test_it_leads_where_it_was_asked_to(self, service):
+class TestTarget:
+    def test_sign_in_redirects_to_the_requested_target(self, service):
         service.signed_in("google", redirect_to=APPLICATION)
 
     @pytest.mark.parametrize(
@@ -551,45 +549,45 @@ class TestWhereItLeads:
             "x",
         ],
     )
-    def test_what_is_not_allowed_is_the_site_instead(self, service, target):
+    def test_forbidden_target_is_replaced_by_the_site(self, service, target):
         service.session(service.sign_in("google", redirect_to=target))
         fragment(service.sign_in("google", redirect_to=target), SITE)
 
     @pytest.mark.parametrize("name", ["redirect_to", "provider", "code_challenge", "scopes"])
-    def test_nothing_of_the_callback_changes_where(self, service, name):
+    def test_callback_parameters_cannot_change_the_target(self, service, name):
         browser = service.browser()
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
         value = CHALLENGE if name == "code_challenge" else "https://app.example.com/other"
         service.session(browser.visit(changed(url, **{name: value})), APPLICATION)
 
-    def test_each_flow_of_a_browser_leads_where_it_began_to_lead(self, service):
+    def test_each_flow_of_a_browser_keeps_its_target(self, service):
         browser = service.browser()
         targets = [f"https://app.example.com/{number}" for number in range(3)]
         urls = [service.return_url(browser, "google", redirect_to=target) for target in targets]
         for url, target in reversed(list(zip(urls, targets, strict=True))):
             service.session(browser.visit(url), target)
 
-    def test_flows_at_once_do_not_mix(self, service, google):
+    def test_concurrent_flows_do_not_mix(self, service, google):
         targets = [f"https://app.example.com/{number}" for number in range(8)]
         pages = at_once(8, lambda number: service.sign_in("google", redirect_to=targets[number]))
         for page, target in zip(pages, targets, strict=True):
             service.session(page, target)
 
-    def test_a_target_that_is_off_the_list_by_now_is_the_site_instead(self, service, make_service):
+    def test_target_removed_from_the_list_is_replaced_by_the_site(self, service, make_service):
         browser = service.browser()
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
         stricter = make_service(AUTH_REDIRECT_ALLOW_LIST="https://other.example.com/**")
         browser._sites = stricter.browser()._sites
         stricter.session(browser.visit(url), SITE)
 
-    def test_its_own_query_stays(self, service):
+    def test_target_keeps_its_query(self, service):
         target = f"{APPLICATION}?tab=1"
         service.session(service.sign_in("google", redirect_to=target), target)
         page = service.sign_in("google", redirect_to=target, **WITH_CHALLENGE)
         assert query(page, APPLICATION) == {"tab": "1", "code": A_SECRET}
 
     @pytest.mark.parametrize("failing", [False, True])
-    def test_neither_code_nor_state_of_the_provider_goes_on(self, service, google, failing):
+    def test_code_and_state_of_the_provider_are_not_passed_on(self, service, google, failing):
         google.claims = {"nonce": "other"} if failing else {}
         browser = service.browser()
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
@@ -603,7 +601,7 @@ class TestWhereItLeads:
 
 
 class TestSkipHttpRedirect:
-    def test_it_answers_the_address_to_visit_and_begins_nothing(self, service, database):
+    def test_skip_http_redirect_returns_a_url_without_starting_a_flow(self, service, database):
         response = service.client.get(
             "/authorize",
             query_string={"provider": "google", "redirect_to": APPLICATION, "skip_http_redirect": "true"},
@@ -612,7 +610,7 @@ class TestSkipHttpRedirect:
         assert (database.count("oauth_flows"), "Set-Cookie" in response.headers) == (0, False)
         service.session(service.browser().visit(response.json["url"]), APPLICATION)
 
-    def test_the_address_asks_for_the_same(self, service, google):
+    def test_returned_url_starts_the_same_flow(self, service, google):
         asked = {"provider": "google", "redirect_to": APPLICATION, "scopes": "openid email", **WITH_CHALLENGE}
         url = service.client.get("/authorize", query_string=asked | {"skip_http_redirect": "true"}).json[
             "url"
@@ -621,26 +619,26 @@ class TestSkipHttpRedirect:
         assert set(query(page, APPLICATION)) == {"code"}
         assert google.parameters("/authorize")["scope"] == "openid email"
 
-    def test_it_is_the_public_address_whatever_host_was_asked(self, service):
+    def test_returned_url_uses_the_base_url_for_any_host_header(self, service):
         response = service.client.get(
             "/authorize?provider=google&skip_http_redirect=true", headers={"Host": "evil.example"}
         )
         assert response.json["url"].startswith(f"{SITE}/authorize?")
 
-    def test_an_unknown_provider_is_refused_all_the_same(self, service):
+    def test_unknown_provider_is_refused_with_skip_http_redirect(self, service):
         response = service.client.get("/authorize?provider=nobody&skip_http_redirect=true")
         assert_error(response, 400, "oauth_provider_not_supported", details=A_SENTENCE)
 
     @pytest.mark.parametrize("value", ["false", "", "1", "TRUE"])
-    def test_any_other_value_redirects(self, service, value):
+    def test_other_value_of_skip_http_redirect_redirects(self, service, value):
         assert service.client.get(f"/authorize?provider=google&skip_http_redirect={value}").status_code == 302
 
 
-def test_the_prefix_of_other_clients_works_too(service):
+def test_authorize_works_under_the_prefix(service):
     service.session(service.browser().visit(f"{SITE}/auth/v1/authorize?provider=google"))
 
 
-def test_the_callback_takes_a_form_or_json_and_nothing_else(service):
+def test_callback_accepts_only_form_or_json(service):
     response = service.client.post("/callback", data=b"<state/>", content_type="text/xml")
     assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)
     for body in (urlencode({"state": "x"}), json.dumps({"state": "x"})):
@@ -648,7 +646,7 @@ def test_the_callback_takes_a_form_or_json_and_nothing_else(service):
         assert service.client.post("/callback", data=body, content_type=kind).status_code == 303
 
 
-def test_the_callback_can_be_asked_for_as_often_as_log_ins(make_service):
+def test_callback_has_the_rate_limit_of_log_ins(make_service):
     service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="2 per minute")
     statuses = [service.client.get(f"/callback?state={'x' * 43}").status_code for _ in range(3)]
     assert statuses == [303, 303, 429]

@@ -1,4 +1,4 @@
-"""AUTH_PROVIDER_…: what a deployment sets up, what GET /settings tells of it, and what stops the start."""
+"""AUTH_PROVIDER_…: configured providers, their listing in GET /settings, and errors that prevent the start."""
 
 import os
 import re
@@ -20,7 +20,7 @@ ACME = {"AUTH_PROVIDER_ACME_CLIENT_ID": "x", "AUTH_PROVIDER_ACME_ISSUER": "https
 
 @pytest.fixture
 def load(monkeypatch, tmp_path):
-    """Load the settings of an environment that has nothing but these."""
+    """Load settings from an environment with only the given variables."""
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
 
@@ -33,38 +33,38 @@ def load(monkeypatch, tmp_path):
 
 
 def problems(load, **environment: str) -> dict[str, str]:
-    """Return what keeps the service from starting: a variable and what is wrong with it, a line each."""
+    """Return the errors that prevent the start, by variable."""
     with pytest.raises(SettingsError) as caught:
         load(**environment)
     return dict(line.split(": ", 1) for line in str(caught.value).splitlines())
 
 
 def told(app) -> tuple[bool, dict[str, bool]]:
-    """Return what GET /settings says."""
+    """Return sign-up and providers as GET /settings lists them."""
     body = app.test_client().get("/settings").json
     listed = [(provider["name"], provider["enabled"]) for provider in body["external_providers"]]
     assert len(dict(listed)) == len(listed)
     return body["external_providers_enabled"], dict(listed)
 
 
-class TestWhatIsTold:
-    def test_without_any_all_presets_are_off(self, make_app):
+class TestListing:
+    def test_presets_are_off_by_default(self, make_app):
         assert told(make_app()) == (False, dict.fromkeys(PRESETS, False))
 
-    def test_what_is_set_up_is_on(self, make_app):
+    def test_configured_preset_is_on(self, make_app):
         assert told(make_app(**GOOGLE)) == (True, dict.fromkeys(PRESETS, False) | {"google": True})
 
-    def test_a_generic_one_is_listed_beside_the_presets(self, make_app):
+    def test_generic_provider_is_listed_beside_the_presets(self, make_app):
         assert told(make_app(**ACME)) == (True, dict.fromkeys(PRESETS, False) | {"acme": True})
 
-    def test_a_name_of_several_words_is_one_name(self, make_app):
+    def test_provider_name_may_have_several_words(self, make_app):
         changes = {
             "AUTH_PROVIDER_OUR_OWN_2_CLIENT_ID": "x",
             "AUTH_PROVIDER_OUR_OWN_2_ISSUER": "https://own.example",
         }
         assert told(make_app(**changes))[1]["our_own_2"] is True
 
-    def test_each_that_is_on_can_be_begun_with_and_no_other(self, service):
+    def test_only_listed_providers_can_sign_in(self, service):
         listed = told(service.app)[1]
         assert {name for name, enabled in listed.items() if enabled} == {
             "acme",
@@ -77,7 +77,7 @@ class TestWhatIsTold:
         for name, enabled in listed.items():
             assert service.client.get(f"/authorize?provider={name}").status_code == (302 if enabled else 400)
 
-    def test_nothing_secret_is(self, service, fakes):
+    def test_settings_contain_no_secret(self, service, fakes):
         text = service.client.get("/settings").text
         for provider in fakes.all:
             assert provider.client_secret not in text
@@ -85,21 +85,21 @@ class TestWhatIsTold:
             assert provider.url not in text
 
 
-class TestWhatStopsTheStart:
+class TestStartupErrors:
     @pytest.mark.parametrize("name", sorted(PRESETS))
-    def test_a_preset_without_its_client_id(self, load, name):
+    def test_preset_without_client_id_prevents_the_start(self, load, name):
         variable = f"AUTH_PROVIDER_{name.upper()}_CLIENT_ID"
         assert set(problems(load, **{f"AUTH_PROVIDER_{name.upper()}_CLIENT_SECRET": "x"})) == {variable}
         assert set(problems(load, **{variable: ""})) == {variable}
         assert set(problems(load, **{variable: "a,,b"})) == {variable}
 
-    def test_a_provider_that_nobody_knows_without_an_issuer(self, load):
+    def test_generic_provider_without_issuer_prevents_the_start(self, load):
         assert set(
             problems(load, AUTH_PROVIDER_GOGLE_CLIENT_ID="x", AUTH_PROVIDER_GOGLE_CLIENT_SECRET="y")
         ) == {"AUTH_PROVIDER_GOGLE_CLIENT_ID"}
 
     @pytest.mark.parametrize("missing", ["AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL"])
-    def test_a_provider_that_nobody_knows_without_one_of_its_endpoints(self, load, missing):
+    def test_generic_provider_without_an_endpoint_prevents_the_start(self, load, missing):
         endpoints = {
             f"AUTH_PROVIDER_ACME_{name}": "https://acme.example/x"
             for name in ("AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL")
@@ -119,7 +119,7 @@ class TestWhatStopsTheStart:
             "AUTH_PROVIDER_Google_CLIENT_ID",
         ],
     )
-    def test_a_variable_that_is_none(self, load, name):
+    def test_unknown_variable_prevents_the_start(self, load, name):
         assert name in problems(load, **{name: "x"})
 
     @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ class TestWhatStopsTheStart:
         ],
     )
     @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
-    def test_an_address_that_is_none(self, load, name, url):
+    def test_malformed_url_prevents_the_start(self, load, name, url):
         variable = f"AUTH_PROVIDER_GITHUB_{name}"
         assert set(problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})) == {variable}
 
@@ -151,8 +151,8 @@ class TestWhatStopsTheStart:
         ],
     )
     @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
-    def test_one_elsewhere_without_tls(self, load, name, url):
-        # Whoever is on the way would read the codes and the client secret, and say who signs in.
+    def test_http_url_of_another_host_prevents_the_start(self, load, name, url):
+        # An attacker on the network could read codes and the client secret, and choose who signs in.
         variable = f"AUTH_PROVIDER_GITHUB_{name}"
         found = problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})
         assert set(found) == {variable}
@@ -161,18 +161,18 @@ class TestWhatStopsTheStart:
     @pytest.mark.parametrize(
         "url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9", "http://id.localhost:9"]
     )
-    def test_one_on_this_machine_needs_no_tls(self, load, url):
+    def test_http_url_of_loopback_is_accepted(self, load, url):
         assert load(**ACME | {"AUTH_PROVIDER_ACME_ISSUER": url}).providers["acme"].issuer == url
 
     @pytest.mark.parametrize("name", ["EMAIL", "PHONE"])
-    def test_a_name_that_the_identities_of_addresses_have(self, load, name):
-        # Whoever runs it could claim the subjects that those have: the ids of users, and so sign in as
-        # anybody.
+    def test_reserved_provider_name_prevents_the_start(self, load, name):
+        # Its operator could claim the subjects of email and phone identities, which are user ids, and sign in as
+        # any user.
         prefix = f"AUTH_PROVIDER_{name}_"
         assert problems(load, **{f"{prefix}CLIENT_ID": "x", f"{prefix}ISSUER": "https://acme.example"})
 
     @pytest.mark.parametrize("key", ["x", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----", "{}"])
-    def test_a_private_key_that_is_none(self, load, key):
+    def test_malformed_private_key_prevents_the_start(self, load, key):
         variable = "AUTH_PROVIDER_APPLE_PRIVATE_KEY"
         found = problems(
             load,
@@ -185,17 +185,17 @@ class TestWhatStopsTheStart:
         assert key not in found[variable]
 
     @pytest.mark.parametrize("missing", ["TEAM_ID", "KEY_ID", "PRIVATE_KEY"])
-    def test_apple_without_all_that_its_secret_needs(self, load, fakes, missing):
+    def test_apple_without_a_part_of_its_secret_prevents_the_start(self, load, fakes, missing):
         changes = fakes.apple.settings()
         del changes[f"AUTH_PROVIDER_APPLE_{missing}"]
         assert f"AUTH_PROVIDER_APPLE_{missing}" in problems(load, **changes)
 
-    def test_a_truth_value_that_is_none(self, load):
+    def test_malformed_boolean_prevents_the_start(self, load):
         assert set(problems(load, AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL="maybe", **GOOGLE)) == {
             "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL"
         }
 
-    def test_all_of_it_is_told_at_once_and_nothing_secret(self, load):
+    def test_all_errors_are_reported_together_without_secrets(self, load):
         changes = {
             "AUTH_PROVIDER_ACME_CLIENT_SECRET": "a-secret-of-acme",
             "AUTH_PROVIDER_GOOGLE_ISSUER": "x",
@@ -213,7 +213,7 @@ class TestWhatStopsTheStart:
 
 
 def blocks(document: str) -> list[list[str]]:
-    """Return the lines of each block of a document that sets up a provider."""
+    """Return the lines of each block of a document that configures a provider."""
     text = (OPENAPI.parent / document).read_text(encoding="utf-8")
     return [
         block.splitlines()
@@ -222,7 +222,7 @@ def blocks(document: str) -> list[list[str]]:
     ]
 
 
-class TestTheDocumentation:
+class TestDocumentation:
     @pytest.mark.parametrize(
         ("document", "providers"),
         [
@@ -230,7 +230,7 @@ class TestTheDocumentation:
             ("docs/oauth.md", ["google", "github", "apple", "azure", "acme"]),
         ],
     )
-    def test_it_sets_up_each_in_five_lines(self, load, fakes, document, providers):
+    def test_documented_configuration_works_in_five_lines(self, load, fakes, document, providers):
         found = []
         for lines in blocks(document):
             assert len(lines) <= 5
@@ -242,14 +242,14 @@ class TestTheDocumentation:
             loaded = load(**settings).providers
             (name,) = [name for name in loaded if name not in found]
             found.append(name)
-            # What is to be registered is what will be sent.
+            # The documented redirect URI is the one that is sent.
             told = re.findall(
                 r"https://[^\s;,]+/callback", " ".join(line for line in lines if line.startswith("#"))
             )
             assert told == [Provider(name, loaded[name], "https://auth.example.com").redirect_uri]
         assert found == providers
 
-    def test_it_tells_of_each_preset_and_each_setting(self):
+    def test_documentation_names_each_preset_and_setting(self):
         text = (OPENAPI.parent / "docs/oauth.md").read_text(encoding="utf-8")
         for name in PRESETS:
             assert re.search(rf"\b{name}\b", text, re.IGNORECASE)
@@ -257,28 +257,28 @@ class TestTheDocumentation:
             assert f"_{suffix}" in text
 
 
-class TestWhatIsRead:
-    def test_several_clients_are_a_list(self, load):
+class TestParsing:
+    def test_client_ids_are_a_list(self, load):
         assert load(AUTH_PROVIDER_GOOGLE_CLIENT_ID="web,android,ios").providers["google"].client_ids == (
             "web",
             "android",
             "ios",
         )
 
-    def test_a_private_key_may_be_one_line(self, load, fakes):
+    def test_private_key_may_be_one_line(self, load, fakes):
         changes = fakes.apple.settings()
         assert "\n" not in changes["AUTH_PROVIDER_APPLE_PRIVATE_KEY"]
         assert load(**changes).providers["apple"].private_key.startswith("-----BEGIN PRIVATE KEY-----\n")
 
-    def test_secrets_are_not_in_what_is_printed_of_it(self, load):
+    def test_repr_of_settings_contains_no_secret(self, load):
         loaded = load(**GOOGLE)
         assert "a-secret-of-google" not in repr(loaded) + str(loaded) + repr(loaded.providers)
 
-    def test_it_warns_of_none_of_them(self, load):
+    def test_valid_configuration_gives_no_warning(self, load):
         load(**GOOGLE, **ACME)
 
 
-def test_a_provider_without_a_secret_is_a_public_client(make_service, google):
+def test_provider_without_a_secret_is_a_public_client(make_service, google):
     service = make_service(
         AUTH_PROVIDER_PUBLIC_ISSUER=google.url, AUTH_PROVIDER_PUBLIC_CLIENT_ID=google.client_id
     )
@@ -294,7 +294,7 @@ def test_a_provider_without_a_secret_is_a_public_client(make_service, google):
         del google.authenticates
 
 
-def test_endpoints_that_are_set_go_before_those_that_are_discovered(make_service, google, acme):
+def test_configured_endpoints_override_discovery(make_service, google, acme):
     google.person = {"sub": "x"}
     google.metadata = {"authorization_endpoint": f"{acme.url}/authorize"}
     service = make_service(

@@ -1,6 +1,4 @@
-"""POST /token?grant_type=id_token: signing in with an id_token that an application of the phone or computer
-has got.
-"""
+"""POST /token?grant_type=id_token: signing in with an id_token obtained by a native application."""
 
 import hashlib
 import time
@@ -40,8 +38,8 @@ def assert_refused(response, database) -> None:
     assert [database.count(table) for table in ("users", "identities", "sessions")] == [0, 0, 0]
 
 
-class TestAGoodOne:
-    def test_it_signs_in(self, service, google):
+class TestValidToken:
+    def test_id_token_signs_in(self, service, google):
         response = hand_in(service, google.id_token())
         expected = new_user("google", "alice-at-google", "alice@example.com", name="Alice")
         assert (response.status_code, response.json) == (200, token_response(expected))
@@ -49,21 +47,21 @@ class TestAGoodOne:
         assert session.get("/user").json == expected
         assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
 
-    def test_it_is_the_same_user_as_by_the_browser(self, service, google):
+    def test_id_token_signs_in_the_same_user_as_the_browser(self, service, google):
         in_browser = service.signed_in("google").get("/user").json
         assert hand_in(service, google.id_token()).json["user"]["id"] == in_browser["id"]
 
-    def test_it_links_by_a_verified_address(self, service, google, alice):
+    def test_id_token_links_by_a_verified_address(self, service, google, alice):
         assert hand_in(service, google.id_token()).json["user"]["id"] == alice.id
 
-    def test_it_links_by_no_other(self, service, google, alice):
+    def test_id_token_does_not_link_by_an_unverified_address(self, service, google, alice):
         assert hand_in(service, google.id_token(email_verified=False)).json["user"]["id"] != alice.id
 
-    def test_a_second_subject_is_refused(self, service, google, alice):
+    def test_second_subject_is_refused(self, service, google, alice):
         hand_in(service, google.id_token())
         assert_error(hand_in(service, google.id_token(sub="another")), 409, "identity_already_exists")
 
-    def test_it_needs_no_browser_and_no_secret_of_ours(self, service, google):
+    def test_id_token_needs_no_client_secret(self, service, google):
         response = hand_in(service, google.id_token())
         assert (response.status_code, "Set-Cookie" in response.headers, "/token" in google.paths()) == (
             200,
@@ -71,7 +69,7 @@ class TestAGoodOne:
             False,
         )
 
-    def test_it_may_be_for_any_of_our_clients(self, make_service, google):
+    def test_id_token_may_name_any_configured_client(self, make_service, google):
         service = make_service(AUTH_PROVIDER_GOOGLE_CLIENT_ID=f"{google.client_id},android-client,ios-client")
         for client_id in (google.client_id, "android-client", "ios-client"):
             assert hand_in(service, google.id_token(aud=client_id)).status_code == 200
@@ -82,12 +80,12 @@ class TestAGoodOne:
         )
         assert service.leave(service.browser(), "google")["client_id"] == google.client_id
 
-    def test_apples_too(self, service, fakes):
+    def test_id_token_of_apple_signs_in(self, service, fakes):
         fakes.apple.person = {"sub": "001.alice", "email": "alice@example.com", "email_verified": "true"}
         response = service.client.post(PATH, json={"provider": "apple", "id_token": fakes.apple.id_token()})
         assert (response.status_code, response.json["user"]["email"]) == (200, "alice@example.com")
 
-    def test_azures_of_any_tenant(self, service, fakes, database):
+    def test_id_token_of_any_azure_tenant_signs_in(self, service, fakes, database):
         fakes.azure.person = {"sub": "z"}
         for tenant in (fakes.azure.TENANT, "11111111-2222-4333-8444-555555555555"):
             token = fakes.azure.id_token(tid=tenant, iss=f"{fakes.azure.url}/{tenant}/v2.0", jti=tenant)
@@ -108,20 +106,20 @@ class TestAGoodOne:
             )
 
 
-class TestOnce:
-    def test_it_works_once(self, service, google, database):
+class TestReplay:
+    def test_id_token_works_once(self, service, google, database):
         token = google.id_token()
         assert hand_in(service, token).status_code == 200
         assert_error(hand_in(service, token), 400, "bad_oauth_callback", details=DETAILS)
         assert database.count("sessions") == 1
 
-    def test_of_many_at_once_one_succeeds(self, service, google, database):
+    def test_one_of_many_concurrent_requests_succeeds(self, service, google, database):
         token = google.id_token()
         responses = at_once(8, lambda _: hand_in(service, token))
         assert sorted(response.status_code for response in responses) == [200] + [400] * 7
         assert (database.count("sessions"), database.count("users")) == (1, 1)
 
-    def test_it_is_not_lost_with_an_identity_that_is_unlinked_at_that_moment(
+    def test_id_token_is_not_spent_when_its_identity_is_unlinked_meanwhile(
         self, service, google, alice, database
     ):
         hand_in(service, google.id_token(jti="before"))
@@ -129,11 +127,11 @@ class TestOnce:
         token = google.id_token()
         with database.locked("users", alice.id, unlinking) as lock:
             response = lock.start(lambda: hand_in(service, token))
-        # By the address, this time.
+        # This time the address links it.
         assert (response.result().status_code, response.result().json["user"]["id"]) == (200, alice.id)
         assert_error(hand_in(service, token), 400, "bad_oauth_callback", details=DETAILS)
 
-    def test_no_spelling_of_it_works_again(self, service, google, database):
+    def test_other_spelling_of_a_spent_token_is_refused(self, service, google, database):
         token = google.id_token()
         hand_in(service, token)
         head, body, signature = token.split(".")
@@ -146,7 +144,7 @@ class TestOnce:
             f"{head}.{body}=.{signature}",
             f"{token}.",
         ]
-        # The last character of a signature of 256 bytes has four bits that say nothing.
+        # The last character of a 256-byte signature has four unused bits.
         spellings += [
             token[:-1] + last
             for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -155,31 +153,31 @@ class TestOnce:
         assert {hand_in(service, spelling).status_code for spelling in spellings} == {400}
         assert database.count("sessions") == 1
 
-    def test_one_that_was_refused_for_its_nonce_can_still_be_used(self, service, google):
+    def test_token_refused_for_its_nonce_can_still_be_used(self, service, google):
         token = google.id_token(nonce=NONCE)
         assert hand_in(service, token, nonce="other").status_code == 400
         assert hand_in(service, token, nonce=NONCE).status_code == 200
 
-    def test_another_one_of_the_same_person_is_another_one(self, service, google, database):
+    def test_second_token_of_the_same_person_works(self, service, google, database):
         for number in range(2):
             assert hand_in(service, google.id_token(jti=str(number))).status_code == 200
         assert (database.count("sessions"), database.count("users")) == (2, 1)
 
-    def test_it_stays_used_until_nobody_would_take_it(self, service, google, database):
-        # A clock may be off by a minute: so long one that has expired is taken still.
+    def test_spent_token_is_remembered_until_it_expires(self, service, google, database):
+        # Clocks may differ by a minute, during which an expired token is accepted.
         token = google.id_token(exp=int(time.time()) - 30)
         assert hand_in(service, token).status_code == 200
         service.parts.db.run("delete_expired_id_tokens", batch=500)
         assert_error(hand_in(service, token), 400, "bad_oauth_callback", details=DETAILS)
 
-    def test_it_cannot_be_read_in_the_database(self, service, google, database):
+    def test_token_is_not_stored_in_clear(self, service, google, database):
         token = google.id_token()
         hand_in(service, token)
         assert not any(part in str(database.everything()) for part in token.split("."))
 
 
-class TestTheNonce:
-    def test_raw_or_hashed_it_is_the_one_that_was_sent(self, service, google):
+class TestNonce:
+    def test_nonce_matches_raw_or_hashed(self, service, google):
         hashed = hashlib.sha256(NONCE.encode()).hexdigest()
         for claimed in (NONCE, hashed):
             assert hand_in(service, google.id_token(nonce=claimed), nonce=NONCE).status_code == 200
@@ -201,17 +199,17 @@ class TestTheNonce:
             (True, "True"),
         ],
     )
-    def test_any_other_is_refused(self, service, google, database, claimed, sent):
+    def test_other_nonce_is_refused(self, service, google, database, claimed, sent):
         others = {} if sent is None else {"nonce": sent}
         assert_refused(hand_in(service, google.id_token(nonce=claimed), **others), database)
 
-    def test_one_of_the_browsers_flow_is_not_known_outside(self, service, google, database):
+    def test_nonce_of_a_browser_flow_is_refused(self, service, google, database):
         browser = service.browser()
         service.return_url(browser, "google")
         (grant,) = google.grants.values()
         assert_refused(hand_in(service, google.id_token(grant)), database)
 
-    def test_in_the_browsers_flow_a_hash_does_not_do(self, service, google, database):
+    def test_hashed_nonce_is_refused_in_a_browser_flow(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         (grant,) = google.grants.values()
@@ -220,7 +218,7 @@ class TestTheNonce:
         assert database.count("users") == 0
 
 
-class TestABadOne:
+class TestInvalidToken:
     @pytest.mark.parametrize(
         "claims",
         [
@@ -249,21 +247,21 @@ class TestABadOne:
     def test_wrong_claims_are_refused(self, service, google, database, claims):
         assert_refused(hand_in(service, google.id_token(**claims)), database)
 
-    def test_a_forged_one_is_refused(self, service, google, database):
+    def test_forged_token_is_refused(self, service, google, database):
         google.signing_key = signing_key("google-1", 1)
         assert_refused(hand_in(service, google.id_token()), database)
 
     @pytest.mark.parametrize("token", ["", "x", "a.b.c", "e30.e30.e30", "x" * 60_000])
-    def test_what_is_no_token_is_refused(self, service, database, token):
+    def test_malformed_token_is_refused(self, service, database, token):
         assert_refused(hand_in(service, token), database)
 
-    def test_one_of_another_provider_is_refused(self, service, google, fakes, database):
+    def test_token_of_another_provider_is_refused(self, service, google, fakes, database):
         fakes.acme.person = google.person
         assert_refused(hand_in(service, fakes.acme.id_token()), database)
         response = service.client.post(PATH, json={"provider": "acme", "id_token": google.id_token()})
         assert_refused(response, database)
 
-    def test_one_of_our_own_is_refused(self, service, google, database, alice):
+    def test_access_token_of_the_service_is_refused(self, service, google, database, alice):
         access_token = alice.sign_in().access_token
         assert_error(hand_in(service, access_token), 400, "bad_oauth_callback", details=DETAILS)
 
@@ -278,7 +276,7 @@ class TestABadOne:
         ],
         ids=str,
     )
-    def test_while_the_issuer_is_away_nothing_can_be_said_of_it(
+    def test_token_is_503_while_the_issuer_is_down(
         self, make_service, google, database, path, answer
     ):
         google.instead = {path: answer}
@@ -290,7 +288,7 @@ class TestABadOne:
         google.instead = {}
         assert hand_in(service, token).status_code == 200
 
-    def test_while_too_many_wait_for_the_issuer_it_may_be_sent_again(self, service, google):
+    def test_token_is_503_while_too_many_requests_wait_for_the_issuer(self, service, google):
         places = service.parts.providers["google"]._semaphore
         with ExitStack() as stack:
             while places.acquire(blocking=False):
@@ -298,7 +296,7 @@ class TestABadOne:
             assert_error(hand_in(service, google.id_token()), 503, "service_unavailable")
         assert hand_in(service, google.id_token()).status_code == 200
 
-    def test_the_second_name_that_google_may_have_is_googles_alone(self, service, google, fakes):
+    def test_second_issuer_name_of_google_is_accepted_only_for_google(self, service, google, fakes):
         assert hand_in(service, google.id_token(iss="accounts.google.com")).status_code == 200
         fakes.acme.person = google.person
         response = service.client.post(
@@ -316,27 +314,27 @@ class TestABadOne:
             {"provider": "google", "id_token": 7},
         ],
     )
-    def test_what_is_missing_or_of_another_type_is_refused(self, service, body):
+    def test_missing_or_malformed_member_is_refused(self, service, body):
         assert_error(service.client.post(PATH, json=body), 400, "validation_failed", details=A_SENTENCE)
 
-    def test_an_unknown_provider_is_refused(self, service, google):
+    def test_unknown_provider_is_refused(self, service, google):
         body = {"provider": "nobody", "id_token": google.id_token()}
         assert_error(
             service.client.post(PATH, json=body), 400, "oauth_provider_not_supported", details=A_SENTENCE
         )
 
-    def test_a_provider_without_id_tokens_is_refused(self, service, google, database):
+    def test_provider_without_id_tokens_is_refused(self, service, google, database):
         body = {"provider": "twitter", "id_token": google.id_token()}
         assert_refused(service.client.post(PATH, json=body), database)
 
 
-def test_it_is_limited_like_a_log_in(make_service, google):
+def test_id_token_grant_has_the_rate_limit_of_log_ins(make_service, google):
     service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="2 per minute")
     statuses = [hand_in(service, google.id_token(jti=str(number))).status_code for number in range(3)]
     assert statuses == [200, 200, 429]
 
 
-def test_what_it_takes_is_no_more_than_json(service, google):
+def test_id_token_grant_accepts_only_json(service, google):
     response = service.client.post(
         PATH,
         data=f"provider=google&id_token={google.id_token()}",
