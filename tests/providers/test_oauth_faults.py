@@ -142,9 +142,7 @@ class TestIdTokens:
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    def test_key_not_published_by_the_issuer_is_refused(
-        self, service, google, assert_nothing_happened
-    ):
+    def test_key_not_published_by_the_issuer_is_refused(self, service, google, assert_nothing_happened):
         google.signing_key = signing_key("google-9", 1)
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
@@ -179,9 +177,7 @@ class TestIdTokens:
         assert_nothing_happened()
 
     @pytest.mark.parametrize("change", ["claims", "header"])
-    def test_token_changed_after_signing_is_refused(
-        self, service, google, change, assert_nothing_happened
-    ):
+    def test_token_changed_after_signing_is_refused(self, service, google, change, assert_nothing_happened):
         def sign(claims: dict[str, Any]) -> str:
             header, body, signature = google.signed(claims).split(".")
             if change == "claims":
@@ -220,7 +216,9 @@ class TestIdTokens:
         assert_nothing_happened()
 
     @pytest.mark.parametrize("claims", [[], "x", 1, None, b"\xff\xfe", NESTED])
-    def test_claims_that_are_not_an_object_are_refused(self, service, google, claims, assert_nothing_happened):
+    def test_claims_that_are_not_an_object_are_refused(
+        self, service, google, claims, assert_nothing_happened
+    ):
         payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
         header = {"alg": "RS256", "kid": google.signing_key.kid}
         google.sign = lambda _: jws.serialize_compact(header, payload, google.signing_key)
@@ -418,7 +416,9 @@ class TestGarbage:
     """Failures and wrong, huge or misleading responses of each endpoint of a provider."""
 
     @each_fault
-    def test_faulty_token_endpoint_ends_the_sign_in(self, service, google, thief, fault, assert_nothing_happened):
+    def test_faulty_token_endpoint_ends_the_sign_in(
+        self, service, google, thief, fault, assert_nothing_happened
+    ):
         google.instead["/token"] = located(fault, thief)
         assert_failed(service.sign_in("google"), *FAILED)
         assert thief.asked == []
@@ -446,14 +446,18 @@ class TestGarbage:
         assert (thief.asked, database.count("users", "email IS NOT NULL")) == ([], 0)
 
     @each_fault
-    def test_faulty_key_endpoint_ends_the_sign_in(self, make_service, google, thief, fault, assert_nothing_happened):
+    def test_faulty_key_endpoint_ends_the_sign_in(
+        self, make_service, google, thief, fault, assert_nothing_happened
+    ):
         google.instead["/jwks"] = located(fault, thief)
         assert_failed(make_service().sign_in("google"), *FAILED)
         assert thief.asked == []
         assert_nothing_happened()
 
     @each_fault
-    def test_faulty_discovery_document_ends_the_sign_in(self, make_service, google, thief, fault, assert_nothing_happened):
+    def test_faulty_discovery_document_ends_the_sign_in(
+        self, make_service, google, thief, fault, assert_nothing_happened
+    ):
         google.instead[google.DISCOVERY] = located(fault, thief)
         assert_turned_back(make_service().sign_in("google"))
         assert thief.asked == []

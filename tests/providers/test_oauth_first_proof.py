@@ -312,9 +312,7 @@ class TestProvedAddress:
         assert alice.try_to_sign_in().status_code == 200
 
 
-def test_sign_in_by_a_provider_accepts_an_invitation(
-    service, client, service_role, outbox
-):
+def test_sign_in_by_a_provider_accepts_an_invitation(service, client, service_role, outbox):
     invited = client.post(
         "/admin/invite", json={"email": EMAIL, "data": {"team": "red"}}, headers=service_role
     ).json["user"]

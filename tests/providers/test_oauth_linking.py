@@ -179,9 +179,7 @@ class TestUnverifiedAddress:
         assert service.signed_in("google").get("/user").json["email"] is None
         assert untouched(database, alice)
 
-    def test_email_verified_counts_only_for_the_address_beside_it(
-        self, service, google, alice, database
-    ):
+    def test_email_verified_counts_only_for_the_address_beside_it(self, service, google, alice, database):
         google.person = {"sub": "mallory-at-google", "email": alice.email, "email_verified": False}
         google.claims = {"email": None, "email_verified": True}
         assert service.signed_in("google").get("/user").json["id"] != alice.id
@@ -229,7 +227,9 @@ class TestUnverifiedAddress:
 
 
 class TestUntrustedProvider:
-    def test_verified_address_of_an_untrusted_provider_links_to_no_user(self, service, acme, alice, database, outbox):
+    def test_verified_address_of_an_untrusted_provider_links_to_no_user(
+        self, service, acme, alice, database, outbox
+    ):
         be(acme, "mallory-at-acme", alice.email)
         user = service.signed_in("acme").get("/user").json
         assert (user["id"] != alice.id, user["email"], user["app_metadata"]) == (
@@ -248,9 +248,7 @@ class TestUntrustedProvider:
         )
         assert database.value("SELECT email_proved FROM users") is False
 
-    def test_proof_by_mail_takes_the_address_over(
-        self, service, client, acme, outbox, database
-    ):
+    def test_proof_by_mail_takes_the_address_over(self, service, client, acme, outbox, database):
         be(acme, "mallory-at-acme", "dave@example.com")
         mallory = service.signed_in("acme")
         assert mallory.put("/user", json={"password": "Mallorys-Own-1"}).status_code == 200
@@ -272,9 +270,7 @@ class TestUntrustedProvider:
         again = service.signed_in("acme").get("/user").json
         assert (again["id"] != response.json["user"]["id"], again["email"]) == (True, None)
 
-    def test_proof_by_a_trusted_provider_takes_the_address_over(
-        self, service, acme, google, database
-    ):
+    def test_proof_by_a_trusted_provider_takes_the_address_over(self, service, acme, google, database):
         be(acme, "mallory-at-acme", "dave@example.com")
         mallory = service.signed_in("acme")
         be(google, "dave-at-google", "dave@example.com")
@@ -501,7 +497,9 @@ class TestConcurrency:
             database.count("sessions"),
         ) == (1, 1, 2, 8)
 
-    def test_concurrent_first_sign_ins_by_an_address_link_once(self, service, google, alice, database, outbox):
+    def test_concurrent_first_sign_ins_by_an_address_link_once(
+        self, service, google, alice, database, outbox
+    ):
         be(google, "alice-at-google", alice.email)
         pages = at_once(8, lambda _: service.sign_in("google"))
         assert {service.session(page).get("/user").json["id"] for page in pages} == {alice.id}
@@ -510,7 +508,9 @@ class TestConcurrency:
             ["identity_linked"],
         )
 
-    def test_one_of_two_concurrent_subjects_with_one_address_is_linked(self, service, google, alice, database):
+    def test_one_of_two_concurrent_subjects_with_one_address_is_linked(
+        self, service, google, alice, database
+    ):
         browsers = [service.browser() for _ in range(2)]
         urls = []
         for browser, subject in zip(browsers, ("one", "other"), strict=True):
@@ -523,14 +523,18 @@ class TestConcurrency:
         ]
         assert database.count("identities", "provider = 'google'") == 1
 
-    def test_concurrent_sign_ins_by_two_providers_with_a_new_address_create_one_user(self, service, google, github, database):
+    def test_concurrent_sign_ins_by_two_providers_with_a_new_address_create_one_user(
+        self, service, google, github, database
+    ):
         be(google, "dave", "dave@example.com")
         github.be(1001, "dave@example.com")
         pages = at_once(2, lambda number: service.sign_in(("google", "github")[number]))
         assert len({service.session(page).get("/user").json["id"] for page in pages}) == 1
         assert (database.count("users"), database.count("identities")) == (1, 3)
 
-    def test_concurrent_sign_up_and_sign_in_by_a_provider_create_one_user(self, service, google, client, database):
+    def test_concurrent_sign_up_and_sign_in_by_a_provider_create_one_user(
+        self, service, google, client, database
+    ):
         be(google, "dave", "dave@example.com")
         browser = service.browser()
         url = service.return_url(browser, "google")
@@ -585,9 +589,7 @@ def test_deleted_user_can_return_as_a_new_one(service, google, service_role):
     assert (again["id"] != first["id"], again["email"]) == (True, "dave@example.com")
 
 
-def test_user_with_only_a_phone_is_not_found_by_an_address(
-    service, google, alice, service_role
-):
+def test_user_with_only_a_phone_is_not_found_by_an_address(service, google, alice, service_role):
     be(google, "dave", "dave@example.com")
     body = {"email": "erin@example.com", "phone": "+491701234567", "phone_confirm": True}
     erin = service.client.post("/admin/users", json=body, headers=service_role).json

@@ -122,7 +122,9 @@ class TestHostileProvider:
         assert len(github.grants) == (0 if path == "{own}" else 1)
         assert (any(told(acme, code) for code in github.grants), database.count("users")) == (False, 0)
 
-    def test_linking_cannot_obtain_the_code_of_another_provider(self, at_home, make_service, acme, github, alice, database):
+    def test_linking_cannot_obtain_the_code_of_another_provider(
+        self, at_home, make_service, acme, github, alice, database
+    ):
         service = make_service()
         session = alice.sign_in().on(service.client)
         of_mallory = service.leave(service.browser(), "github")
@@ -235,7 +237,9 @@ class TestCallback:
         ],
     )
     @pytest.mark.parametrize("method", ["get", "post"])
-    def test_callback_of_another_provider_is_refused_and_ends_the_flow(self, service, google, database, path, method):
+    def test_callback_of_another_provider_is_refused_and_ends_the_flow(
+        self, service, google, database, path, method
+    ):
         browser = service.browser()
         url = service.return_url(browser, "google")
         sent = single(urlsplit(url).query)
@@ -254,7 +258,9 @@ class TestCallback:
         "path",
         ["/providers/github/callback", "/auth/v1/providers/github/callback", "/providers/acme/callback"],
     )
-    def test_preset_is_refused_at_other_callbacks_than_the_common_one(self, at_home, make_service, github, database, path):
+    def test_preset_is_refused_at_other_callbacks_than_the_common_one(
+        self, at_home, make_service, github, database, path
+    ):
         service = make_service()
         browser = service.browser()
         url = service.return_url(browser, "github")

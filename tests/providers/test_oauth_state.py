@@ -289,9 +289,7 @@ class TestCallback:
             ("", "server_error"),
         ],
     )
-    def test_error_of_the_provider_is_reported_in_own_words(
-        self, service, google, database, said, passed_on
-    ):
+    def test_error_of_the_provider_is_reported_in_own_words(self, service, google, database, said, passed_on):
         google.response = {
             "code": None,
             "error": said,

@@ -276,9 +276,7 @@ class TestInvalidToken:
         ],
         ids=str,
     )
-    def test_token_is_503_while_the_issuer_is_down(
-        self, make_service, google, database, path, answer
-    ):
+    def test_token_is_503_while_the_issuer_is_down(self, make_service, google, database, path, answer):
         google.instead = {path: answer}
         service = make_service()
         token = google.id_token()
