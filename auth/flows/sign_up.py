@@ -40,11 +40,8 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     """
     address, settings = _address(body), latchkey.settings
     is_hidden = settings.email_confirm_required if "email" in body else settings.phone_confirm_required
-    draft, message, redirect_to = (
-        _draft(body, password_hash),
-        outgoing.Message(address),
-        checked_redirect(body),
-    )
+    draft, message = _draft(body, password_hash), outgoing.Message(address)
+    redirect_to = checked_redirect(body)
     with latchkey.db.transaction() as tx:
         has_quota = tx.one("take_from_quota", **outgoing.quota(address)).seconds_left == 0
         # Without quota the new sign-up could not be confirmed, so the old one stays.
@@ -54,20 +51,23 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         owner_id = owner and owner.id
 
         kind = _kind(body, user, owner, is_hidden) if has_quota else "none"
+        # The mail that tells an owner of an attempt has no link.
         has_secrets = kind in ("signup", "sms")
-        token = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
+        link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
         purpose = "signup" if "email" in body else "sms_signup"
-        tx.run("write_token", **message.token_row(owner_id if has_secrets else None, purpose, **token))
+        tx.run("write_token", **message.token_row(owner_id if has_secrets else None, purpose, **link))
         row = message.message_row(owner_id, kind, redirect_to=redirect_to)
         tx.run("write_message", **row if has_secrets else row | {"message_secret": None, "token_id": None})
 
         if user.is_created:
-            created = {
-                "user_id": user.id,
-                "email": body.get("email"),
-                "details": {"by": "signup", "method": "password"},
-            }
-            tx.run("record_acts", acts=["user_created"], events=["user.created"], **created)
+            tx.run(
+                "record_acts",
+                user_id=user.id,
+                email=body.get("email"),
+                acts=["user_created"],
+                events=["user.created"],
+                details={"by": "signup", "method": "password"},
+            )
         else:
             tx.run("record_refused_sign_up", user_id=owner_id)
     if not user.is_created and not is_hidden:

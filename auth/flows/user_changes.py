@@ -124,20 +124,15 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
     # The new password was compared with a hash that another request has replaced since.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
-    tx.run(
-        "end_user_sessions", user_id=caller.id, kept_session_id=g.caller.session_id, reason="password_changed"
-    )
+    kept, reason = g.caller.session_id, "password_changed"
+    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=kept, reason=reason)
     tx.run("void_tokens", user_id=caller.id)
 
 
 def _write(tx: Transaction, message: outgoing.Message, purpose: str, **link: str | None) -> None:
-    tx.run(
-        "write_token", **message.token_row(guard.caller_id(), purpose, session_id=g.caller.session_id, **link)
-    )
-    tx.run(
-        "write_message",
-        **message.message_row(guard.caller_id(), purpose, redirect_to=link.get("redirect_to")),
-    )
+    user_id, redirect_to = guard.caller_id(), link.get("redirect_to")
+    tx.run("write_token", **message.token_row(user_id, purpose, session_id=g.caller.session_id, **link))
+    tx.run("write_message", **message.message_row(user_id, purpose, redirect_to=redirect_to))
 
 
 def _record(tx: Transaction, caller: Any, change: Change) -> None:
