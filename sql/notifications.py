@@ -2,11 +2,12 @@
 
 import select
 import socket
+import time
 from contextlib import suppress
 
 import psycopg2
 
-from sql.pool import Connection, connect
+from sql.pool import DEADLINE, Connection, connect
 
 
 class Notifications:
@@ -58,7 +59,9 @@ class Notifications:
         if self._url is None:
             return None
         try:
-            self._connection = self._connection or connect(self._url)
+            deadline = time.monotonic() + DEADLINE
+            self._connection = self._connection or connect(self._url, deadline)
+            self._connection.deadline = deadline
             with self._connection.cursor() as cursor:
                 cursor.execute("LISTEN outbox")
         except psycopg2.Error:

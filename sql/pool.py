@@ -1,7 +1,7 @@
-"""Connections to Postgres, each bounded in what it may wait for, and the pool that lends them.
+"""Connections to Postgres, each with a deadline, and the pool that lends them.
 
 psycopg2's own pool closes what is returned above its minimum, connects all of the minimum at once, and raises
-at once when it is exhausted; this one is a stack that connects late and waits a little.
+at once when it is exhausted.
 """
 
 import queue
@@ -9,192 +9,144 @@ import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
 
 import psycopg2
-from psycopg2.extensions import POLL_OK, POLL_READ, POLL_WRITE, TRANSACTION_STATUS_IDLE
+from psycopg2.extensions import POLL_OK, POLL_READ, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
 from psycopg2.extensions import connection as PlainConnection
 
-from sql.hosts import UnansweredError, connect_to_any
-
-# Seconds. Postgres ends a statement itself after its own time-outs below; ours holds where Postgres is frozen
-# or the network is silent, and is a little longer than lock_timeout, so that it may still say why.
+# Seconds for which a connection is lent, with the wait for it. A little more than lock_timeout below, so that
+# Postgres can still say what it was waiting for; it matters when Postgres is frozen or the network silent.
 DEADLINE = 2.4
 CHECKOUT_DEADLINE = 2.0
+# Without a deadline, seconds for each of several hosts.
+_PATIENCE = 10.0
+# Where a connection was given up, Postgres notices by the check and ends its statement.
 _SESSION = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s';
-SET jit = off; SET timezone = 'UTC'
+SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC'
 """
-# A connection that was at work so many seconds ago needs no look at whether it is still there.
-_FRESH = 0.01
-# Connections of a process: as many as it can keep busy, and one for deliveries. Each takes 4 MB in Postgres.
+# Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
-# With so many who have waited in vain, or still do, Postgres is taken for hung; a single one may have asked
-# for something slow.
-_HUNG_AFTER = 2
-# Seconds after which one request is let through to it again.
-PAUSE = 1.0
+# By URL; this host is tried first.
+_served_last: dict[str, str] = {}
 
 
 class Connection(PlainConnection):
-    """A connection whose statements end after a few seconds."""
+    """A connection that waits until `deadline`, in the time of `time.monotonic`, or for as long as it takes."""
 
-    deadline: float | None = DEADLINE
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, dsn: str, deadline: float | None) -> None:
+        self.deadline = deadline
         # The statements that this connection knows by name.
         self.prepared: set[str] = set()
-        self.used_at = time.monotonic()
-
-
-class _Patient(PlainConnection):
-    deadline = None
+        super().__init__(dsn)
 
 
 def _wait(connection: PlainConnection) -> None:
     """Wait for Postgres; psycopg2 calls this for connecting and for each statement."""
-    seconds = getattr(connection, "deadline", None)
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = getattr(connection, "deadline", None)
     while (state := connection.poll()) != POLL_OK:
         poller = select.poll()
-        poller.register(
-            connection.fileno(),
-            select.POLLIN if state == POLL_READ else select.POLLOUT if state == POLL_WRITE else 0,
-        )
+        poller.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
         left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
         if not poller.poll(left):
-            raise UnansweredError(f"Postgres has not answered within {seconds} s")
+            raise psycopg2.OperationalError("Postgres has not answered in time")
 
 
 psycopg2.extensions.set_wait_callback(_wait)
 
 
-def connect(url: str) -> Connection:
-    """Open a connection in which a statement ends after a few seconds."""
-    connection: Connection = connect_to_any(url, Connection, DEADLINE)
+def connect(url: str, deadline: float | None = None) -> Connection:
+    """Open a connection for short statements."""
+    connection = connect_patiently(url, deadline)
     connection.autocommit = True
     with connection.cursor() as cursor:
         cursor.execute(_SESSION)
     return connection
 
 
-def connect_patiently(url: str) -> PlainConnection:
-    """Open a connection for maintenance, in which a statement takes as long as it takes."""
-    return connect_to_any(url, _Patient, None)
+def connect_patiently(url: str, deadline: float | None = None) -> Connection:
+    """Open a connection in which a statement takes as long as it takes. Of several hosts, each gets its share
+    of the time: libpq would spend all of it on one that hangs, and not reach the one that has taken over.
+    """
+    hosts = sorted(_hosts(url), key=lambda host: host != _served_last.get(url))
+    last = deadline
+    if deadline is None and len(hosts) > 1:
+        last = time.monotonic() + _PATIENCE * len(hosts)
+    while True:
+        host = hosts.pop(0)
+        until = last and time.monotonic() + (last - time.monotonic()) / (len(hosts) + 1)
+        factory = partial(Connection, deadline=until)
+        try:
+            connection = psycopg2.connect(host, connection_factory=factory, application_name="latchkey")
+        except psycopg2.OperationalError:
+            if not hosts:
+                raise
+        else:
+            connection.deadline = deadline
+            _served_last[url] = host
+            return connection
+
+
+def _hosts(url: str) -> list[str]:
+    """Return a URL for each host of one."""
+    parts = parse_dsn(url)
+    lists = {name: parts[name].split(",") for name in ("host", "hostaddr", "port") if name in parts}
+    count = max(map(len, lists.values()), default=1)
+    # A single port is that of all hosts.
+    return [
+        make_dsn(url, **{name: values[i % len(values)] for name, values in lists.items()})
+        for i in range(count)
+    ]
 
 
 class Pool:
-    """A stack of at most `size` connections, made when needed after a fork.
-
-    It breaks the circuit to a Postgres that hangs: were each to find that out for itself, those who wait for
-    a thread or a connection behind others would wait for it two and three times over.
-    """
+    """Lends at most `size` connections. The last one returned is lent first: its backend's caches are warm."""
 
     def __init__(self, url: str, size: int) -> None:
         self._url = url
-        # The last one returned is the first one lent: its backend's caches are warm.
-        self._idle: list[Connection] = []
-        # One for each connection that may be lent. Python's stack that waits, LifoQueue, is not written in C
-        # as this is.
-        self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
+        # None stands for a connection that is yet to be made.
+        self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()
         for _ in range(size):
-            self._permits.put(None)
-        self._size = size
-        # Who has waited in vain since the last answer, and when that was; and when to ask again.
-        self._unanswered = 0
-        self._answered_at = 0.0
-        self._ask_at = 0.0
+            self._idle.put(None)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is
         away.
         """
+        deadline = time.monotonic() + DEADLINE
         try:
-            self._permits.get(timeout=CHECKOUT_DEADLINE)
+            connection = self._idle.get(timeout=CHECKOUT_DEADLINE)
         except queue.Empty:
             raise psycopg2.OperationalError("all connections to Postgres are in use") from None
-        connection = usable = None
         try:
-            self._refuse_while_hung()
-            connection = self._idle_one()
-            if connection is None or _is_dead(connection):
-                connection = connect(self._url)
+            if not connection or _has_been_closed(connection):
+                connection = connect(self._url, deadline)
+            connection.deadline = deadline
             yield connection
-            usable = connection
-            self._note_answer()
-        except BaseException as error:
-            if isinstance(error, UnansweredError):
-                self._note_unanswered()
-            elif getattr(error, "pgcode", None):
-                self._note_answer()
-            # Also one that Postgres has turned read-only or that has been left in the middle of an answer is
-            # closed.
-            if not isinstance(
-                error, psycopg2.OperationalError | psycopg2.InterfaceError | psycopg2.InternalError
-            ):
-                usable = connection
+        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError):
+            # Postgres may have turned read-only, or be in the middle of an answer.
+            if connection:
+                connection.close()
             raise
         finally:
-            if (
-                usable is not None
-                and not usable.closed
-                and usable.get_transaction_status() == TRANSACTION_STATUS_IDLE
-            ):
-                usable.used_at = time.monotonic()
-                self._idle.append(usable)
-            elif connection is not None:
+            if connection and connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
                 connection.close()
-            self._permits.put(None)
+            self._idle.put(connection if connection and not connection.closed else None)
 
     def close(self) -> None:
         """Close the connections that are not lent."""
-        while (connection := self._idle_one()) is not None:
-            connection.close()
-
-    def _refuse_while_hung(self) -> None:
-        if self._unanswered < _HUNG_AFTER:
-            return
-        if time.monotonic() < self._ask_at:
-            raise psycopg2.OperationalError("Postgres does not answer")
-        self._ask_at = time.monotonic() + PAUSE
-
-    def _note_answer(self) -> None:
-        self._unanswered = 0
-        self._answered_at = time.monotonic()
-
-    def _note_unanswered(self) -> None:
-        # It has answered others just now: then it is the statement that is slow.
-        if time.monotonic() - self._answered_at < DEADLINE / 2:
-            return
-        # This one, and those that wait beside it: the next request comes before they have done so for as
-        # long.
-        self._unanswered += self._size - self._permits.qsize()
-        self._ask_at = time.monotonic() + PAUSE
-        if self._unanswered >= _HUNG_AFTER:
-            # They may lead to a machine that is gone; each would cost somebody a time-out.
-            self.close()
-
-    def _idle_one(self) -> Connection | None:
-        try:
-            return self._idle.pop()
-        # None is idle: one is to be made.
-        except IndexError:
-            return None
+        for connection in [self._idle.get_nowait() for _ in range(self._idle.qsize())]:
+            if connection:
+                connection.close()
+            self._idle.put(None)
 
 
-def _is_dead(connection: Connection) -> bool:
-    """Whether a connection at rest is closed: one that has something to read has been told so, or is at its
-    end.
-    """
-    if connection.closed:
-        return True
-    if time.monotonic() - connection.used_at < _FRESH:
-        return False
+def _has_been_closed(connection: Connection) -> bool:
+    """Whether Postgres has closed an idle connection: it has something to read then."""
     poller = select.poll()
     poller.register(connection.fileno(), select.POLLIN)
     if poller.poll(0):
         connection.close()
-        return True
-    return False
+    return bool(connection.closed)
