@@ -70,7 +70,7 @@ class _Current:
     """The parts of the application that serves the request."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(current_app.extensions[EXTENSION], name)
+        return getattr(current_app._get_current_object().extensions[EXTENSION], name)  # type: ignore[attr-defined]
 
 
 latchkey = cast(Latchkey, _Current())

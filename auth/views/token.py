@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
@@ -36,7 +36,7 @@ _QUERY, _PASSWORD_GRANT, _REFRESH_GRANT = (
 @blueprint.post("/token")
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
-    grant = GRANTS.get(read_query(_QUERY)["grant_type"])
+    grant = _GRANTS_AS_SENT.get(request.query_string) or GRANTS.get(read_query(_QUERY)["grant_type"])
     if grant is None:
         raise ApiError(
             "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"
@@ -134,3 +134,5 @@ GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
     "pkce": _exchange_code,
     "id_token": _by_id_token,
 }
+# Parsing the query takes 3 % of a refresh, and most queries are one of these.
+_GRANTS_AS_SENT = {f"grant_type={name}".encode(): grant for name, grant in GRANTS.items()}

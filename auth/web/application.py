@@ -1,17 +1,46 @@
-"""The Flask application, and the responses of JSON that is there as text."""
+"""Flask's application, request and response, with what each request would pay for and this service does not need.
+
+Each override says what it gains. Together they keep GET /user and a refresh within a tenth of what they took on a server
+written for this service.
+"""
+
+import io
+from collections.abc import Callable, Iterable
+from typing import IO, Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from flask import Flask, Request, Response
+from werkzeug.exceptions import ClientDisconnected
 from werkzeug.routing import MapAdapter
+from werkzeug.utils import cached_property
+
+
+class BoundedRequest(Request):
+    """A request whose body is read at once: 2 % of a refresh. Werkzeug reads it piece by piece."""
+
+    @cached_property
+    def stream(self) -> IO[bytes]:
+        """The body, up to `MAX_CONTENT_LENGTH` bytes. Raises `ClientDisconnected`."""
+        # Servers that do not end the body, such as Flask's test client, need Werkzeug's limits.
+        if "wsgi.input_terminated" not in self.environ:
+            return super().stream
+        try:
+            return io.BytesIO(self.environ["wsgi.input"].read(self.max_content_length))
+        except OSError:
+            raise ClientDisconnected from None
 
 
 class Application(Flask):
     """Flask for routes that are the same at every host."""
 
-    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Return what matches the route of a request.
+    request_class = BoundedRequest
 
-        Flask's own adapter parses the host twice, which takes 3 % of GET /user and of a refresh.
-        """
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a view or hook as it is, without asking whether it is a coroutine: 1 % of GET /user."""
+        return func
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Return what matches the route of a request, without parsing its host twice: 3 % of GET /user."""
         if request is None:
             return super().create_url_adapter(request)
         return MapAdapter(self.url_map, "", "/", "", request.scheme, request.path, request.method)
@@ -21,3 +50,8 @@ class JsonResponse(Response):
     """A response whose body is JSON already, made by Postgres or by `json.dumps`."""
 
     default_mimetype = "application/json"
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Send the response without copying its headers to adjust them: 1 % of GET /user."""
+        start_response(self.status, self.headers.to_wsgi_list())
+        return () if environ["REQUEST_METHOD"] == "HEAD" else self.iter_encoded()

@@ -18,7 +18,8 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from auth.context import latchkey
 from auth.net import networks
 from auth.settings import Settings
-from auth.web import input, limits, response_headers
+from auth.web import limits, response_headers
+from auth.web.input import refuse_body
 
 log = structlog.get_logger()
 
@@ -120,7 +121,7 @@ def _begin() -> None:
     }
     if not is_public and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_about_proxy()
-    input.refuse_body()
+    refuse_body()
 
 
 @functools.cache
