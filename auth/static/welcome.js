@@ -1,6 +1,6 @@
-// A link in a message ends at this page when the application has no address of its own. What has become of it is in the
-// fragment, which only the browser sees. It is taken out of the address bar at once, since it may hold tokens; and nothing of
-// it is shown, since anybody can write such a link.
+// Links in messages redirect to this page if the application has no URL of its own. The fragment carries the outcome.
+// Remove it from the address bar at once, because it may contain tokens, and never display it, because attackers can
+// craft such a link.
 function tell() {
   const result = new URLSearchParams(location.hash.slice(1));
   if (location.hash) {

@@ -403,7 +403,7 @@ class TestDisabling:
             parts.settings, parts.db, parts.sealer, {"webhook": EventSender(parts.db, parts.sealer, True)}
         ).deliver_due()
         (mail,) = mailbox.messages_to(carol.email)
-        assert mail.subject == "A webhook was switched off"
+        assert mail.subject == "A webhook was disabled"
         assert "at localhost, have failed for three days" in mail.text
         assert "s3cret" not in mail.text
 

@@ -124,14 +124,14 @@ class TestThePage:
     @pytest.mark.parametrize(
         ("name", "shown"),
         [
-            ("Xenia Dev", 'the user who signs in with Twitter as <bdi translate="no">Xenia Dev</bdi>.'),
-            ("<b>X", 'the user who signs in with Twitter as <bdi translate="no">&lt;b&gt;X</bdi>.'),
+            ("Xenia Dev", 'the account that signs in with Twitter as <bdi translate="no">Xenia Dev</bdi>.'),
+            ("<b>X", 'the account that signs in with Twitter as <bdi translate="no">&lt;b&gt;X</bdi>.'),
             # What would pass for somebody's address, or for a link, is no name.
-            ("bob@example.com", "the user who signs in with Twitter."),
-            ("mallory.example", "the user who signs in with Twitter."),
-            ("x" * 81, "the user who signs in with Twitter."),
-            ("", "the user who signs in with Twitter."),
-            (None, "the user who signs in with Twitter."),
+            ("bob@example.com", "the account that signs in with Twitter."),
+            ("mallory.example", "the account that signs in with Twitter."),
+            ("x" * 81, "the account that signs in with Twitter."),
+            ("", "the account that signs in with Twitter."),
+            (None, "the account that signs in with Twitter."),
         ],
         ids=str,
     )
@@ -143,12 +143,12 @@ class TestThePage:
         assert fragment(link(service, session, "google")) == LINKED
         page = service.browser().visit(begin_linking(service, session, "acme"))
         assert page.status == 200
-        assert f"will then sign in {shown}</p>" in page.text
+        assert f"to sign in to {shown}</p>" in page.text
 
     def test_it_names_whoever_is_not_known_at_all_by_having_asked(self, service, session, database):
         url = begin_linking(service, session, "google")
         database.run("UPDATE users SET email = NULL")
-        assert "the user who asked for this.</p>" in service.browser().visit(url).text
+        assert "the account that asked for this.</p>" in service.browser().visit(url).text
 
     def test_it_shows_names_as_text(self, service, session, database, alice):
         database.run("UPDATE users SET email = '<b>x</b>@example.com'")

@@ -37,7 +37,7 @@ PURPOSES = {
     "magiclink": ("erin@example.com", "Sign in to localhost:8000"),
     "recovery": ("erin@example.com", "Choose a new password"),
     "invite": ("dave@example.com", "Accept the invitation to localhost:8000"),
-    "email_change": ("new@example.com", "Confirm the new email address"),
+    "email_change": ("new@example.com", "Confirm your new email address"),
 }
 
 
@@ -166,7 +166,7 @@ class TestTheSignUpPage:
     def test_it_tells_time_and_browser_of_the_sign_up(self, client, link, database):
         database.run("UPDATE users SET created_at = '2026-01-02 03:04:05+01'")
         page = look(client, link)
-        assert "was made on 2026-01-02 02:04 UTC, with Firefox on Linux." in page.text
+        assert "Signed up on 2026-01-02 02:04 UTC, with Firefox on Linux." in page.text
         assert page.all("time") == [{"datetime": "2026-01-02T02:04Z"}]
 
     @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ class TestTheSignUpPage:
     def test_it_says_nothing_of_what_is_no_browser(self, client, outbox, user_agent):
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
-        assert re.search(r"was made on [0-9-]{10} [0-9:]{5} UTC\.", page.text)
+        assert re.search(r"Signed up on [0-9-]{10} [0-9:]{5} UTC\.", page.text)
         assert "evil" not in page.html
         assert "555" not in page.text
 
@@ -230,7 +230,7 @@ class TestThePagesOfAddressChanges:
     def test_it_tells_whose_address_changes_and_to_what(self, client, change):
         text = look(client, path("email_change", change)).text
         assert (
-            "new@example.com will become the email address of the user e…@example.com at localhost:8000. This does not sign you in."
+            "new@example.com will become the email address of the account e…@example.com at localhost:8000. This does not sign you in."
             in text
         )
         assert "erin@" not in text
@@ -244,7 +244,7 @@ class TestThePagesOfAddressChanges:
         database.run("UPDATE users SET email = NULL, phone = NULL")
         text = look(client, path("email_change", change)).text
         assert (
-            "new@example.com will become the email address of a user who has none yet at localhost:8000."
+            "new@example.com will become the email address of an account that has none yet at localhost:8000."
             in text
         )
 
@@ -387,8 +387,8 @@ class TestTheLinkingPage:
                     flow="x",
                 )
             )
-        assert page.heading == "Link Google to your user"
-        assert f"Signing in with Google will then sign in {masked}." in page.text
+        assert page.heading == "Link Google to your account"
+        assert f"You can then use Google to sign in to the account {masked}." in page.text
         assert account not in page.html
         assert page.all("form") == [{"method": "post", "action": "link-identity"}]
         assert page.fields == {"flow": "x"}

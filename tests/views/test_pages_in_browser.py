@@ -131,7 +131,7 @@ def test_a_link_that_is_spent_while_its_page_is_open_says_so(page, here, link, d
 def test_this_was_not_me(page, link, database):
     page.open(link)
     page.click("This was not me")
-    page.wait_for("Nobody can use it any more.")
+    page.wait_for("You do not need to do anything else.")
     assert database.count("users") == 0
 
 
@@ -186,7 +186,7 @@ def test_the_browser_would_stop_it_from_leading_anywhere_else(page, site, link):
 def test_an_address_is_changed_and_restored(page, site, here, alice, outbox, database):
     alice.sign_in(client=site).put("/user", json={"email": "new@example.com"})
     page.open(here + path("email_change", outbox.last("new@example.com").token))
-    assert "new@example.com will become the email address of the user a…@example.com" in page.text
+    assert "new@example.com will become the email address of the account a…@example.com" in page.text
     page.click("Continue")
     page.wait_for("Your new email address is confirmed.")
     assert page.url == f"{here}/"
@@ -202,11 +202,17 @@ def test_an_address_is_changed_and_restored(page, site, here, alice, outbox, dat
     [
         ("access_token=x&type=signup", "You are signed in."),
         ("error=access_denied&error_code=otp_expired", "This link no longer works."),
-        ("error=access_denied&error_code=user_banned", "sign in: this user is banned."),
-        ("error=access_denied&error_code=email_exists", "Another user has this email address now."),
-        ("error=server_error", "That did not work."),
-        ("error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100", "That did not work."),
-        ("error=x&error_code=%22%5D%3Cimg src=x onerror=alert(1)%3E", "That did not work."),
+        ("error=access_denied&error_code=user_banned", "sign in: your account is banned."),
+        ("error=access_denied&error_code=email_exists", "This email address now belongs to another account."),
+        ("error=server_error", "Something went wrong. Please try again."),
+        (
+            "error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100",
+            "Something went wrong. Please try again.",
+        ),
+        (
+            "error=x&error_code=%22%5D%3Cimg src=x onerror=alert(1)%3E",
+            "Something went wrong. Please try again.",
+        ),
         ("message=Call+555&type=email_change", "Your new email address is confirmed."),
         ("message=Call+555&type=nonsense", "This is an authentication service. It is running."),
         ("anything", "This is an authentication service. It is running."),

@@ -149,7 +149,7 @@ class TestTakenAddress:
         client.post("/signup", json=DAVE | {"email": alice.email})
         (letter,) = mailbox.messages()
         assert letter.to == alice.email
-        assert letter.subject == "Somebody tried to sign up with your email address"
+        assert letter.subject == "Someone tried to sign up with your email address"
         assert "/verify" not in letter.text
 
     @pytest.mark.parametrize("setting", ["AUTH_AUTOCONFIRM=true", "AUTH_EMAIL_CONFIRM_REQUIRED=false"])
