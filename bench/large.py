@@ -53,16 +53,16 @@ def measure() -> Iterator[Figure]:
                     # The first round warms up: it reads from the disk what then stays in memory.
                     if round_number:
                         taken[name][size].append(answered)
-    for name, reach in _REACHES.items():
+    for name, target in _TARGETS.items():
         yield against(
             f"{name}, p50 in ms in a large database, against a small one",
             [one.p50 for one in taken[name]["large"]],
             [one.p50 for one in taken[name]["small"]],
-            reach,
+            target,
         )
 
 
-_REACHES = {
+_TARGETS = {
     "GET /user": "≤ 1.2",
     "refresh": "≤ 1.2",
     "log-in": "≤ 1.2",

@@ -2,22 +2,16 @@
 /health, /settings.
 """
 
-import re
 import statistics
-import subprocess
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import bcrypt
 
-from auth.operations import embedded_postgres
-from auth.settings.state import running_postgres_url
 from bench import load
 from bench.figures import ROUNDS, Figure, against, alone
 from bench.load import CONNECTIONS, Load
@@ -28,11 +22,6 @@ from bench.service import RAISED, WORKERS, BenchService, Constant, new_state_dir
 SECONDS, HASHING_SECONDS = 3, 6
 # So few that none is turned away: what a worker's queue takes, whichever worker has them.
 LOG_IN_CONNECTIONS = 12
-_COUNTERS = """
-CREATE TABLE bench_counters (id integer PRIMARY KEY, counter bigint NOT NULL DEFAULT 0, moved_at timestamptz) WITH (fillfactor = 70);
-INSERT INTO bench_counters (id) SELECT generate_series(1, 10000)
-"""
-_UPDATE = "\\set id random(1, 10000)\nUPDATE bench_counters SET counter = counter + 1, moved_at = now() WHERE id = :id;\n"
 
 
 def measure() -> Iterator[Figure]:
@@ -44,8 +33,6 @@ def measure() -> Iterator[Figure]:
         service = stack.enter_context(BenchService(state_dir, **RAISED))
         people = People(service, 1000)
         people.insert()
-        with service.database() as connection, connection.cursor() as cursor:
-            cursor.execute(_COUNTERS)
         tokens = people.access_tokens(people.refresh_tokens(256))
         answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
         constant = stack.enter_context(Constant(constant_dir, len(answer)))
@@ -64,8 +51,6 @@ def measure() -> Iterator[Figure]:
         }
         ceilings: dict[str, Callable[[], float]] = {
             "hashing": lambda: hashes_per_second(HASHING_SECONDS - 2),
-            "commits": lambda: commits_per_second(state_dir, CONNECTIONS),
-            "commits of one": lambda: commits_per_second(state_dir, 1),
         }
         for name in ("constant", "user", "refresh", "health", "settings"):
             requests[name]()  # to warm up
@@ -85,14 +70,6 @@ def measure() -> Iterator[Figure]:
     yield against("log-ins/s, against what the cores can hash", rates["log-in"], rates["hashing"], "≥ 0.93")
     yield against("GET /user/s, against the constant answer", rates["user"], rates["constant"], "≥ 0.65")
     yield against("refreshes/s, against the constant answer", rates["refresh"], rates["constant"], "≥ 0.35")
-    yield against(
-        "refreshes/s, against one prepared UPDATE per commit", rates["refresh"], rates["commits"], "≥ 0.5"
-    )
-    yield against(
-        "refreshes/s, against one prepared UPDATE per commit of a single client",
-        rates["refresh"],
-        rates["commits of one"],
-    )
     yield against("GET /health/s, against the constant answer", rates["health"], rates["constant"], "≥ 0.9")
     yield against(
         "GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.9"
@@ -129,27 +106,3 @@ def hashes_per_second(seconds: float) -> float:
 
     with ThreadPoolExecutor(WORKERS) as threads:
         return sum(threads.map(hash_for_a_while, range(WORKERS)))
-
-
-def commits_per_second(state_dir: Path, clients: int) -> float:
-    """Return how many prepared UPDATEs of one row, each a commit, pgbench gets out of the service's own
-    Postgres.
-    """
-    program = embedded_postgres._programs() / "pgbench"
-    with NamedTemporaryFile("w", suffix=".sql") as script:
-        script.write(_UPDATE)
-        script.flush()
-        how = [
-            f"--client={clients}",
-            f"--jobs={min(WORKERS, clients)}",
-            f"--time={SECONDS}",
-            f"--file={script.name}",
-            "--no-vacuum",
-            "--protocol=prepared",
-        ]
-        done = subprocess.run(
-            [str(program), *how, running_postgres_url(state_dir)], check=True, capture_output=True, text=True
-        )
-    tps = re.search(r"tps = ([0-9.]+)", done.stdout)
-    assert tps, done.stdout
-    return float(tps[1])
