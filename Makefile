@@ -5,19 +5,19 @@ ARGS ?=
 .PHONY: help run test test-browser test-faults bench bench-large lint format
 
 help:
-	@echo 'make run      start the service on http://localhost:8000, with a Postgres of its own unless DATABASE_URL is set'
-	@echo 'make test     run the tests on all cores, on Postgres servers of their own unless TEST_DATABASE_URL is set;'
-	@echo '              ARGS="-k token -x" goes to pytest, ARGS="-n 0" runs them in one process'
-	@echo 'make test-browser  run the tests of the pages in Chromium'
-	@echo 'make test-faults  kill, stop, cut off and starve the service under load, for an hour; ARGS=--selection is what CI runs, in minutes'
-	@echo 'make bench    measure how fast it is, in ten minutes; bench-large: with a million users, for which it first makes them'
-	@echo 'make lint     check format, style and types'
-	@echo 'make format   put the code into that format'
+	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
+	@echo 'make test     run the tests on all cores, with temporary Postgres servers unless TEST_DATABASE_URL is set;'
+	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process'
+	@echo 'make test-browser  test the pages in Chromium'
+	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
+	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
+	@echo 'make lint     check formatting, style and types'
+	@echo 'make format   format the code'
 	@echo
-	@echo 'Each one first installs what it needs into .venv. PYTHON=python3.12 chooses the interpreter (3.11 or newer).'
-	@echo 'Settings are environment variables, or lines in .env: see docs/settings.md.'
+	@echo 'Each target first installs its dependencies into .venv. PYTHON=python3.12 selects the interpreter (3.11 or newer).'
+	@echo 'Settings are environment variables or lines of .env; see docs/settings.md.'
 
-# exec: gunicorn takes the place of the shell, so that the signals make passes on reach it.
+# exec replaces the shell, so that signals from make reach gunicorn.
 run:
 	@$(PYTHON) make_venv.py
 	@exec .venv/bin/gunicorn wsgi:app

@@ -1,6 +1,6 @@
-"""Make `.venv`, or bring it up to date: `python3 make_venv.py [test] [lint]`, the extras of setup.cfg.
+"""Create or update `.venv`: `python3 make_venv.py [test] [lint]`, with extras of setup.cfg.
 
-Written so that a Python which is too old can read it, and say so.
+Written in the syntax of old Pythons, so that they can report that they are too old.
 """
 
 import configparser
@@ -14,27 +14,23 @@ import sys
 def main(extras):
     if sys.version_info < (3, 11):  # noqa: UP036
         sys.exit(
-            "Latchkey needs Python 3.11 or newer; {} is {}.{}. Name another one: make PYTHON=python3.12 …".format(
+            "Latchkey needs Python 3.11 or newer; {} is {}.{}. Try: make PYTHON=python3.12 …".format(
                 sys.executable, *sys.version_info
             )
         )
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    os.umask(
-        0o022
-    )  # The embedded Postgres of root runs as another user, who must be able to read its program.
+    os.umask(0o022)  # under root, the embedded Postgres runs as another user, which must be able to read it
     with open("setup.cfg") as manifest, open("constraints.txt") as constraints:
-        # `make run` and `make test` may start at once in a fresh clone: one makes the environment, the other
-        # waits.
+        # `make run` and `make test` may start at the same time in a fresh clone.
         fcntl.flock(manifest, fcntl.LOCK_EX)
         text = manifest.read()
-        # A virtual environment holds absolute paths, and links to the Python that made it (here perhaps by
-        # way of one).
+        # A virtual environment contains absolute paths and links to its Python.
         state = hashlib.sha256(
             "\n".join(
                 [text, constraints.read(), os.getcwd(), os.path.realpath(sys.executable), sys.version]
             ).encode()
         ).hexdigest()
-        # The stamp is written last: without it, what is there is not whole.
+        # The stamp is written last, so without it the environment is incomplete.
         stamp = os.path.join(".venv", "stamp")
         try:
             with open(stamp) as file:
@@ -66,7 +62,7 @@ def main(extras):
             "constraints.txt",
         ]
         subprocess.run([*pip, *filter(None, wanted.splitlines())], check=True)  # noqa: S603
-        # The checkout itself, in place: it brings .venv/bin/latchkey.
+        # The checkout itself in place, for .venv/bin/latchkey.
         subprocess.run([*pip, "--no-deps", "--editable", "."], check=True)  # noqa: S603
         with open(stamp, "w") as file:
             file.write(" ".join([state, *extras]))
@@ -75,6 +71,6 @@ def main(extras):
 try:
     main(sys.argv[1:])
 except subprocess.CalledProcessError as error:
-    sys.exit(error.returncode)  # venv and pip have said what is wrong
+    sys.exit(error.returncode)  # venv or pip has printed the error
 except KeyboardInterrupt:
     sys.exit(130)

@@ -1,1 +1,1 @@
-"""How fast the service is, how much it takes, and how it bears too much: `make bench` and `make bench-large`."""
+"""Benchmarks of speed, memory and overload: `make bench` and `make bench-large`."""

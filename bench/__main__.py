@@ -1,6 +1,4 @@
-"""`make bench`: measure, print the table, and write it down; `make bench-large`: the same for a large
-database.
-"""
+"""`make bench`: measure and write the report; `make bench-large`: the same with a large database."""
 
 import signal
 import sys
@@ -17,8 +15,8 @@ REPORTS = {
 
 
 def main(name: str) -> None:
-    """Make one of the reports."""
-    # Ended like Ctrl-C ends it: what was started is stopped.
+    """Write one of the reports."""
+    # As for Ctrl-C: stop the processes that were started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     load.require_wrk()
     began = time.monotonic()

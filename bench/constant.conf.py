@@ -1,6 +1,4 @@
-"""gunicorn for the constant answer: the worker and the processes that the service has, and nothing that
-starts with it.
-"""
+"""gunicorn for the constant answer: the settings of the service, without its hooks."""
 
 import runpy
 

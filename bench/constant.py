@@ -1,4 +1,4 @@
-"""The limit of what Flask and gunicorn can do: nothing but a constant answer, as large as that of GET /user."""
+"""The limit of Flask and gunicorn: a view that returns a constant as large as the response of GET /user."""
 
 import os
 
@@ -10,5 +10,5 @@ _BODY = "{" + '"constant": "' + "x" * (int(os.environ.get("CONSTANT_BODY_LENGTH"
 
 @app.get("/constant")
 def constant() -> Response:
-    """Answer."""
+    """Return the constant."""
     return Response(_BODY, mimetype="application/json")

@@ -1,5 +1,5 @@
-"""What others notice of crowds: slow clients, idle connections, more log-ins than can be hashed; before
-gunicorn alone, and before nginx.
+"""Latency of other requests beside slow clients, idle connections and more log-ins than the cores can hash,
+with gunicorn alone and behind nginx.
 """
 
 import resource
@@ -25,7 +25,7 @@ from bench.service import RAISED, BenchService, new_state_dir
 from tests.support.processes import CHECKOUT, free_port, wait_until
 
 SLOW, IDLE, TOO_MANY = 1000, 5000, 400
-# Long enough to see what happens when gunicorn's patience ends, and slow clients come again.
+# Longer than the deadline of gunicorn, so that slow clients reconnect.
 SECONDS = 11
 _OVERLOAD_SECONDS = 4
 _DRIP = 5
@@ -45,7 +45,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _allow_open_files(number: int) -> None:
-    """Raise the limit for this process and those it starts."""
+    """Raise the limit of open files for this process and its children."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < number:
         resource.setrlimit(resource.RLIMIT_NOFILE, (number, max(number, hard)))
@@ -83,7 +83,7 @@ def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:
         before.append(reader(2).p99)
         with flood(service.port, TOO_MANY) as result, ThreadPoolExecutor(1) as threads:
             reading = threads.submit(reader, _OVERLOAD_SECONDS)
-            # To add it up costs some milliseconds of a core: not all the time.
+            # Adding up the memory takes milliseconds of a core, so do it rarely.
             while wait([reading], 0.5).not_done:
                 peak = max(peak, proportional_mebibytes(service.process.pid))
         during.append(reading.result().p99)
@@ -105,9 +105,7 @@ def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:
 
 @contextmanager
 def slow_clients(port: int, number: int) -> Iterator[None]:
-    """Send a byte of a head every few seconds, over so many connections, and connect again where one is
-    closed.
-    """
+    """Send a byte of a head every few seconds over `number` connections, reconnecting closed ones."""
     connections = [_connect(port, _HEAD) for _ in range(number)]
     is_over = threading.Event()
 
@@ -133,7 +131,7 @@ def slow_clients(port: int, number: int) -> Iterator[None]:
 
 @contextmanager
 def idle_connections(port: int, number: int) -> Iterator[None]:
-    """Open so many connections, and send nothing."""
+    """Open `number` connections and send nothing."""
     with ExitStack() as stack:
         for _ in range(number):
             stack.enter_context(_connect(port, b""))
@@ -153,7 +151,7 @@ def _connect(port: int, sent: bytes) -> socket.socket:
 
 @contextmanager
 def nginx(port: int) -> Iterator[int]:
-    """Put nginx before the service, as deploy/nginx.conf does but for TLS; yield its port."""
+    """Run nginx in front of the service, as in deploy/nginx.conf but without TLS; yield its port."""
     own_port = free_port()
     text = (CHECKOUT / "deploy" / "nginx.conf").read_text()
     upstream = text[text.index("upstream") : text.index("server {\n    listen 80")].replace(

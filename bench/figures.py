@@ -1,4 +1,4 @@
-"""The figures of a report, and how they are written down."""
+"""The figures of a report, and the report itself."""
 
 import json
 import os
@@ -25,7 +25,7 @@ _PAGE = _DIRECTORY.parent / "docs" / "performance.md"
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of the report: a value, perhaps with the limit that it is compared with and a target such as `≤ 250`."""
+    """A line of the report: a value, perhaps with a limit to compare it with, and a target such as `≤ 250`."""
 
     name: str
     value: float
@@ -36,7 +36,7 @@ class Figure:
 
 
 def against(name: str, values: Sequence[float], limits: Sequence[float], target: str | None = None) -> Figure:
-    """Return the medians of some rounds, and of the ratios that each round had."""
+    """Return the medians of the values, of the limits, and of the ratio of each round."""
     ratio = statistics.median(value / limit for value, limit in zip(values, limits, strict=True))
     return Figure(
         name, statistics.median(values), statistics.median(limits), ratio, target, _holds(ratio, target)
@@ -44,12 +44,12 @@ def against(name: str, values: Sequence[float], limits: Sequence[float], target:
 
 
 def alone(name: str, value: float, target: str | None = None) -> Figure:
-    """Return a value that is measured against nothing."""
+    """Return a value without a limit."""
     return Figure(name, value, target=target, holds=_holds(value, target))
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Return the figures as a table in Markdown."""
+    """Return the figures as a Markdown table."""
     rows = [("figure", "value", "limit", "ratio", "target", "")]
     for figure in figures:
         mark = {None: "", True: "holds", False: "**missed**"}[figure.holds]

@@ -1,5 +1,5 @@
-"""What others notice while 64 clients flood POST /token with wrong passwords: limits as they are shipped, and
-raised.
+"""Latency of other requests while 64 clients flood POST /token with wrong passwords, with default and with
+raised limits.
 """
 
 import http.client
@@ -19,16 +19,14 @@ from bench.throughput import hashes_per_second
 from tests.support.processes import wait_until
 
 SECONDS = 5
-# Some 80 requests a second in all: enough to see who waits, and few enough to leave the cores to those who
-# hash.
+# About 80 requests a second: enough to measure latency, few enough to leave the cores to hashing.
 _READERS = {"seconds": SECONDS, "connections": 4, "pause": 100}
-# Clients that may log in, in each round.
+# Clients with the right password, per round.
 _RIGHTFUL = 4
 _TRIES = 3
-# Seconds that a log-in takes where nobody else wants one, with much to spare; and for how long that is waited
-# for.
+# The longest that a log-in takes without load, in seconds, and how long to wait for that.
 _CALM, _LONGEST_WAIT = 0.3, 60
-# So few that a flood has used up the limits of all of them, as they are shipped, within seconds.
+# So few addresses that the flood uses up their default limits within seconds.
 _ADDRESSES = 8
 
 
@@ -39,8 +37,8 @@ def measure() -> Iterator[Figure]:
 
 
 def seconds_until_calm(service: BenchService) -> float:
-    """Wait until nobody waits for a hash any more, and return how long that was."""
-    # From many addresses, whose limits are not those of anybody who is measured.
+    """Wait until the hashing queue is empty, and return the seconds that took."""
+    # Log in from other addresses, so that limits do not interfere with the measurement.
     began, addresses = time.monotonic(), map(loopback, itertools.count(50_000))
 
     def asked_in_calm() -> float | None:
@@ -64,8 +62,7 @@ def _measure(title: str, limits: dict[str, str], addresses: int | None = None) -
         tokens = people.access_tokens(people.refresh_tokens(64))
         if addresses:
             with flood(service.port, addresses=addresses) as result:
-                # Each has thirty tries, and each try takes a hash: by then all have been used up, and are for
-                # the rounds that follow.
+                # Use up the thirty attempts of each address, which take a hash each, before the first round.
                 time.sleep(_ADDRESSES * 2)
             seconds_until_calm(service)
         for number in range(ROUNDS):
@@ -121,5 +118,5 @@ def _logs_in(service: BenchService, number: int) -> bool:
             status = 0
         if status == 200:
             return True
-        time.sleep(2)  # as Retry-After says
+        time.sleep(2)  # the Retry-After
     return False

@@ -1,8 +1,8 @@
-"""Many clients who ask as fast as they are answered, from other loopback addresses, which wrk can't choose.
+"""Many clients in a closed loop, each with its own loopback address, which wrk cannot do.
 
-A loop over sockets, which sends what is ready made and looks at no more of an answer than its status: it
-could ask thousands of times a second, many more than are answered. Run as a program of its own, so that it
-shares nothing with who measures.
+A loop over sockets sends prepared requests and reads only the status of the responses, so it can send
+thousands of requests a second, many more than the service answers. It runs as a separate process, to share
+nothing with the process that measures.
 """
 
 import json
@@ -22,8 +22,9 @@ _WRONG = "Wrong-Horse-1"
 
 @dataclass
 class Flood:
-    """What became of a flood: how many answers of each status, in how many seconds; `refused_p99` in
-    milliseconds is of those with 503, if any.
+    """The result of a flood: the number of responses by status, and the duration in seconds.
+
+    `refused_p99` is in milliseconds, over the responses with 503; None without any.
     """
 
     statuses: dict[str, int] = field(default_factory=dict)
@@ -33,9 +34,9 @@ class Flood:
 
 @contextmanager
 def flood(port: int, clients: int = CLIENTS, addresses: int | None = None) -> Iterator[Flood]:
-    """Flood POST /token with wrong passwords inside the context; what became of it is filled in after it.
+    """Flood POST /token with wrong passwords inside the context. The result is filled in at its end.
 
-    Each client has an address of its own, or they share so many.
+    Each client has its own address, unless they share a number of `addresses`.
     """
     result = Flood()
     numbers = map(str, (port, clients, addresses or clients))
@@ -47,17 +48,17 @@ def flood(port: int, clients: int = CLIENTS, addresses: int | None = None) -> It
     )
     assert process.stdin
     assert process.stdout
-    process.stdout.readline()  # all clients are at work
+    process.stdout.readline()  # all clients are sending
     try:
         yield result
     finally:
-        process.stdin.close()  # which ends it
+        process.stdin.close()  # ends the process
         result.statuses, result.seconds, result.refused_p99 = json.loads(process.stdout.read())
         process.wait()
 
 
 def loopback(number: int) -> str:
-    """Return the address of that number, of some 63,000 which are this machine's."""
+    """Return one of 63,000 loopback addresses."""
     return f"127.0.{1 + number // 250}.{1 + number % 250}"
 
 
@@ -83,7 +84,7 @@ class _Client:
         self.socket.sendall((head + body).encode())
 
     def answer(self) -> tuple[str, bytes]:
-        """Return the status, and all that has come; what is smaller than a packet comes whole, or nearly so."""
+        """Return the status and the bytes received; small responses almost always arrive whole."""
         try:
             answer = self.socket.recv(65536)
             if answer and b"Connection: close" not in answer and answer.endswith(b"\r\n\r\n"):

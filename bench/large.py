@@ -1,8 +1,7 @@
-"""What a large database costs: a million users, three million sessions, ten million audit rows, against a
-thousand users.
+"""Latency with a million users, three million sessions and ten million audit rows, against a thousand users.
 
-Seeded once, by Postgres, into a directory that stays; both services run at the same time, and are asked in
-turn.
+Postgres seeds the database once, in a directory that is kept. Both services run at the same time and get
+requests in turn.
 """
 
 from collections import defaultdict
@@ -50,7 +49,7 @@ def measure() -> Iterator[Figure]:
                 for size in both:
                     answered = requests[size][name]()
                     assert answered.failures == 0, (name, size, answered)
-                    # The first round warms up: it reads from the disk what then stays in memory.
+                    # The first round only warms up the caches.
                     if round_number:
                         taken[name][size].append(answered)
     for name, target in _TARGETS.items():
@@ -75,15 +74,14 @@ _TARGETS = {
 def _requests(service: BenchService, people: People) -> dict[str, Callable[[], Load]]:
     last = min(1000, people.users // 20)
 
-    # Few at a time: where many wait for the cores, a statement that takes longer is not seen in what they
-    # wait.
+    # Few connections: with many, waiting for a core would hide the time of a slower statement.
     def ask(kind: str, path: str, lines: list[str], connections: int = 4) -> Load:
         return load.run(service.port, kind, path, lines, seconds=_SECONDS, connections=connections)
 
     def listing(query: str) -> Callable[[], Load]:
         return lambda: ask("get_as", f"/admin/users?{query}", [_SERVICE_ROLE_KEY])
 
-    # Each round asks for others, by chance, whose rows nobody has read a moment ago.
+    # Each round picks other users at random, whose rows were not read a moment ago.
     return {
         "GET /user": lambda: ask(
             "get_as", "/user", people.access_tokens(people.refresh_tokens_by_chance(500))
@@ -103,10 +101,10 @@ def _service(size: str) -> BenchService:
 
 
 def _people(service: BenchService, users: int, sessions: int, audit_rows: int) -> People:
-    """Seed a database that does not hold as much yet, and return who is in it."""
+    """Seed the database unless it is large enough, and return its users."""
     people = People(service, users)
     people.sessions = service.value("SELECT count(*) FROM sessions")
-    # Sessions that nobody has refreshed for a month are gone.
+    # The janitor has deleted the sessions if the database was seeded more than a month ago.
     if people.sessions < sessions:
         print(f"  Seeding {users:,} users …", flush=True)
         with service.database() as connection, connection.cursor() as cursor:
@@ -129,7 +127,7 @@ def _people(service: BenchService, users: int, sessions: int, audit_rows: int) -
 
 @contextmanager
 def _without_indexes(cursor: Cursor, table: str) -> Iterator[None]:
-    """Make a table's indexes when it is full: to look after five of them, row by row, takes hours."""
+    """Drop a table's indexes and create them again at the end: updating them row by row takes hours."""
     cursor.execute("SET maintenance_work_mem = '1GB'")
     cursor.execute(
         "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'",

@@ -1,6 +1,4 @@
-"""Load, by wrk: closed loops of so many connections, each of which sends its next request when it has the
-answer.
-"""
+"""Load from wrk: closed loops, in which each connection sends its next request after the response."""
 
 import json
 import shutil
@@ -17,9 +15,7 @@ CONNECTIONS = 32
 
 @dataclass(frozen=True)
 class Load:
-    """What came of it: latencies in milliseconds, of all answers; `failures` are answers from 400 on, and
-    missing ones.
-    """
+    """Latencies of responses in milliseconds. `failures` are statuses from 400 on and missing responses."""
 
     requests: int
     seconds: float
@@ -30,12 +26,12 @@ class Load:
 
     @property
     def per_second(self) -> float:
-        """How many were answered in a second."""
+        """Responses a second."""
         return self.requests / self.seconds
 
 
 def require_wrk() -> None:
-    """Install wrk where that is ours to do. Exits with a line that says how, where it isn't."""
+    """Install wrk with apt-get if it is missing. If that fails, exit with instructions."""
     if shutil.which("wrk"):
         return
     print("Installing wrk …", flush=True)
@@ -46,7 +42,7 @@ def require_wrk() -> None:
         )
     except (OSError, subprocess.CalledProcessError):
         sys.exit(
-            "There is no wrk, which makes the load: apt-get install wrk, brew install wrk, or see github.com/wg/wrk"
+            "The load generator wrk is missing: apt-get install wrk, brew install wrk, or see github.com/wg/wrk"
         )
 
 
@@ -60,8 +56,9 @@ def run(
     connections: int = CONNECTIONS,
     pause: int = 0,
 ) -> Load:
-    """Send requests of a kind (see requests.lua), made of `lines`, for so many seconds; `pause` is in
-    milliseconds.
+    """Send requests of a kind (see requests.lua), built from `lines`.
+
+    `pause` is the time between two requests of a connection, in milliseconds.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".lines") as file:
         file.write("\n".join(lines))

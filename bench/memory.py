@@ -1,4 +1,4 @@
-"""How much memory the whole service takes: its processes and Postgres's, each shared page counted once."""
+"""Memory of the whole service with its Postgres, as proportional set size."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def measure() -> Iterator[Figure]:
 
 
 def proportional_mebibytes(pid: int) -> float:
-    """Return the proportional set size of a process and all below it."""
+    """Return the proportional set size of a process and its descendants."""
     return _kibibytes(pid) / 1024 + sum(map(proportional_mebibytes, children_of(pid)))
 
 
@@ -41,7 +41,7 @@ def _kibibytes(pid: int) -> int:
             for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
             if line.startswith("Pss:")
         )
-    # It has just ended, or is a zombie.
+    # The process has just ended, or is a zombie.
     except (OSError, StopIteration):
         return 0
 

@@ -1,4 +1,4 @@
-"""Users with sessions, made all at once, and the tokens that speak for them."""
+"""Users with sessions, created in bulk, and their tokens."""
 
 import http.client
 import json
@@ -16,10 +16,10 @@ from bench.service import BenchService
 PASSWORD = "Correct-Horse-1"
 LOG_IN, REFRESH = "/token?grant_type=password", "/token?grant_type=refresh_token"
 COST = 10
-# Ids that need no looking up: the md5 of a word and a number. Sessions that follow each other are those of
-# users far apart.
+# Ids are the md5 of a word and a number, so they need no lookup. Consecutive sessions belong to users far
+# apart.
 _USERS = """
-SET session_replication_role = replica; -- no look at each foreign key, which is right, and no triggers
+SET session_replication_role = replica; -- skips triggers and the checks of foreign keys, which are right
 INSERT INTO users (id, email, email_confirmed_at, email_proved, password_hash, user_metadata, made_by, created_at)
 SELECT md5('user' || n)::uuid, 'user' || n || '@bench.example', now(), true, %s, '{"name": "A. User", "locale": "en"}', 'signup',
        now() - n * interval '1 second'
@@ -51,14 +51,14 @@ class People:
     sessions: int = 0
 
     def insert(self) -> None:
-        """Make the users."""
+        """Create the users."""
         password_hash = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(COST)).decode()
         with self.service.database() as connection, connection.cursor() as cursor:
             cursor.execute(_USERS, (password_hash, 1, self.users, 1, self.users))
             cursor.execute("ANALYZE")
 
     def insert_sessions(self, number: int) -> None:
-        """Make sessions, spread over the users, that nobody holds a token of."""
+        """Create sessions, spread over the users, without tokens."""
         with self.service.database() as connection, connection.cursor() as cursor:
             cursor.execute(
                 f"SET session_replication_role = replica; {_SESSIONS}",
@@ -67,7 +67,7 @@ class People:
         self.sessions += number
 
     def refresh_tokens(self, number: int) -> list[str]:
-        """Return the refresh tokens of so many new sessions, spread over the users."""
+        """Return the refresh tokens of `number` new sessions, spread over the users."""
         tokens = self._refresh_tokens(
             f"{_SESSIONS} RETURNING id::text, counter",
             (self.users, self.sessions + 1, self.sessions + number),
@@ -76,7 +76,7 @@ class People:
         return tokens
 
     def refresh_tokens_by_chance(self, number: int) -> list[str]:
-        """Return the refresh tokens of so many of the sessions that there are."""
+        """Return the refresh tokens of `number` existing sessions, chosen at random."""
         return self._refresh_tokens(_KNOWN_SESSIONS, (random.sample(range(1, self.sessions + 1), number),))
 
     def _refresh_tokens(self, statement: str, parameters: tuple[Any, ...]) -> list[str]:
@@ -89,7 +89,7 @@ class People:
         return tokens
 
     def access_tokens(self, refresh_tokens: list[str]) -> list[str]:
-        """Return the access tokens that refresh tokens are traded for."""
+        """Trade refresh tokens for access tokens."""
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=30)
         tokens = []
         for refresh_token in refresh_tokens:
@@ -104,7 +104,7 @@ class People:
         return tokens
 
     def log_ins(self, number: int | None = None) -> list[str]:
-        """Return the body of a log-in for each user, or for so many of them by chance."""
+        """Return the body of a log-in for each user, or for `number` users chosen at random."""
         numbers = range(1, self.users + 1)
         chosen = numbers if number is None else random.sample(numbers, number)
         return [json.dumps({"email": f"user{each}@bench.example", "password": PASSWORD}) for each in chosen]

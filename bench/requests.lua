@@ -1,5 +1,5 @@
--- What wrk sends. bench/load.py names the kind of request, a file with a token or an address on each line, and a pause.
--- For one thread of wrk: no two may send one session's refresh token.
+-- The requests that wrk sends. bench/load.py passes the kind of request, a file of tokens or bodies, one per
+-- line, and a pause. Run wrk with one thread, because two would send the same refresh tokens.
 
 local function read_lines(path)
   local lines = {}
@@ -11,7 +11,7 @@ end
 
 local kinds = {}
 
--- The same requests in turn.
+-- Repeat the same requests in order.
 local function in_turn(requests)
   local position = 0
   return function()
@@ -44,7 +44,7 @@ function kinds.post(path, lines)
   return in_turn(requests)
 end
 
--- Each answer holds the token that its session sends next: every request rotates.
+-- Each response has the next refresh token of its session, so every request rotates.
 function kinds.refresh(path, lines)
   local first, last = 1, #lines
   response = function(status, headers, body)
@@ -69,7 +69,7 @@ function init(args)
   local kind, path, file, pause = args[1], args[2], args[3], tonumber(args[4])
   request = kinds[kind](path, file == "-" and {} or read_lines(file))
   if pause > 0 then
-    -- At a client's leisure rather than as fast as it can; milliseconds.
+    -- Milliseconds between two requests of a connection.
     delay = function() return pause end
   end
 end

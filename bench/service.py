@@ -1,6 +1,4 @@
-"""What is measured: the service as `make run` starts it, and the constant answer beside it, in the same
-gunicorn.
-"""
+"""The service as `make run` starts it, and the constant answer, served by the same gunicorn worker."""
 
 import http.client
 import json
@@ -30,14 +28,14 @@ _LIMITS = (
     "LOGOUT",
     "USER_CHANGES",
 )
-# Counting is paid for, and nothing is refused.
+# Requests are counted, but never refused.
 RAISED = {f"AUTH_RATE_LIMIT_{name}": "1000000000 per 5 minutes" for name in _LIMITS}
 
 
 class BenchService(Service):
-    """The service with a database of its own, of which the measurements ask what the API doesn't tell."""
+    """The service with its embedded database, which measurements also query directly."""
 
-    # An upgrade looks at each user of a large database.
+    # Seconds to wait for the start: an upgrade compares each user of a large database.
     PATIENCE = 600
 
     def __init__(self, state_dir: Path, **environment: str) -> None:
@@ -46,7 +44,7 @@ class BenchService(Service):
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
-        # A directory that stays would keep tens of megabytes of each run.
+        # A directory that is kept would collect tens of megabytes with each run.
         for log in (self._output, self._log):
             log.unlink(missing_ok=True)
 
@@ -57,7 +55,7 @@ class BenchService(Service):
         return connection
 
     def value(self, statement: str, *parameters: Any) -> Any:
-        """Return the one value that a statement answers."""
+        """Return the single value of a query."""
         connection = self.database()
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters)
@@ -68,7 +66,7 @@ class BenchService(Service):
     def post(
         self, path: str, body: dict[str, Any], *, source: str = "127.0.0.1", **headers: str
     ) -> tuple[int, dict[str, Any]]:
-        """Send one request from an address of this machine, and return the status and what was answered."""
+        """Post JSON from one of this machine's addresses, and return the status and body of the response."""
         connection = http.client.HTTPConnection(
             "127.0.0.1", self.port, timeout=30, source_address=(source, 0)
         )
@@ -83,7 +81,7 @@ class BenchService(Service):
 
 
 class Constant(Service):
-    """The constant answer, in the service's worker and with as many processes."""
+    """The constant answer, with the worker class and the number of workers of the service."""
 
     def __init__(self, state_dir: Path, body_length: int) -> None:
         command = [
@@ -107,7 +105,7 @@ class Constant(Service):
 
 @contextmanager
 def new_state_dir() -> Iterator[Path]:
-    """A directory for a service, on the disk that its own would be on: one in memory would commit in no time."""
+    """Create a state directory on the disk of the checkout: on a RAM disk, commits would be too fast."""
     parent = CHECKOUT / "var"
     parent.mkdir(mode=0o711, exist_ok=True)
     with TemporaryDirectory(prefix="bench-", dir=parent) as directory:

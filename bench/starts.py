@@ -1,4 +1,4 @@
-"""How long it takes to start: on nothing, and again."""
+"""Time of the first start and of the next one."""
 
 import time
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""How many statements and commits a request costs, counted by Postgres: its log of statements, and its
-transaction ids.
-"""
+"""Statements and commits of a request, counted in the log and the transaction ids of Postgres."""
 
 import http.client
 import itertools
@@ -14,13 +12,13 @@ from bench.people import LOG_IN, PASSWORD, REFRESH, People
 from bench.service import RAISED, BenchService, new_state_dir
 
 REQUESTS = 10
-# A log-in counts against its limit, looks the password up, and makes the session.
+# A log-in counts against its limit, selects the password hash, and creates the session.
 TARGETS = {"GET /user": "≤ 1", "refresh": "≤ 1", "log-in": "≤ 3"}
 
 
 def measure() -> Iterator[Figure]:
     """Yield the figures."""
-    # Without a delivery process, which polls the outbox, and without health checks.
+    # Without the delivery process, which polls the outbox.
     with (
         new_state_dir() as state_dir,
         BenchService(state_dir, AUTH_WORKERS="1", AUTH_DELIVER="false", **RAISED) as service,
@@ -70,8 +68,7 @@ def _count(service: BenchService, request: Callable[[int], None]) -> tuple[int, 
         cursor.execute("ALTER SYSTEM SET log_statement = 'all'")
         cursor.execute("SELECT pg_reload_conf()")
         began = log.stat().st_size
-        # The service's session learns of the settings when it is next idle, and prepares what it has not run
-        # yet.
+        # Send requests until the service's connection has reloaded the settings and prepared its statements.
         for number in itertools.count(REQUESTS):
             request(number)
             if "\nlatchkey LOG:  statement" in _since(log, began):

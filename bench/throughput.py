@@ -1,6 +1,4 @@
-"""How many requests a second, each beside its limit in the same round: log-ins, GET /user, refreshes,
-/health, /settings.
-"""
+"""Requests a second of the main operations, each against its limit in the same round."""
 
 import statistics
 import threading
@@ -18,9 +16,9 @@ from bench.load import CONNECTIONS, Load
 from bench.people import COST, LOG_IN, PASSWORD, REFRESH, People
 from bench.service import RAISED, WORKERS, BenchService, Constant, new_state_dir
 
-# Seconds of each measurement; hashing is slow, and needs more to be counted.
+# Seconds per measurement; hashing is slow and needs more.
 SECONDS, HASHING_SECONDS = 3, 6
-# So few that none is turned away: what a worker's queue takes, whichever worker has them.
+# Few enough for the queue of a single worker, so that no log-in is refused.
 LOG_IN_CONNECTIONS = 12
 
 
@@ -53,9 +51,9 @@ def measure() -> Iterator[Figure]:
             "hashing": lambda: hashes_per_second(HASHING_SECONDS - 2),
         }
         for name in ("constant", "user", "refresh", "health", "settings"):
-            requests[name]()  # to warm up
-        # Each round begins with another one, so that none always has what the same one has left behind: a
-        # disk that is busy, a core that is hot.
+            requests[name]()  # warm up
+        # Each round starts with another measurement, so that none always follows the same one, which may leave
+        # a busy disk or a hot core behind.
         order = deque([*requests, *ceilings])
         for _ in range(ROUNDS):
             for name in order:
@@ -91,14 +89,14 @@ def measure() -> Iterator[Figure]:
 
 
 def hashes_per_second(seconds: float) -> float:
-    """Return what all cores can check with nothing else to do."""
+    """Return the password checks a second of all cores, without other load."""
     password, password_hash = PASSWORD.encode(), bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(COST))
     barrier = threading.Barrier(WORKERS)
 
     def hash_for_a_while(_: int) -> float:
         barrier.wait()
         count, began = 0, time.monotonic()
-        # The library lets go of Python's lock while it hashes: a thread for each core is enough.
+        # bcrypt releases the GIL, so one thread per core is enough.
         while (spent := time.monotonic() - began) < seconds:
             bcrypt.checkpw(password, password_hash)
             count += 1
