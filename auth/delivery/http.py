@@ -13,7 +13,7 @@ from urllib3.exceptions import HTTPError
 
 from auth.delivery.senders import TryLater
 from auth.net.bounded_http import bound, one_deadline
-from auth.net.sockets import why
+from auth.net.sockets import Deadline, why
 
 # Seconds for a whole request.
 TIMEOUT = 10
@@ -61,23 +61,24 @@ def post(
     with one_deadline(timeout, allows) as deadline, requests.Session() as session:
         bound(session)
         sent_headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
+        options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
         try:
-            options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
-            with contextlib.closing(
-                session.post(url, data=body, headers=sent_headers, auth=credentials, **options)
-            ) as response:
-                if deadline.has_passed:
-                    raise TimeoutError  # the head may be cut off
-                answered = b""
-                # The status is enough, even if the body never comes.
-                with contextlib.suppress(HTTPError, OSError):
-                    answered = response.raw.read(_MAX_BYTES)
-                return Response(
-                    response.status_code, answered, _retry_after(response.headers.get("Retry-After"))
-                )
+            response = session.post(url, data=body, headers=sent_headers, auth=credentials, **options)
+            with contextlib.closing(response):
+                return _read(response, deadline)
         except (requests.RequestException, HTTPError, OSError) as error:
             reason = f"not done within {deadline.seconds} s" if deadline.has_passed else why(error)
             raise TryLater(f"no answer: {reason}", is_down=True) from error
+
+
+def _read(response: requests.Response, deadline: Deadline) -> Response:
+    if deadline.has_passed:
+        raise TimeoutError  # the head may be cut off
+    body = b""
+    # The status is enough, even if the body never comes.
+    with contextlib.suppress(HTTPError, OSError):
+        body = response.raw.read(_MAX_BYTES)
+    return Response(response.status_code, body, _retry_after(response.headers.get("Retry-After")))
 
 
 def _retry_after(value: str | None) -> float | None:
