@@ -98,7 +98,7 @@ def when_ready(server) -> None:
     _say(
         f"State: {_loaded.state_dir} (secrets and signing keys{', database' if server.embedded_postgres else ''}). A backup needs all of it."
     )
-    for notice in [*_settings.retired(), *channels.notices(_loaded)]:
+    for notice in channels.notices(_loaded):
         _say(notice)
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
 
