@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any
 
-import requests
 from urllib3.exceptions import HTTPError
 
 from auth.delivery.senders import TryLater
-from auth.net.bounded_http import bound, one_deadline
+from auth.net.bounded_http import BoundedSession
 from auth.net.sockets import Deadline, why
 
 # Seconds for a whole request.
@@ -58,27 +56,18 @@ def post(
 
     `allows` decides which addresses may be connected to; without it, all.
     """
-    with one_deadline(timeout, allows) as deadline, requests.Session() as session:
-        bound(session)
-        sent_headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
-        options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False, "stream": True}
+    headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
+    with Deadline(timeout, allows) as deadline, BoundedSession() as session:
         try:
-            response = session.post(url, data=body, headers=sent_headers, auth=credentials, **options)
-            with contextlib.closing(response):
-                return _read(response, deadline)
-        except (requests.RequestException, HTTPError, OSError) as error:
-            reason = f"not done within {deadline.seconds} s" if deadline.has_passed else why(error)
+            response = session.post(url, data=body, headers=headers, auth=credentials, stream=True)
+        except (HTTPError, OSError) as error:
+            reason = f"not done within {timeout} s" if deadline.has_passed else why(error)
             raise TryLater(f"no answer: {reason}", is_down=True) from error
-
-
-def _read(response: requests.Response, deadline: Deadline) -> Response:
-    if deadline.has_passed:
-        raise TimeoutError  # the head may be cut off
-    body = b""
-    # The status is enough, even if the body never comes.
-    with contextlib.suppress(HTTPError, OSError):
-        body = response.raw.read(_MAX_BYTES)
-    return Response(response.status_code, body, _retry_after(response.headers.get("Retry-After")))
+        answered = b""
+        # The status is enough, even if the body never comes.
+        with response, contextlib.suppress(HTTPError, OSError):
+            answered = response.raw.read(_MAX_BYTES)
+        return Response(response.status_code, answered, _retry_after(response.headers.get("Retry-After")))
 
 
 def _retry_after(value: str | None) -> float | None:

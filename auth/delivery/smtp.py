@@ -14,6 +14,7 @@ from email.utils import format_datetime
 
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
+from auth.net.networks import is_loopback
 from auth.net.sockets import Deadline, tls, why
 from auth.settings.targets import SmtpServer
 
@@ -55,9 +56,7 @@ class SmtpSender(Sender):
         mail = compose(self._mail_from, recipient, message)
         with Deadline(self._message_timeout) as deadline:
             with _explained("can't connect to the mail server", deadline, is_down=True):
-                connection = self._reuse(deadline) or _Connection(
-                    self._server, self._hostname, self._reply_timeout, deadline
-                )
+                connection = self._reuse() or _Connection(self._server, self._hostname, self._reply_timeout)
             try:
                 with _explained("lost the mail server", deadline, is_down=False):
                     reply = connection.deliver(self._mail_from.addr_spec, recipient, mail)
@@ -69,39 +68,38 @@ class SmtpSender(Sender):
             self._idle.append(connection)
         return one_line(f"{self._server.host}: {reply}", message.link, message.code)
 
-    def close_idle(self) -> None:
-        """Close connections that were not used for `IDLE_TIMEOUT`."""
-        self._close(time.monotonic() - IDLE_TIMEOUT)
-
-    def close(self) -> None:
-        """Close all connections that are not in use."""
-        self._close(float("inf"))
-
-    def _close(self, idle_since: float) -> None:
+    def close_idle(self, idle_timeout: float = IDLE_TIMEOUT) -> None:
+        """Close connections that were not used for this number of seconds."""
+        used_since = time.monotonic() - idle_timeout
         with self._lock:
-            closed = [connection for connection in self._idle if connection.idle_since < idle_since]
+            closed = [connection for connection in self._idle if connection.idle_since <= used_since]
             self._idle = [connection for connection in self._idle if connection not in closed]
         for connection in closed:
             connection.leave()
 
-    def _reuse(self, deadline: Deadline) -> "_Connection | None":
+    def close(self) -> None:
+        """Close all connections that are not in use."""
+        self.close_idle(0)
+
+    def _reuse(self) -> "_Connection | None":
         """Return an idle connection that still works."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
                 return None
-            if connection.sent < _MESSAGES_PER_CONNECTION and connection.is_alive(deadline):
+            if connection.sent < _MESSAGES_PER_CONNECTION and connection.is_alive():
                 return connection
             connection.leave()
 
 
 class _Connection(smtplib.SMTP):
-    """A connection ready for mail: bounded by a deadline, encrypted and authenticated as in the settings."""
+    """A connection ready for mail: bounded by the current deadline, encrypted and authenticated."""
 
-    def __init__(self, server: SmtpServer, hostname: str, timeout: float, deadline: Deadline) -> None:
+    sock: socket.socket
+
+    def __init__(self, server: SmtpServer, hostname: str, timeout: float) -> None:
         self._server = server
-        self._deadline = deadline
         self.sent = 0
         self.idle_since = 0.0
         super().__init__(server.host, server.port, local_hostname=hostname, timeout=timeout)
@@ -133,13 +131,10 @@ class _Connection(smtplib.SMTP):
         self.sent += 1
         return f"{code} {reply.decode(errors='replace')}"
 
-    def is_alive(self, deadline: Deadline) -> bool:
-        """Whether the server still answers. The deadline replaces the connection's."""
-        if self.sock is None:
-            return False
-        self._deadline = deadline
-        deadline.watch(self.sock)
+    def is_alive(self) -> bool:
+        """Whether the server still answers."""
         try:
+            Deadline.current().watch(self.sock)
             return self.noop()[0] == 250
         except (smtplib.SMTPException, OSError):
             return False
@@ -147,7 +142,7 @@ class _Connection(smtplib.SMTP):
     def getreply(self) -> tuple[int, bytes]:
         """Read one reply. A reply cut off by the deadline does not count, even if it starts with 250."""
         code, reply = super().getreply()
-        if self._deadline.has_passed:
+        if Deadline.current().has_passed:
             self.close()
             raise smtplib.SMTPServerDisconnected
         return code, reply
@@ -159,10 +154,10 @@ class _Connection(smtplib.SMTP):
         self.close()
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        connection = self._deadline.connect(host, port, timeout)
-        return (
-            tls().wrap_socket(connection, server_hostname=host) if self._server.implicit_tls else connection
-        )
+        connection = Deadline.current().connect(host, port, timeout)
+        if self._server.implicit_tls:
+            return tls().wrap_socket(connection, server_hostname=host)
+        return connection
 
     def _prepare(self) -> None:
         server = self._server
@@ -176,13 +171,15 @@ class _Connection(smtplib.SMTP):
             is_encrypted = True
         if server.starttls == "required" and not is_encrypted:
             raise TryLater("the mail server offers no STARTTLS, and AUTH_SMTP_URL requires it", is_down=True)
+        # An attacker on the path can hide STARTTLS to get the password.
+        is_private = is_encrypted or server.starttls == "never" or is_loopback(self.sock.getpeername()[0])
+        if server.user and not is_private:
+            raise TryLater(
+                "the mail server offers no STARTTLS: the password is not sent without,"
+                " unless AUTH_SMTP_URL has ?starttls=never",
+                is_down=True,
+            )
         if server.user:
-            # An attacker on the path can hide STARTTLS to get the password.
-            if not is_encrypted and server.starttls != "never" and not _is_loopback(self.sock):
-                raise TryLater(
-                    "the mail server offers no STARTTLS: the password is not sent without, unless AUTH_SMTP_URL has ?starttls=never",
-                    is_down=True,
-                )
             self.login(server.user, server.password)
 
 
@@ -220,10 +217,10 @@ def _explained(what: str, deadline: Deadline, *, is_down: bool) -> Iterator[None
     """Turn the exceptions of a connection into `TryLater`."""
     try:
         yield
-    except smtplib.SMTPResponseException as error:
-        raise TryLater(f"{what}: {_said('', error.smtp_code, error.smtp_error)}", is_down=True) from error
     except (smtplib.SMTPException, OSError, UnicodeError) as error:
-        if deadline.has_passed:
+        if isinstance(error, smtplib.SMTPResponseException):
+            reason, is_down = _said("", error.smtp_code, error.smtp_error), True
+        elif deadline.has_passed:
             reason = f"not done within {deadline.seconds} s"
         elif isinstance(error, smtplib.SMTPNotSupportedError):
             reason = one_line(str(error))
@@ -242,10 +239,3 @@ def _refusal(stage: str, code: int, reply: bytes | str) -> Refused | TryLater:
 def _said(stage: str, code: int, reply: bytes | str) -> str:
     text = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
     return one_line(f"{stage} {code} {text}")
-
-
-def _is_loopback(connection: socket.socket | None) -> bool:
-    return (
-        connection is not None
-        and ipaddress.ip_address(connection.getpeername()[0].partition("%")[0]).is_loopback
-    )

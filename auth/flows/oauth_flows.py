@@ -11,7 +11,6 @@ from flask import Response, request
 
 from auth.context import latchkey
 from auth.flows.token_response import redirect_with_error
-from auth.net import bounded_http
 from auth.providers.client import ExternalIdentity, Provider, ProviderError
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
@@ -61,10 +60,9 @@ def new_secrets() -> dict[str, Any]:
 def authorization_url(provider: Provider, state: str, secrets: dict[str, Any], scopes: str | None) -> str:
     """Return the provider's URL for the browser. Raises `ProviderError`."""
     try:
-        with bounded_http.one_deadline():
-            return provider.authorization_url(
-                state=state, nonce=secrets["nonce"], code_verifier=secrets["code_verifier"], scopes=scopes
-            )
+        return provider.authorization_url(
+            state=state, nonce=secrets["nonce"], code_verifier=secrets["code_verifier"], scopes=scopes
+        )
     except ProviderError as error:
         log.warning("provider_failed", provider=provider.name, reason=str(error))
         raise
@@ -104,14 +102,13 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
     if secrets is None:
         raise ApiError("bad_oauth_state")
     try:
-        with bounded_http.one_deadline():
-            return provider.identify(
-                code=query["code"],
-                code_verifier=secrets["code_verifier"],
-                nonce=secrets["nonce"],
-                issuer=query.get("iss"),
-                user=_apple_user(query),
-            )
+        return provider.identify(
+            code=query["code"],
+            code_verifier=secrets["code_verifier"],
+            nonce=secrets["nonce"],
+            issuer=query.get("iss"),
+            user=_apple_user(query),
+        )
     except ProviderError as error:
         log.warning("provider_failed", provider=provider.name, reason=str(error))
         raise ApiError("bad_oauth_callback") from None

@@ -11,7 +11,6 @@ from psycopg2.errors import UniqueViolation
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.oauth_flows import provider_named
-from auth.net import bounded_http
 from auth.providers.client import ExternalIdentity, ProviderError, ProviderUnavailable
 from auth.tokens import one_time
 from auth.web import audit
@@ -50,8 +49,7 @@ def sign_in_with_id_token(body: dict[str, Any]) -> Any:
     """Return the session that an id_token opens, once. Raises `ApiError`."""
     provider = provider_named(body["provider"])
     try:
-        with bounded_http.one_deadline():
-            identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
+        identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
     except ProviderError as error:
         log.warning("provider_failed", provider=provider.name, reason=str(error))
         is_outage = isinstance(error, ProviderUnavailable)

@@ -1,4 +1,4 @@
-"""Sockets that can't hold a thread: an end to all waiting on them together, and TLS that verifies."""
+"""Outgoing connections that end at a deadline, and TLS that verifies."""
 
 import contextlib
 import functools
@@ -8,54 +8,57 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Self
 
 import certifi
 
 
 class AddressRefused(OSError):
-    """A name leads to addresses that must not be connected to."""
+    """The name resolves to addresses that must not be connected to."""
 
 
 class Deadline:
-    """Ends the connections that it watches when the time is up, whatever waits on them.
+    """Ends all connections made inside it when the time is up: a socket's own timeout restarts with each byte.
 
-    A socket's own time-out begins anew with each byte, so that a server which sends one now and then would
-    hold us for ever. `allows` says which addresses may be connected to. It is asked of the very address that
-    is then used: what a name led to when it was looked up before tells nothing (DNS rebinding). To look a
-    name up takes as long as the system's resolver is set to wait: that can't be ended.
+    `allows` checks the very address that is connected to, because an earlier lookup of the name proves
+    nothing (DNS rebinding). The lookup itself takes as long as the system's resolver waits.
     """
+
+    _current: ContextVar["Deadline"] = ContextVar("deadline")
 
     def __init__(self, seconds: float, allows: Callable[[str], bool] | None = None) -> None:
         self.seconds = seconds
-        self._allows = allows
         self.has_passed = False
-        self._end_at = time.monotonic() + seconds
-        self._lock = threading.Lock()
+        self._allows = allows
+        self._ends_at = time.monotonic() + seconds
         self._watched: list[socket.socket] = []
-        self._timer = threading.Timer(seconds, self._pass)
+        self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        self._end_at = time.monotonic() + self.seconds
         self._timer.start()
+        self._token = Deadline._current.set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        Deadline._current.reset(self._token)
         self._timer.cancel()
-        with self._lock:
-            for watched in self._watched:
-                watched.close()
-            self._watched.clear()
+        # Else it might shut down a descriptor that was closed and reused.
+        self._timer.join()
+        for watched in self._watched:
+            watched.close()
+
+    @staticmethod
+    def current() -> "Deadline":
+        """Return the innermost deadline that was entered. Raises `LookupError`."""
+        return Deadline._current.get()
 
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
-        """Connect to the first of a host's addresses that answers; `timeout` is for each. Raises `OSError`.
-
-        A host may have ten addresses, and all may be silent.
-        """
+        """Connect to the first of a host's addresses that answers; `timeout` is for each. Raises `OSError`."""
         failure: OSError = TimeoutError()
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
-            left = self._end_at - time.monotonic()
+            left = self._ends_at - time.monotonic()
             if left <= 0:
                 break
             if self._allows and not self._allows(str(address[0])):
@@ -76,19 +79,15 @@ class Deadline:
         raise failure
 
     def watch(self, connection: socket.socket) -> None:
-        """Watch a connection. By a descriptor of our own: TLS takes the connection's into another object."""
-        with self._lock:
-            self._watched.append(socket.socket(fileno=os.dup(connection.fileno())))
-            if self.has_passed:
-                self._end()
-
-    def _pass(self) -> None:
-        with self._lock:
-            self.has_passed = True
+        """End a connection too that was made before."""
+        # By a descriptor of our own: TLS moves the connection's to another object.
+        self._watched.append(socket.socket(fileno=os.dup(connection.fileno())))
+        if self.has_passed:
             self._end()
 
     def _end(self) -> None:
-        for watched in self._watched:
+        self.has_passed = True
+        for watched in list(self._watched):
             # The other side may have ended it.
             with contextlib.suppress(OSError):
                 watched.shutdown(socket.SHUT_RDWR)
@@ -96,31 +95,27 @@ class Deadline:
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Return how we verify servers: by the system's certificates (or `SSL_CERT_FILE`), and those of certifi,
-    as small images have none.
-    """
+    """Trust the system's certificates (or `SSL_CERT_FILE`), and certifi's, as small images have none."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
 
 
 def why(error: BaseException) -> str:
-    """Return what is at the bottom of a failed connection, in a few words that hold no URL."""
-    known: BaseException | None = error
-    while known is not None:
-        if isinstance(known, ssl.SSLError):
-            return (
-                f"TLS: {known.verify_message}"
-                if isinstance(known, ssl.SSLCertVerificationError)
-                else f"TLS: {known.reason or 'handshake failed'}"
-            )
-        if isinstance(known, AddressRefused):
+    """Return the root cause of a failed connection in a few words without a URL."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"TLS: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return f"TLS: {cause.reason or 'handshake failed'}"
+        if isinstance(cause, AddressRefused):
             return "its address is refused"
-        if isinstance(known, TimeoutError):
+        if isinstance(cause, TimeoutError):
             return "no answer in time"
-        if isinstance(known, socket.gaierror):
+        if isinstance(cause, socket.gaierror):
             return "its name can't be resolved"
-        if isinstance(known, OSError) and known.errno:
-            return os.strerror(known.errno).lower()
-        known = known.__cause__ or known.__context__
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno).lower()
+        cause = cause.__cause__ or cause.__context__
     return "the connection was closed"

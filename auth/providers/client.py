@@ -16,8 +16,9 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc import jwk, jwt
 
 from auth.addresses import InvalidAddress, canonical_email
-from auth.net.bounded_http import BoundedMixin, bound
+from auth.net.bounded_http import BoundedSession
 from auth.net.redirects import origin
+from auth.net.sockets import Deadline
 from auth.providers.id_tokens import IdTokens, InvalidIdToken, IssuerUnavailable, is_subject
 from auth.settings.presets import GENERIC, PRESETS, Preset
 from auth.settings.providers import ProviderSettings
@@ -29,6 +30,8 @@ _LONGEST_URL = 1000
 # refused: a slow provider must not occupy all workers.
 _CONCURRENCY = 4
 _PATIENCE = 1.0
+# Seconds for all requests of one step together.
+_DEADLINE = 8.0
 _ADDRESSES = ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_url")
 
 
@@ -55,12 +58,9 @@ class ExternalIdentity:
     data: dict[str, Any]
 
 
-class _Session(BoundedMixin, OAuth2Session):  # type: ignore[misc]
-    """Authlib's client, with the limits of `bounded_http`."""
-
+class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
     def __init__(self, **kwargs: Any) -> None:
-        OAuth2Session.__init__(self, **kwargs)
-        bound(self)
+        super().__init__(**kwargs)
         self.register_client_auth_method(("client_secret_basic", _encoded_basic))
 
 
@@ -183,7 +183,8 @@ class Provider:
         if not self._semaphore.acquire(timeout=_PATIENCE):
             raise ProviderUnavailable("too many sign-ins wait for it")
         try:
-            yield
+            with Deadline(_DEADLINE):
+                yield
         finally:
             self._semaphore.release()
 
