@@ -1,6 +1,4 @@
-"""gunicorn's gevent worker, with a deadline for requests, an end for idle connections, and errors in our
-envelope.
-"""
+"""gunicorn's gevent worker, with deadlines for requests, an end for idle connections, and our error envelope."""
 
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -92,13 +90,10 @@ class Worker(GeventWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         if isinstance(exc, gevent.Timeout):
             return
-        response, status, request_id = error_response(
-            next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exc, kind))
-        )
-        # What was sent may be a secret, so it is not logged.
-        log.warning(
-            "invalid_request", status=status, error=type(exc).__name__, ip=addr[0], request_id=request_id
-        )
+        key = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exc, kind))
+        response, status, request_id = error_response(key)
+        told = {"status": status, "error": type(exc).__name__, "request_id": request_id}
+        log.warning("invalid_request", ip=addr[0], **told)  # not the request itself, which may hold secrets
         with suppress(OSError):
             client.sendall(response)
         close_graceful(client)
