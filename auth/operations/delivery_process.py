@@ -12,7 +12,7 @@ _COMMAND = [sys.executable, "-W", "ignore", "-m", "auth.delivery"]
 # Seconds. The process itself gives the messages in flight five.
 _STOP_LIMIT = 6.0
 _FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 60.0
+_LONGEST_PAUSE = 10.0
 
 
 class DeliveryProcess:

@@ -1,5 +1,5 @@
-"""A webhook is down, slow, drips or refuses, and workers are killed: each event that was committed arrives,
-under one id, and no other does.
+"""A webhook is down, slow, drips or refuses, and workers and delivery processes are killed: each committed
+event arrives with its one id, and no other event does.
 """
 
 import os
@@ -146,7 +146,10 @@ def test_a_webhook(world, note, scale):
             target.over.set()
             for _ in range(kills):
                 wait_until_reached(10)
-                os.kill(CHANCE.choice(children_of(service.process.pid)), signal.SIGKILL)
+                (delivery,) = wait_until(service.delivery_processes, 15)
+                workers = [pid for pid in children_of(service.process.pid) if pid != delivery]
+                os.kill(delivery, signal.SIGKILL)
+                os.kill(CHANCE.choice(workers), signal.SIGKILL)
                 wait_until(serves_again(history), 30)
         world.check(history)
         # Checking has signed in some of them.
@@ -155,9 +158,7 @@ def test_a_webhook(world, note, scale):
         many = rows.count("outbox", "channel = 'webhook'")
         rows.close()
     assert not wrong, "\n".join(wrong[:20])
-    seen = (
-        f"and {kills} workers killed: {many} events, posted {len(target.requests)} times; {history.summary()}"
-    )
+    seen = f"and {kills} workers and delivery processes killed: {many} events, posted {len(target.requests)} times; {history.summary()}"
     note("a webhook down, slow, dripping, refusing", len(faults), seen)
 
 
