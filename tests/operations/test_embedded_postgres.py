@@ -184,7 +184,7 @@ def test_it_keeps_our_environment_from_postgres(start, state_dir, monkeypatch):
 def test_it_refuses_a_second_server_on_the_same_state(start, state_dir):
     _, url = start()
 
-    with pytest.raises(StateInUseError, match="in use by a service that runs already"):
+    with pytest.raises(StateInUseError, match="in use by a running service"):
         start()
 
     assert run(url, "SELECT what FROM kept")

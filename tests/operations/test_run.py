@@ -126,7 +126,7 @@ def test_it_refuses_a_state_directory_in_use(running):
     assert status == 2
     assert (
         text
-        == f"{running.state_dir} is in use by a service that runs already; set AUTH_STATE_DIR to use another directory\n"
+        == f"{running.state_dir} is in use by a running service; set AUTH_STATE_DIR to another directory\n"
     )
     assert running.get("/health")[0] == 200
 
@@ -270,8 +270,7 @@ def test_it_ends_when_its_postgres_has_ended(state_dir):
 
         assert service.process.wait(15) == 1
         assert (
-            f"\nThe embedded Postgres has ended by itself, see {state_dir}/postgres.log. Stopping.\n"
-            in service.text()
+            f"\nThe embedded Postgres has died, see {state_dir}/postgres.log. Stopping.\n" in service.text()
         )
     assert none_left(state_dir)
 
