@@ -3,14 +3,12 @@
 import random
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import psycopg2
 import structlog
 
 from auth.delivery import dev_inbox
-from auth.delivery.failure_log import FailureLog
 from auth.delivery.messages import CannotRender, Message, load_templates
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.settings import Settings
@@ -23,102 +21,96 @@ LEASE = 90
 # Seconds until the second attempt, doubled for each further one.
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
+# Seconds without a failure until a channel counts as recovered: a flapping target must not fill the log.
+_SETTLED_AFTER = 10.0
 
 log = structlog.get_logger()
+
+
+class FailureLog:
+    """Logs that a channel or the database fails or works again when that changes, not at each attempt."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._lock = threading.Lock()
+        self._failed_at: float | None = None
+        self._has_recovered = False
+
+    def begin(self, reason: str, exc_info: BaseException | None = None) -> None:
+        """Note a failure."""
+        with self._lock:
+            is_new = self._failed_at is None
+            self._failed_at, self._has_recovered = time.monotonic(), False
+        if is_new:
+            log.warning("delivery_fails", what=self._what, reason=reason, exc_info=exc_info)
+
+    def end(self) -> None:
+        """Note a success."""
+        self._has_recovered = True
+
+    def settle(self) -> None:
+        """Log the recovery once it has lasted."""
+        with self._lock:
+            if self._failed_at is None or not self._has_recovered:
+                return
+            if time.monotonic() - self._failed_at < _SETTLED_AFTER:
+                return
+            self._failed_at = None
+        log.warning("delivery_works_again", what=self._what)
 
 
 class Attempts:
     """Sends claimed messages. Used by several threads at once."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        db: Database,
-        sealer: Sealer,
-        senders: Mapping[str, Sender],
-        failures: Mapping[str, FailureLog],
-        stopping: threading.Event,
-    ) -> None:
+    def __init__(self, settings: Settings, db: Database, sealer: Sealer) -> None:
         self._settings = settings
         self._db = db
         self._sealer = sealer
-        self._senders = senders
-        self._failures = failures
-        self._stopping = stopping
         self._templates = load_templates(settings)
 
-    def make(self, row: Any) -> None:
+    def make(self, row: Any, sender: Sender, failures: FailureLog) -> None:
         """Send a claimed message and record the outcome. Raises `psycopg2.Error`."""
         if row.outcome is not None:
             # The claim found it void, expired or too old.
-            log.info(
-                "message_not_sent",
-                message_id=row.id,
-                channel=row.channel,
-                kind=row.kind,
-                outcome=row.outcome,
-                reason=row.last_error,
-            )
+            log.info("message_not_sent", **_names(row), outcome=row.outcome, reason=row.last_error)
             return
-        failures = self._failures[row.channel]
         try:
-            sender = self._senders[row.channel]
             response = sender.send(row.recipient, sender.compose(row, self._render))
         except Refused as refusal:
-            self._finish(row, "failed", str(refusal))
-            failures.end()
+            self._record("finish_message", id=row.id, outcome="failed", reason=str(refusal), response=None)
+            log.warning("message_failed", **_names(row), attempts=row.attempts, reason=str(refusal))
         except TryLater as failure:
             self._defer(row, str(failure), failure.seconds)
             if failure.is_down:
                 failures.begin(str(failure))
-            else:
-                failures.end()
-        except CannotOpen as error:
-            self._finish(row, "failed", f"the secret can't be opened: {error}")
-        except CannotRender as error:
-            self._defer(row, one_line(str(error)), None)
-            failures.begin(str(error))
+                return
         else:
-            self._finish(row, "sent", None, response)
-            failures.end()
+            self._record("finish_message", id=row.id, outcome="sent", reason=None, response=response)
+            log.info("message_sent", **_names(row), attempts=row.attempts)
+        failures.end()
 
     def _render(self, row: Any) -> Message:
-        """Return the text of a row of the outbox. Raises `Refused`, `CannotOpen` and `CannotRender`."""
+        """Return the text of a row of the outbox. Raises `Refused` and `TryLater`."""
         countries = self._settings.sms_countries
-        secrets = open_json(self._sealer, row.secret, row.id) if row.secret else {}
         if row.channel == "sms" and countries and not row.recipient.startswith(countries):
             raise Refused("AUTH_SMS_COUNTRIES does not allow this number")
-        message = self._templates.render(row, secrets)
+        try:
+            secrets = open_json(self._sealer, row.secret, row.id) if row.secret else {}
+            message = self._templates.render(row, secrets)
+        except CannotOpen as error:
+            raise Refused(f"the secret can't be opened: {error}") from None
+        except CannotRender as error:
+            raise TryLater(one_line(str(error)), is_down=True) from None
         if self._settings.dev_inbox:
             dev_inbox.keep(self._db, self._sealer, message)
         return message
 
-    def _finish(self, row: Any, outcome: str, reason: str | None, response: str | None = None) -> None:
-        self._record("finish_message", id=row.id, outcome=outcome, reason=reason, response=response)
-        write = log.warning if outcome == "failed" else log.info
-        write(
-            f"message_{outcome}",
-            message_id=row.id,
-            channel=row.channel,
-            kind=row.kind,
-            attempts=row.attempts,
-            reason=reason,
-        )
-
     def _defer(self, row: Any, reason: str, asked: float | None) -> None:
         # Jitter, so that messages that failed together do not come back together.
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
-        self._record(
-            "defer_message", id=row.id, attempts=row.attempts, delay=max(pause, asked or 0.0), reason=reason
-        )
-        log.debug(
-            "message_deferred",
-            message_id=row.id,
-            channel=row.channel,
-            kind=row.kind,
-            attempts=row.attempts,
-            reason=reason,
-        )
+        delay = max(pause, asked or 0.0)
+        self._record("defer_message", id=row.id, attempts=row.attempts, delay=delay, reason=reason)
+        log.debug("message_deferred", **_names(row), attempts=row.attempts, reason=reason)
 
     def _record(self, statement: str, **parameters: Any) -> None:
         """Run a statement, again if need be: a message whose outcome is lost would be sent twice."""
@@ -128,5 +120,10 @@ class Attempts:
                 self._db.run(statement, **parameters)
                 return
             except psycopg2.Error:
-                if time.monotonic() > deadline or self._stopping.wait(1):
+                if time.monotonic() > deadline:
                     raise
+                time.sleep(1)
+
+
+def _names(row: Any) -> dict[str, Any]:
+    return {"message_id": row.id, "channel": row.channel, "kind": row.kind}

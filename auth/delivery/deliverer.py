@@ -12,17 +12,14 @@ import contextlib
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg2
 import structlog
 
-from auth.delivery import channels, events, housekeeping
-from auth.delivery.attempts import LEASE, Attempts
-from auth.delivery.failure_log import FailureLog
+from auth.delivery import channels, events, janitor
+from auth.delivery.attempts import LEASE, Attempts, FailureLog
 from auth.delivery.senders import Sender, one_line
-from auth.delivery.slow_targets import SLOW_AFTER, SlowTargets
 from auth.settings import Settings
 from auth.tokens.keys import Sealer
 from sql import Database
@@ -33,18 +30,37 @@ POLL_INTERVAL = 2.0
 HOUSEKEEPING_INTERVAL = 3600
 # Seconds that the messages in flight have at the end of the process.
 GRACE = 5.0
+# Seconds that an attempt takes at a slow target, and for which it is remembered.
+SLOW_AFTER = 5.0
+_SLOW_FOR = 300.0
 
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
+class _Channel:
+    """A sender, whether it fails, and the targets that were slow lately."""
+
+    def __init__(self, name: str, sender: Sender) -> None:
+        self.name = name
+        self.sender = sender
+        self.failures = FailureLog(name)
+        self.slow_until: dict[str, float] = {}
+
+    def slow_targets(self) -> list[str]:
+        now = time.monotonic()
+        for target, until in list(self.slow_until.items()):
+            if until <= now:
+                self.slow_until.pop(target, None)
+        return list(self.slow_until)
+
+
 class _Lane:
     """The slow targets of a channel, or all others, with the threads that send to them now."""
 
-    channel: str
-    is_slow: bool
-    limit: int
-    threads: set[threading.Thread] = field(default_factory=set)
+    def __init__(self, channel: _Channel, *, is_slow: bool) -> None:
+        self.channel = channel
+        self.is_slow = is_slow
+        self.threads: set[threading.Thread] = set()
 
 
 class Deliverer:
@@ -60,22 +76,16 @@ class Deliverer:
         slow_after: float = SLOW_AFTER,
     ) -> None:
         if senders is None:
-            senders = channels.senders(settings) | {
-                events.CHANNEL: events.EventSender(db, sealer, settings.webhook_private_networks)
-            }
+            event_sender = events.EventSender(db, sealer, settings.webhook_private_networks)
+            senders = channels.senders(settings) | {events.CHANNEL: event_sender}
         self._db = db
         self._sealer = sealer
-        self._senders = senders
-        self._slow = {channel: SlowTargets(slow_after) for channel in senders}
-        self._failures = {channel: FailureLog(channel) for channel in senders}
+        self._slow_after = slow_after
+        self._attempts = Attempts(settings, db, sealer)
+        self._channels = [_Channel(name, sender) for name, sender in senders.items()]
+        self._lanes = [_Lane(channel, is_slow=slow) for channel in self._channels for slow in (False, True)]
         self._database_failures = FailureLog("database")
-        self._lanes = [
-            _Lane(channel, is_slow, sender.threads)
-            for channel, sender in senders.items()
-            for is_slow in (False, True)
-        ]
         self._stopping = threading.Event()
-        self._attempts = Attempts(settings, db, sealer, senders, self._failures, self._stopping)
         # PgBouncer, for which AUTH_DB_PREPARE is turned off, does not pass notifications on.
         self._listen_url = settings.database_url if settings.db_prepare else None
         self._notifications: Notifications | None = None
@@ -90,8 +100,8 @@ class Deliverer:
         deadline = time.monotonic() + grace
         for thread in [thread for lane in self._lanes for thread in list(lane.threads)]:
             thread.join(max(0.0, deadline - time.monotonic()))
-        for sender in self._senders.values():
-            sender.close()
+        for channel in self._channels:
+            channel.sender.close()
 
     def end(self) -> None:
         """Make `run` return. Safe in signal handlers."""
@@ -101,30 +111,31 @@ class Deliverer:
     def deliver_due(self) -> int:
         """Send what is due in this thread, and return the number of messages. Raises `psycopg2.Error`."""
         count = 0
-        while any(self._attempt_next(lane) for lane in self._lanes):
+        while found := next(((lane, row) for lane in self._lanes if (row := self._claim(lane))), None):
+            self._attempt(*found)
             count += 1
         return count
 
     def _dispatch(self) -> None:
         """Hand every message that is due to a thread, as far as there are threads."""
-        # A log that cannot be written must not end the process.
-        with contextlib.suppress(OSError):
-            try:
-                for lane in self._lanes:
-                    self._fill(lane)
-                self._database_failures.end()
-            except psycopg2.Error as error:
-                self._database_failures.begin(one_line(str(error)))
-            except RuntimeError as error:
-                log.error("delivery_has_no_threads", reason=one_line(str(error)))
+        try:
+            for lane in self._lanes:
+                self._fill(lane)
+            self._database_failures.end()
+        except psycopg2.Error as error:
+            self._database_failures.begin(one_line(str(error)))
+        except RuntimeError as error:
+            log.error("delivery_has_no_threads", reason=one_line(str(error)))
+        self._database_failures.settle()
+        for channel in self._channels:
+            channel.failures.settle()
+            channel.sender.close_idle()
 
     def _fill(self, lane: _Lane) -> None:
-        while len(lane.threads) < lane.limit and (message := self._claim(lane)):
+        name = f"delivery {lane.channel.name}"
+        while len(lane.threads) < lane.channel.sender.threads and (row := self._claim(lane)):
             thread = threading.Thread(
-                target=self._attempt_in_thread,
-                args=(lane, message),
-                name=f"delivery {lane.channel}",
-                daemon=True,
+                target=self._attempt_in_thread, args=(lane, row), name=name, daemon=True
             )
             lane.threads.add(thread)
             try:
@@ -133,44 +144,31 @@ class Deliverer:
                 # The system has no more threads. The message is due again after its lease.
                 lane.threads.discard(thread)
                 raise
-        if not lane.threads:
-            self._senders[lane.channel].close_idle()
-            self._failures[lane.channel].settle()
 
     def _claim(self, lane: _Lane) -> Any:
         """Return the next message of a lane, or None. Raises `psycopg2.Error`."""
-        sender, slow_targets = self._senders[lane.channel], self._slow[lane.channel].names()
+        sender, slow_targets = lane.channel.sender, lane.channel.slow_targets()
         if lane.is_slow and not slow_targets and not sender.tracks_slow_targets:
             return None
-        return sender.claim(
-            self._db, lane.channel, lease=LEASE, slow_targets=slow_targets, from_slow=lane.is_slow
-        )
+        options = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
+        return sender.claim(self._db, lane.channel.name, **options)
 
-    def _attempt_next(self, lane: _Lane) -> bool:
-        message = self._claim(lane)
-        if message:
-            self._attempt(lane, message)
-        return message is not None
-
-    def _attempt(self, lane: _Lane, message: Any) -> None:
+    def _attempt(self, lane: _Lane, row: Any) -> None:
         started = time.monotonic()
-        self._attempts.make(message)
-        self._slow[lane.channel].note(message.target, time.monotonic() - started)
+        self._attempts.make(row, lane.channel.sender, lane.channel.failures)
+        if time.monotonic() - started >= self._slow_after:
+            lane.channel.slow_until[row.target] = time.monotonic() + _SLOW_FOR
+        else:
+            lane.channel.slow_until.pop(row.target, None)
 
-    def _attempt_and_log(self, lane: _Lane, message: Any) -> None:
+    def _attempt_in_thread(self, lane: _Lane, row: Any) -> None:
         try:
-            self._attempt(lane, message)
+            self._attempt(lane, row)
         except psycopg2.Error as error:
             self._database_failures.begin(one_line(str(error)))
-        except Exception as error:
+        except BaseException as error:
             # The message is due again after its lease.
-            self._failures[lane.channel].begin(f"unexpected: {type(error).__name__}", exc_info=error)
-
-    def _attempt_in_thread(self, lane: _Lane, message: Any) -> None:
-        try:
-            # Also SystemExit, and errors of the log: Python would print a traceback with the message in it.
-            with contextlib.suppress(BaseException):
-                self._attempt_and_log(lane, message)
+            lane.channel.failures.begin(f"unexpected: {type(error).__name__}", exc_info=error)
         finally:
             lane.threads.discard(threading.current_thread())
             self._look_again()
@@ -182,7 +180,7 @@ class Deliverer:
     def _keep_house(self) -> None:
         while not self._stopping.is_set():
             try:
-                housekeeping.run(self._db, self._sealer, self._stopping.is_set)
+                janitor.keep_house(self._db, self._sealer)
             except psycopg2.Error as error:
                 self._database_failures.begin(one_line(str(error)))
             except Exception as error:

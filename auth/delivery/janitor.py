@@ -1,7 +1,7 @@
-"""Removes expired rows. Nothing depends on it: every statement refuses expired rows by itself."""
+"""The hourly work of a delivery process. Nothing depends on it: every statement refuses expired rows itself."""
 
-from collections.abc import Callable
-
+from auth.delivery import webhooks
+from auth.tokens.keys import Sealer
 from sql import Database
 
 # Rows per transaction: few enough that requests do not wait for its locks.
@@ -23,7 +23,14 @@ STATEMENTS = (
 )
 
 
-def clean(db: Database, is_stopping: Callable[[], bool] = lambda: False) -> int:
+def keep_house(db: Database, sealer: Sealer) -> None:
+    """Expire messages, encrypt secrets with the newest key, remove expired rows. Raises `psycopg2.Error`."""
+    db.run("expire_messages")
+    webhooks.reseal(db, sealer)
+    clean(db)
+
+
+def clean(db: Database) -> int:
     """Remove expired rows batch by batch and return their number. Raises `psycopg2.Error`.
 
     One process of all nodes cleans at a time; the statements find no rows in the others.
@@ -31,7 +38,7 @@ def clean(db: Database, is_stopping: Callable[[], bool] = lambda: False) -> int:
     removed = 0
     for statement in STATEMENTS:
         count = BATCH
-        while count == BATCH and not is_stopping():
+        while count == BATCH:
             count = db.run(statement, batch=BATCH)
             removed += count
     return removed

@@ -1,13 +1,16 @@
 """The deliverer: notified at commit, not delayed by slow targets, alive after every failure, stopped in time."""
 
+import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from auth import logs
 from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
 from auth.delivery.senders import Sender, TryLater
@@ -238,11 +241,12 @@ class TestFailures:
             "connection refused",
         )
 
-    def test_log_that_cannot_be_written_stops_nothing(self, outbox, deliver, database):
+    def test_log_that_cannot_be_written_stops_nothing(self, outbox, deliver, database, parts, monkeypatch):
         target = Target()
         before = structlog.get_config()
-        structlog.configure(logger_factory=FullDisk, wrapper_class=structlog.make_filtering_bound_logger(0))
-        try:
+        with Path("/dev/full").open("w") as full_disk:
+            monkeypatch.setattr(sys, "stderr", full_disk)
+            logs.configure(parts.settings)
             for number in range(3):
                 outbox.write(recipient=f"user{number}@example.com")
             deliverer = deliver(email=target)
@@ -254,8 +258,8 @@ class TestFailures:
             outbox.end_pauses()
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 4)
             deliverer.stop()
-        finally:
             structlog.configure(**before)
+            monkeypatch.undo()
         assert len(target.sent) == 4
 
     def test_log_names_no_recipient_and_no_secret(self, outbox, deliver):
@@ -286,18 +290,6 @@ class TestFailures:
             deliverer.stop()
             db.close()
         assert sorted(target.sent) == ["alice@example.com", "bob@example.com"]
-
-
-class FullDisk:
-    """A logger whose disk is full."""
-
-    def msg(self, _line):
-        raise OSError(28, "No space left on device")
-
-    debug = info = warning = error = msg
-
-    def __init__(self, *_):
-        pass
 
 
 def out_of_threads(_thread):

@@ -150,11 +150,6 @@ class TestCleaning:
             assert cursor.rowcount == 2
         connection.close()
 
-    def test_stopping_janitor_leaves_the_rest_to_the_next_one(self, parts, database):
-        fill(database, 1, "interval '1 minute'")
-        assert janitor.clean(parts.db, lambda: True) == 0
-        assert janitor.clean(parts.db) == len(TABLES) + 1
-
     def test_locked_rows_are_left_for_the_next_time(self, parts, database):
         fill(database, 2, "interval '1 minute'")
         with database.locked("oauth_flows", database.value("SELECT id FROM oauth_flows LIMIT 1")):

@@ -5,7 +5,7 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
-from auth.delivery import housekeeping
+from auth.delivery import janitor
 from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget, Posted
 
@@ -59,7 +59,7 @@ class Hooks:
 
     def keep_house(self) -> None:
         """Do the hourly work of a delivery process."""
-        housekeeping.run(self._parts.db, self._parts.sealer, lambda: False)
+        janitor.keep_house(self._parts.db, self._parts.sealer)
 
     def end_pauses(self) -> None:
         """Make deferred events due and end the pauses of failing webhooks."""
