@@ -1,6 +1,4 @@
-"""The log: one event a line on standard error, as JSON or, on a terminal, as text. What is logged is chosen,
-never dumped.
-"""
+"""The log: one event per line on standard error, as JSON or, on a terminal, as text."""
 
 import contextlib
 import json
@@ -18,13 +16,10 @@ _JSON = json.JSONEncoder(default=str)
 
 
 class _Logger:
-    """Standard error, as long as it takes what is written: a request must not fail because its log line can't
-    be kept.
-    """
+    """Standard error. A line that cannot be written is lost, and does not fail its request."""
 
     def msg(self, line: str) -> None:
-        """Write a line, in one piece, or don't."""
-        # Python's own stream would have each thread wait for those that write before it.
+        """Write a line in one piece, without the lock of `sys.stderr`."""
         with contextlib.suppress(OSError, ValueError):
             os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="backslashreplace"))
 
@@ -40,9 +35,7 @@ def _level(settings: Settings) -> int:
 
 
 def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dict) -> None:
-    """Send structlog's events to standard error, from the level that is set, with the members that `context`
-    returns.
-    """
+    """Send structlog's events to standard error, each with the members that `context` returns."""
     processors: list[structlog.types.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -57,6 +50,8 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dic
                 colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
             )
         )
+    # urllib3's warnings quote URLs, which may contain secrets.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(_level(settings)),
@@ -70,8 +65,7 @@ def _as_json(_logger: object, _method: str, event: structlog.types.EventDict) ->
 
 
 def _printable(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    # What a client has sent must not tell a terminal what to do: gunicorn lets the control characters from
-    # U+0080 on through.
+    # A client must not send commands to the terminal: gunicorn lets control characters from U+0080 through.
     return {
         name: value.encode("unicode_escape").decode()
         if isinstance(value, str) and not value.isprintable()

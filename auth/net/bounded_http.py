@@ -3,7 +3,6 @@
 Without redirects, and without proxies and credentials from the environment: what is sent may be a credential.
 """
 
-import logging
 from socket import socket
 from typing import Any
 
@@ -17,9 +16,6 @@ from auth.net.sockets import Deadline, tls
 # Seconds to connect to one address.
 _CONNECT_TIMEOUT = 4
 _MAX_BODY = 1024 * 1024
-
-# Its warnings quote URLs, which may hold secrets.
-logging.getLogger("urllib3").setLevel(logging.ERROR)
 
 
 class BoundedSession(requests.Session):

@@ -1,6 +1,4 @@
-"""Where requests come from, and where ours may go: IP addresses in one textual form, the networks that limits
-are keyed by, and those that nobody may have us connect to.
-"""
+"""IP addresses: of clients, whose networks are the keys of limits, and of servers that we connect to."""
 
 import functools
 import ipaddress
@@ -9,8 +7,7 @@ from collections.abc import Iterator
 IPv4 = ipaddress.IPv4Address
 IPv6 = ipaddress.IPv6Address
 
-# What only a machine itself may ask, since the answer is its credentials (the metadata services of clouds),
-# and link-local addresses.
+# The metadata services of clouds, which give a machine its credentials, and link-local addresses.
 _FORBIDDEN = [
     ipaddress.ip_network(network)
     for network in (
@@ -24,22 +21,20 @@ _FORBIDDEN = [
         ),
     )
 ]
-# Prefixes of IPv6 that carry an IPv4 address in their last 32 bits: IPv4-compatible and -translated (RFC
-# 2765), and NAT64 (RFC 6052, RFC 8215).
-_CARRIERS = [
+# IPv6 prefixes with an IPv4 address in the last 32 bits: IPv4-compatible and -translated (RFC 2765), and NAT64
+# (RFC 6052, RFC 8215).
+_IPV4_PREFIXES = [
     ipaddress.IPv6Network(network)
     for network in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
 ]
-# All that has been given out for the Internet (RFC 4291, section 2.4; IANA). Python calls what is reserved
-# public.
-_INTERNET = ipaddress.IPv6Network("2000::/3")
+# The addresses allocated so far (RFC 4291, section 2.4; IANA). Python calls reserved ones global.
+_ALLOCATED = ipaddress.IPv6Network("2000::/3")
 
 
 def parse(address: str) -> IPv4 | IPv6 | None:
-    """Return an address as it is sent by a peer or a proxy (`1.2.3.4`, `1.2.3.4:80`, `[::1]:80`), or None for
-    anything else.
+    """Parse an address as a peer or proxy sends it: `1.2.3.4`, `1.2.3.4:80` or `[::1]:80`. Return None for others.
 
-    An IPv4 address in IPv6's mapped form is the same address.
+    An IPv4-mapped IPv6 address is the IPv4 address.
     """
     if address.startswith("["):
         address = address[1:].partition("]")[0]
@@ -55,7 +50,7 @@ def parse(address: str) -> IPv4 | IPv6 | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
+    """Whether a host name or address is of the loopback interface."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -63,9 +58,7 @@ def is_loopback(host: str) -> bool:
 
 
 def network_of(address: IPv4 | IPv6 | None) -> str:
-    """Return the network that is counted as one client: an IPv4 address, or an IPv6 /64, which one customer
-    has whole.
-    """
+    """Return the network that limits count as one client: an IPv4 address or an IPv6 /64."""
     if address is None:
         return "unknown"
     if isinstance(address, IPv6):
@@ -74,10 +67,9 @@ def network_of(address: IPv4 | IPv6 | None) -> str:
 
 
 def reach(address: str) -> str:
-    """Return how far an address of a socket reaches: `public`, `private`, or `forbidden` for what is never
-    connected to.
+    """Return `public`, `private`, or `forbidden` for addresses that are never connected to.
 
-    One that carries another, by mapping or in a tunnel, reaches no further than that.
+    An address that contains another, mapped or tunnelled, is no more public than that one.
     """
     forms = list(_forms(ipaddress.ip_address(address.partition("%")[0])))
     if any(form in network for form in forms for network in _FORBIDDEN):
@@ -86,17 +78,16 @@ def reach(address: str) -> str:
 
 
 def _is_public(address: IPv4 | IPv6) -> bool:
-    # What carries another address is as public as that, which is asked too.
-    is_given_out = isinstance(address, IPv4) or address in _INTERNET or _is_carrier(address)
-    return is_given_out and address.is_global and not address.is_multicast
+    is_allocated = isinstance(address, IPv4) or address in _ALLOCATED or _contains_ipv4(address)
+    return is_allocated and address.is_global and not address.is_multicast
 
 
-def _is_carrier(address: IPv6) -> bool:
-    return any(address in carrier for carrier in _CARRIERS)
+def _contains_ipv4(address: IPv6) -> bool:
+    return any(address in prefix for prefix in _IPV4_PREFIXES)
 
 
 def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
-    """Yield an address, and those that a router or the system may make of it."""
+    """Yield an address, and those that a router or the system may translate it to."""
     if isinstance(address, IPv6) and address.ipv4_mapped:
         address = address.ipv4_mapped
     yield address
@@ -104,14 +95,12 @@ def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
         if address.sixtofour:
             yield address.sixtofour
         yield from address.teredo or ()
-        if _is_carrier(address):
+        if _contains_ipv4(address):
             yield IPv4(int(address) & 0xFFFFFFFF)
 
 
 @functools.lru_cache(maxsize=4096)
 def locate(address: str) -> tuple[str | None, str, bool]:
-    """Return a peer's address in its one form, its network, and whether it is one of the Internet's. Most
-    peers send many requests.
-    """
+    """Return a peer's address in canonical form, its network, and whether it is public."""
     parsed = parse(address)
     return str(parsed) if parsed else None, network_of(parsed), parsed is None or parsed.is_global

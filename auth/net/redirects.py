@@ -1,8 +1,8 @@
-"""Where a browser may be sent: URLs of the application, checked against `AUTH_REDIRECT_ALLOW_LIST`.
+"""Redirects to the application, checked against `AUTH_REDIRECT_ALLOW_LIST`.
 
-An open redirect here hands out tokens, so what is compared is the parsed URL, and what parsers are known to
-disagree about is refused before (RFC 9700, section 4.1; WHATWG URL): control characters, backslashes,
-userinfo, dot segments, encoded slashes.
+An open redirect would hand out tokens. So the parsed URL is compared, and URLs that parsers read differently
+are refused first: control characters, backslashes, userinfo, dot segments, encoded slashes (RFC 9700, section
+4.1; WHATWG URL).
 """
 
 import re
@@ -12,16 +12,16 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 MAX_LENGTH = 2048
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Printable ASCII; a fragment is ours to add.
+# Printable ASCII. Fragments are refused, as we add our own.
 _CHARACTERS = re.compile(r"[!-~]+")
 _FORBIDDEN = re.compile(r"[\\#\"<>^`{|}]")
-# With what some servers take off a segment before they look at it (path parameters).
+# With path parameters, which some servers remove before they resolve dot segments.
 _DOT_SEGMENT = re.compile(r"(?:\.|%2e){1,2}(?:;.*)?", re.IGNORECASE)
 _ENCODED_SEPARATOR = re.compile(r"%(?:2f|5c|25|[01][0-9a-f]|7f)", re.IGNORECASE)
 
 
 class InvalidUrl(ValueError):
-    """Says what is wrong, for people."""
+    """The message says what is wrong, for people."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _Pattern:
 
 
 class AllowList:
-    """The URLs that tokens may be sent to: those of the site's own origin, and those that match a pattern."""
+    """The URLs that tokens may be sent to: those of the site's origin, and those that match a pattern."""
 
     def __init__(self, site_url: str, patterns: Sequence[str]) -> None:
         self.site_url = site_url
@@ -54,7 +54,7 @@ class AllowList:
         ]
 
     def checked(self, url: str | None) -> str:
-        """Return the URL when it is allowed, and the site's when it is not or there is none."""
+        """Return the URL if it is allowed, else the site's."""
         if url is None:
             return self.site_url
         try:
@@ -93,7 +93,7 @@ def with_query(url: str, parameters: Mapping[str, str]) -> str:
 
 
 def origin(url: str) -> str:
-    """Return what a CSP names a URL by: its origin, or the scheme of an application's own."""
+    """Return a URL's source expression for a CSP: its origin, or the scheme if it is not http or https."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in _DEFAULT_PORTS else f"{parts.scheme}:"
 
@@ -107,7 +107,7 @@ def _port(parts: SplitResult) -> int | None:
 
 
 def _split(url: str) -> SplitResult:
-    """Split a URL. Raises `InvalidUrl` for one that another parser might read differently."""
+    """Split a URL. Raises `InvalidUrl` if another parser might read it differently."""
     if len(url) > MAX_LENGTH or not _CHARACTERS.fullmatch(url) or _FORBIDDEN.search(url):
         raise InvalidUrl("it has a character that a URL may not have, or a fragment")
     try:
@@ -115,7 +115,7 @@ def _split(url: str) -> SplitResult:
         port = parts.port
     except ValueError:
         raise InvalidUrl("it is malformed") from None
-    # urlsplit lower-cases the scheme; another spelling of it is none of ours.
+    # urlsplit lower-cases the scheme, so compare the URL.
     if not parts.scheme or not url.startswith(f"{parts.scheme}://") or port == 0:
         raise InvalidUrl("it must begin with a scheme in lower case and ://")
     if "@" in parts.netloc or parts.netloc != parts.netloc.lower() or parts.netloc.endswith(":"):

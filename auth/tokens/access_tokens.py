@@ -1,8 +1,7 @@
-"""Access tokens: JWTs after RFC 9068, signed and verified with the best practice of RFC 8725.
+"""Access tokens: JWTs as of RFC 9068, signed and verified as RFC 8725 recommends.
 
-The only module that sees PyJWT. Whether a token's session is alive, and whether its `exp` has passed on the
-database's clock, is asked by the statement that does the request's work (SQL function `caller_state`), not
-here.
+The only module that imports PyJWT. It does not check whether a token has expired or its session has ended: the
+statement that serves the request does, by the database's clock (SQL function `caller_state`).
 """
 
 import base64
@@ -21,29 +20,27 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
 TYPE = "at+jwt"
-# RFC 7515, section 7.1: three parts in base64url. PyJWT would let "=" pass, and give one token several
-# spellings.
+# RFC 7515, section 7.1. PyJWT would accept "=", which gives a token several spellings.
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 ALGORITHMS = ("ES256", "EdDSA", "RS256")
-# How many verified tokens a worker remembers: each takes its length, mostly 1 KiB and 24 KiB at most.
+# Verified tokens that a worker remembers, mostly 1 KiB each, at most 24 KiB.
 REMEMBERED = 2048
-# In UTF-8 as it is: escaped, metadata in most of the world's scripts would make a token twice or thrice as
-# long.
+# Escaped, metadata in most scripts would make a token two or three times as long.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JWS = jwt.PyJWS()
-# The first second that a Postgres timestamp of four digits for the year does not reach.
+# The first second of the year 10000.
 _END_OF_CALENDAR = 253_402_300_800
-# RFC 7638, section 3.2: the members that make a key's thumbprint, in this order.
+# The members of a key's thumbprint, in this order (RFC 7638, section 3.2).
 _THUMBPRINT_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
 
 
 class InvalidAccessToken(Exception):
-    """Not an access token that this service has issued."""
+    """This service has not issued the token."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Whom a verified access token speaks for; `expires_at` is in Unix seconds."""
+    """The user and session of a verified access token. `expires_at` is in Unix seconds."""
 
     user_id: str
     session_id: str
@@ -52,7 +49,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Key:
-    """A key with the one algorithm that it serves: a token can't choose another (RFC 8725, section 3.1)."""
+    """A key and its algorithm: a token cannot choose another one (RFC 8725, section 3.1)."""
 
     algorithm: str
     kid: str | None
@@ -64,8 +61,8 @@ class Key:
 class AccessTokens:
     """Issues and verifies the access tokens of one deployment.
 
-    A secret signs with HS256 and goes before the keys of the JWK Set, which then only verify. `lifetime` is
-    in seconds.
+    With a secret, tokens are signed with HS256, and the keys of the JWK Set only verify. `lifetime` is in
+    seconds.
     """
 
     def __init__(
@@ -80,16 +77,13 @@ class AccessTokens:
         self._signing_key = keys[0]
         self._keys = {key.kid: key for key in keys}
         self.jwks = {"keys": [key.public_jwk for key in keys if key.public_jwk]}
-        # An elliptic signature costs more than the query behind it. Only success is remembered: a cache keeps
-        # no exceptions.
+        # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
         self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
     def issue(
         self, user: Mapping[str, Any], session_id: str, method: str, issued_at: int, signed_in_at: int
     ) -> str:
-        """Return a token for a session of `user` (a user object); the times are Unix seconds by the
-        database's clock.
-        """
+        """Return a token. `user` is a user object; the times are Unix seconds by the database's clock."""
         claims = {
             "iss": self._issuer,
             "sub": user["id"],
@@ -112,10 +106,7 @@ class AccessTokens:
         return _JWS.encode(_JSON.encode(claims).encode(), key.signing_key, key.algorithm, headers)
 
     def _verify(self, token: str) -> Caller:
-        """Return whom the token speaks for.
-
-        Raises `InvalidAccessToken` when it is not ours: signature, algorithm, type, issuer, audience or form.
-        """
+        """Return the caller. Raises `InvalidAccessToken`."""
         claims = self.claims(token)
         try:
             caller = Caller(
@@ -128,7 +119,7 @@ class AccessTokens:
             raise InvalidAccessToken("a claim is missing or malformed") from error
 
     def claims(self, token: str) -> dict[str, Any]:
-        """Return the claims of a token of ours, expired ones too. Raises `InvalidAccessToken`."""
+        """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`."""
         if not _FORM.fullmatch(token):
             raise InvalidAccessToken("not a JWT")
         try:
@@ -136,7 +127,7 @@ class AccessTokens:
             key = self._keys.get(header.get("kid"))
             if key is None:
                 raise InvalidAccessToken("unknown kid")
-            # Anything else that this key may have signed is no access token.
+            # The key may have signed tokens of other types.
             if header.get("typ") != TYPE:
                 raise InvalidAccessToken("not an access token")
             return jwt.decode(
@@ -147,27 +138,26 @@ class AccessTokens:
                 issuer=self._issuer,
                 options={
                     "require": ["exp", "iat", "iss", "aud", "sub"],
-                    # Both are times of the database's clock, which ours may differ from: `caller_state` looks
-                    # at exp.
+                    # Times of the database's clock; `caller_state` checks exp.
                     "verify_exp": False,
                     "verify_iat": False,
                 },
             )
-        # A lone surrogate in a token is a UnicodeError of its own, beside what PyJWT raises.
+        # PyJWT does not catch the UnicodeError of a lone surrogate.
         except (jwt.InvalidTokenError, UnicodeError) as error:
             raise InvalidAccessToken(str(error)) from error
 
 
 def new_jwk_set() -> str:
-    """Return a JWK Set as JSON, with one new private ES256 key."""
+    """Return a JWK Set, as JSON, with a new private ES256 key."""
     jwk = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True)
     return json.dumps({"keys": [jwk | {"kid": _thumbprint(jwk), "alg": "ES256", "use": "sig"}]})
 
 
 def parse_jwk_set(text: str) -> list[Key]:
-    """Read a JWK Set of private keys, given as JSON or as the path of a file.
+    """Parse a JWK Set of private keys, given as JSON or as the path of a file.
 
-    Raises `ValueError`, whose message never quotes a key, and `OSError`.
+    Raises `OSError`, or `ValueError` with a message that does not quote keys.
     """
     if not text.lstrip().startswith("{"):
         text = Path(text).read_text()
@@ -175,7 +165,7 @@ def parse_jwk_set(text: str) -> list[Key]:
         jwks = json.loads(text)["keys"]
         keys = [_parse_jwk(jwk) for jwk in jwks]
     except (KeyError, TypeError, AttributeError, ValueError, jwt.PyJWTError) as error:
-        # PyJWT's messages quote the key; the cause, which would print them, is left out too.
+        # PyJWT's messages quote the key, so the cause is hidden too.
         message = error.args[0] if isinstance(error, _JwkError) else "it is not a JWK Set"
         raise ValueError(message) from None
     if not keys or len({key.kid for key in keys}) < len(keys):
@@ -203,7 +193,7 @@ def _parse_jwk(jwk: dict[str, str]) -> Key:
 
 
 def _thumbprint(jwk: Mapping[str, str]) -> str:
-    """RFC 7638: the hash of the key's public members alone."""
+    """Return a key's thumbprint (RFC 7638)."""
     members = {member: jwk[member] for member in _THUMBPRINT_MEMBERS[jwk["kty"]]}
     digest = hashlib.sha256(json.dumps(members, separators=(",", ":")).encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

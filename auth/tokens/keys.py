@@ -1,4 +1,4 @@
-"""Keys for each purpose, derived from `AUTH_SECRET_KEY` (HKDF, RFC 5869), and what is sealed with them."""
+"""Keys, derived from `AUTH_SECRET_KEY` for each purpose (HKDF, RFC 5869), and sealing with them."""
 
 import functools
 import hashlib
@@ -16,11 +16,11 @@ _NONCE_LENGTH = 12
 
 
 class CannotOpen(Exception):
-    """Sealed with a key that is not there any more, for another row, or changed since."""
+    """The key is gone, or the ciphertext belongs to another row or was changed."""
 
 
 def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
-    """Return a 32-byte key for each root secret: the first is used, all are accepted."""
+    """Return a 32-byte key for each root secret. The first one seals and signs; all of them open and verify."""
     return tuple(
         HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"latchkey {purpose}".encode()).derive(
             secret.encode()
@@ -43,14 +43,14 @@ def _hmac(key: bytes) -> HMAC:
 
 
 class Sealer:
-    """Encrypts what waits in the database (AES-256-GCM); the associated data binds it to its row."""
+    """Encrypts columns with AES-256-GCM. The associated data binds the ciphertext to its row."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         self._ciphers = {hashlib.sha256(key).digest()[:_KEY_ID_LENGTH]: AESGCM(key) for key in reversed(keys)}
         self._newest = hashlib.sha256(keys[0]).digest()[:_KEY_ID_LENGTH]
 
     def seal(self, plaintext: str, row_id: str) -> bytes:
-        """Return key id, nonce and ciphertext."""
+        """Encrypt. Return key id, nonce and ciphertext."""
         nonce = os.urandom(_NONCE_LENGTH)
         return (
             self._newest
@@ -59,13 +59,11 @@ class Sealer:
         )
 
     def is_newest(self, sealed: bytes) -> bool:
-        """Whether something is encrypted with the key that is used now, and not with one that is accepted
-        still.
-        """
+        """Whether a ciphertext was made with the newest key."""
         return sealed[:_KEY_ID_LENGTH] == self._newest
 
     def open(self, sealed: bytes, row_id: str) -> str:
-        """Return the plaintext. Raises `CannotOpen`."""
+        """Decrypt. Raises `CannotOpen`."""
         key_id, nonce = sealed[:_KEY_ID_LENGTH], sealed[_KEY_ID_LENGTH : _KEY_ID_LENGTH + _NONCE_LENGTH]
         cipher = self._ciphers.get(key_id)
         if cipher is None:

@@ -1,4 +1,7 @@
-"""One-time links and codes: made here, and known to the database only by their hash or MAC."""
+"""One-time links and codes.
+
+The database stores the hash of a link's token, and the MAC of a code: a hash would not hide six digits.
+"""
 
 import hashlib
 import re
@@ -7,7 +10,7 @@ from collections.abc import Sequence
 
 from auth.tokens import keys
 
-# Seconds that they are good for.
+# In seconds.
 LINK_LIFETIME = 3600
 INVITATION_LIFETIME = 7 * 86_400
 RESTORE_LIFETIME = 7 * 86_400
@@ -18,7 +21,7 @@ AUTHORIZATION_CODE_LIFETIME = 300
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _CODE = re.compile(r"[0-9]{6}")
 
-# Which of the things that were sent a type of verification accepts.
+# The purposes of links and codes that each `type` of a verification accepts.
 PURPOSES = {
     "signup": ["signup"],
     "invite": ["invite"],
@@ -34,19 +37,17 @@ CHANGES = ("email_change", "phone_change")
 
 
 def new_token() -> str:
-    """Return the token of a link: 256 random bits."""
+    """Return a new token of a link: 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def new_code() -> str:
-    """Return a code of six random digits."""
+    """Return a new code: six random digits."""
     return f"{secrets.randbelow(1_000_000):06}"
 
 
 def hash_token(token: str) -> bytes | None:
-    """Return what is stored of a token, or None for what can't be one. A plain hash does: nobody guesses 256
-    random bits.
-    """
+    """Return the stored hash of a token, or None if it is malformed."""
     return hashlib.sha256(token.encode()).digest() if _TOKEN.fullmatch(token) else None
 
 
@@ -54,12 +55,9 @@ class Codes:
     """The codes of one deployment."""
 
     def __init__(self, secret_keys: Sequence[str]) -> None:
-        # While the root secret is rotated, a code that was sent before fails once; it lives for an hour at
-        # most.
+        # Codes that were sent before AUTH_SECRET_KEY was rotated fail; they last an hour at most.
         self._key = keys.derive(secret_keys, "one-time code")[0]
 
     def mac(self, address: str, code: str) -> bytes | None:
-        """Return what is stored of a code for an address, or None for what can't be one. A hash of six digits
-        would hide nothing.
-        """
+        """Return the stored MAC of a code for an address, or None if it is malformed."""
         return keys.mac(self._key, f"{address} {code}".encode()) if _CODE.fullmatch(code) else None

@@ -1,8 +1,8 @@
-"""Refresh tokens: opaque to clients, checked without the database, never stored.
+"""Refresh tokens: opaque to clients, verified without the database, never stored.
 
-A token is 42 bytes as 56 base64url characters: the session's id (16), its counter (8) and a MAC of both (18).
-So a forged or garbled one never reaches the database, and a copy of the database holds no usable token. The
-length leaves no spare bits: one token has one spelling.
+A token is 42 bytes in 56 base64url characters: the session's id (16), its counter (8), and a MAC of both (18).
+So forged tokens never reach the database, and a copy of the database contains no usable ones. No bit of the
+last character is unused, so that a token has one spelling.
 """
 
 import base64
@@ -17,36 +17,36 @@ from auth.tokens import keys
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{56}")
 _MAC_LENGTH = 18
-# A Postgres bigint; a counter that would leave it is not ours.
+# Within a Postgres bigint.
 _COUNTER_LIMIT = 2**62
 
 
 class InvalidRefreshToken(Exception):
-    """Not a refresh token that this service has issued."""
+    """This service has not issued the token."""
 
 
 @dataclass(frozen=True)
 class RefreshToken:
-    """What a genuine token says; whether it is still good is the session's to know."""
+    """The contents of an authentic token, which may have been used before."""
 
     session_id: str
     counter: int
 
 
 class RefreshTokens:
-    """Makes and reads the refresh tokens of one deployment."""
+    """Issues and verifies the refresh tokens of one deployment."""
 
     def __init__(self, secret_keys: Sequence[str]) -> None:
         self._keys = keys.derive(secret_keys, "refresh token")
 
     def make(self, session_id: str, counter: int) -> str:
-        """Return the token for this counter of a session: always the same one."""
+        """Return the token of a session's counter, which is always the same."""
         body = uuid.UUID(session_id).bytes + struct.pack(">Q", counter)
         return base64.urlsafe_b64encode(body + self._mac(self._keys[0], body)).decode()
 
     def read(self, token: str) -> RefreshToken:
-        """Return what the token says. Raises `InvalidRefreshToken` when it is not one of ours."""
-        # urlsafe_b64decode drops what is not in its alphabet, so the form is matched first.
+        """Verify a token. Raises `InvalidRefreshToken`."""
+        # urlsafe_b64decode ignores characters outside its alphabet.
         if not _FORM.fullmatch(token):
             raise InvalidRefreshToken
         raw = base64.urlsafe_b64decode(token)

@@ -1,7 +1,6 @@
-"""Flask's application, request and response, with what each request would pay for and this service does not need.
+"""Flask's application, request and response, without some work that this service does not need.
 
-Each override says what it gains. Together they keep GET /user and a refresh within a tenth of what they took on a server
-written for this service.
+Each override says what it gains.
 """
 
 import io

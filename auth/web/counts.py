@@ -1,6 +1,4 @@
-"""What counts against addresses at this moment: wrong passwords and codes, and messages, each in a window
-that ends by itself.
-"""
+"""The current counts of wrong passwords, wrong codes and messages, in words for operators."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +9,7 @@ from limits import RateLimitItem
 from auth.settings import Settings
 from sql import Database
 
-# As schema.sql's spend_code counts them.
+# The limit in the SQL function spend_code.
 _WRONG_CODES_A_DAY = 20
 _USED_UP = {
     "passwords": ": more are refused",
@@ -23,9 +21,7 @@ _USED_UP = {
 
 @dataclass(frozen=True)
 class Count:
-    """One window. `address` and `network` are None where all are counted together; `is_used_up`: the next is
-    refused.
-    """
+    """One window. `address` and `network` are None when it counts all of them."""
 
     text: str
     what: str
@@ -38,10 +34,8 @@ class Count:
 
 
 def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what counts against addresses: all wrong passwords and codes, but of messages only what is used
-    up.
-    """
-    # Whole keys, which an index finds: those of invitations to one address begin like that of all.
+    """Return the counts that concern some addresses: of passwords and codes all, of messages those used up."""
+    # Whole keys, as the keys of invitations to one address begin with that of all.
     totals = [key("sms", settings.rate_limit_sms_total), key("invite", settings.rate_limit_invite)]
     rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
     counts = [count for count in (_count(settings, row) for row in rows) if count]
@@ -53,12 +47,12 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
 
 
 def key(prefix: str, limit: RateLimitItem) -> str:
-    """Return the key of a count of messages, of which there is one for each length of window."""
+    """Return the key that counts messages for a limit."""
     return f"{prefix} {limit.get_expiry()}"
 
 
 def _count(settings: Settings, row: Any) -> Count | None:
-    """Return what a key counts; None where no limit of this deployment is of that length."""
+    """Return the count of a row; None if no limit of this deployment has the length of its window."""
     prefix, *parts = row.key.split(" ")
     seconds = int(parts.pop()) if prefix in ("message", "invite", "sms") else None
     address, network = [*parts, None, None][:2]
@@ -78,29 +72,21 @@ def _count(settings: Settings, row: Any) -> Count | None:
         ),
         "sms": ("messages", "SMS", [settings.rate_limit_sms_total]),
     }[prefix]
-    # The tries of a code are counted, whatever is set.
-    amount = (
-        _WRONG_CODES_A_DAY
-        if prefix == "code"
-        else _amount(limits, seconds)
-        if settings.rate_limits_enabled
-        else None
-    )
+    amount = _amount(limits, seconds) if settings.rate_limits_enabled else None
+    if prefix == "code":
+        amount = _WRONG_CODES_A_DAY  # counted even without rate limits
     if amount is None:
         return None
     is_used_up = row.count >= amount
     count = min(row.count, amount)
     text = f"{count} of {amount} {told}"
     text += f" for {address}" if address else " in all"
-    text += (
-        f" from {network}"
-        if network
-        else ", from networks that its user has never signed in from"
-        if prefix == "account"
-        else ""
-    )
-    # "2026-01-02T03:04:05.678901Z"
-    text += f", until {row.until[:10]} {row.until[11:16]}" + (_USED_UP[what] if is_used_up else "")
+    if network:
+        text += f" from {network}"
+    elif prefix == "account":
+        text += ", from networks that its user has never signed in from"
+    day, minute = row.until[:10], row.until[11:16]  # of "2026-01-02T03:04:05.678901Z"
+    text += f", until {day} {minute}" + (_USED_UP[what] if is_used_up else "")
     return Count(text, what, address, network, count, amount, row.until, is_used_up)
 
 

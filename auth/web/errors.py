@@ -13,12 +13,12 @@ from werkzeug.exceptions import HTTPException
 
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
-from auth.tally import Tally
+from auth.throttled_log import ThrottledLog
 from auth.web import audit
 from auth.web.application import JsonResponse
 
 log = structlog.get_logger()
-_queue_full = Tally("hashing_queue_full")
+_queue_full = ThrottledLog("hashing_queue_full")
 
 # Every error that a client is told: HTTP status and the sentence for people. A prefix sets a context apart in
 # which the same error_code has another status or sentence: `refresh.user_banned` is error_code `user_banned`.

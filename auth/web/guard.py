@@ -1,4 +1,4 @@
-"""Who is calling? Each view that is not public wears one of these decorators, outermost."""
+"""Decorators that let callers in. Each view that is not public has one, outermost."""
 
 import contextlib
 import functools
@@ -18,13 +18,13 @@ from auth.web.errors import ApiError
 
 View = Callable[..., ResponseReturnValue]
 
-# RFC 6750, section 2.1, without the "=" that would give one token several spellings.
+# RFC 6750, section 2.1, but without "=", which would give a token several spellings.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
-# As Werkzeug spells them; beside X-Forwarded-….
+# Besides X-Forwarded-*, in Werkzeug's spelling.
 _FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via", "Cf-Connecting-Ip", "True-Client-Ip"}
 
-# What `caller_state` answers beside `live`, as keys of `ERRORS`. No row at all: the user is deleted.
+# The states of `caller_state` except `live`, with their keys in `ERRORS`.
 _REFUSALS = {
     "bad_jwt": "expired.bad_jwt",
     "session_not_found": "session_not_found",
@@ -35,9 +35,7 @@ _REFUSALS = {
 
 
 def access_token(view: View) -> View:
-    """Let in the holder of an access token. The view passes `caller()` to its statement and the row to
-    `admit`.
-    """
+    """Let in users by their access token. The view passes `caller()` to its statement, and the row to `admit`."""
 
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -48,7 +46,7 @@ def access_token(view: View) -> View:
 
 
 def admin(view: View) -> View:
-    """Let in the service role key, and users who are administrators at this moment."""
+    """Let in the service role key, and users who are administrators now."""
 
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -66,14 +64,14 @@ def admin(view: View) -> View:
 
 
 def service_role(view: View) -> View:
-    """Let in the service role key alone."""
+    """Let in the service role key only."""
 
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         g.is_administrative = True
         if not _has_service_role_key():
             _refuse_wrong_key()
-            # Whose access token is good is told that it does not suffice.
+            # A valid access token gets 403, an invalid one 401.
             g.caller = _token_holder()
             admit(latchkey.db.one("select_caller", **caller()))
             raise ApiError("insufficient_permissions")
@@ -84,9 +82,7 @@ def service_role(view: View) -> View:
 
 
 def developer(view: View) -> View:
-    """Let in, with `AUTH_DEV_INBOX`, who is on this machine, where the service is for this machine alone;
-    else the service role key.
-    """
+    """Let in the service role key, and requests from this machine to a local service. Needs `AUTH_DEV_INBOX`."""
     by_key = service_role(view)
 
     @functools.wraps(view)
@@ -102,7 +98,7 @@ def developer(view: View) -> View:
 
 
 def caller() -> dict[str, str | int]:
-    """Return the caller as parameters for a statement that asks for `caller_state`."""
+    """Return the caller as parameters of a statement that selects `caller_state`."""
     known: Caller = g.caller
     return {
         "caller_id": known.user_id,
@@ -112,17 +108,18 @@ def caller() -> dict[str, str | int]:
 
 
 def caller_id() -> str:
-    """Return whose limits count: the key of those that are the caller's."""
+    """Return the key of limits per user."""
     return g.caller.user_id
 
 
 def is_service_role() -> bool:
-    """Whether the caller, admitted by `admin`, came with the service role key."""
+    """Whether `admin` let in the service role key."""
     return g.caller is None
 
 
 def admit(row: Any) -> Any:
-    """Return the row of a statement that asked for `caller_state`. Raises `ApiError` when that is not `live`."""
+    """Return the row of a statement that selects `caller_state`. Raises `ApiError` unless that is `live`."""
+    # No row: the user has been deleted.
     state = "user_not_found" if row is None else row.state
     if state in _REFUSALS:
         raise ApiError(_REFUSALS[state])
@@ -137,7 +134,7 @@ def _token_holder() -> Caller:
     if scheme.lower() == "bearer":
         with contextlib.suppress(InvalidAccessToken):
             return latchkey.access_tokens.verify(token.lstrip(" "))
-    # Asked of what is refused alone: to look at each character takes longer than to know a token again.
+    # Only now, as matching a long token takes 2 % of GET /user.
     if _BEARER.fullmatch(authorization):
         raise ApiError("bad_jwt")
     raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
@@ -145,7 +142,7 @@ def _token_holder() -> Caller:
 
 def _single_header(name: str) -> str:
     value = request.headers.get(name, "").strip()
-    # Servers join a repeated header with commas, which no credential has.
+    # Servers join repeated headers with commas, which no credential contains.
     if "," in value:
         raise ApiError("validation_failed", f"{name}: must be given once")
     return value
@@ -157,21 +154,20 @@ def _refuse_wrong_key() -> None:
 
 
 def _has_service_role_key() -> bool:
-    # Unlike a token, a key that somebody has set may hold any character.
+    # Unlike a token, a configured key may contain any character.
     scheme, _, credential = _single_header("Authorization").partition(" ")
     sent = [_single_header("apikey"), credential.strip() if scheme.lower() == "bearer" else ""]
-    # Every pair is compared, so that the time does not tell which one matched. An empty credential never
-    # matches.
+    # Every pair is compared, so that the time does not tell which one matched. Empty credentials never match.
     keys = latchkey.settings.service_role_key
     matches = [hmac.compare_digest(key.encode(), value.encode()) for key in keys for value in sent if value]
     return any(matches)
 
 
 def _is_on_this_machine() -> bool:
-    """Whether the request comes straight from this machine, to a name of this machine.
+    """Whether a client on this machine sent the request itself, to a local name.
 
-    A proxy on this machine asks for anybody; and a page of another site can make a browser ask by a name of
-    its own that leads here (DNS rebinding).
+    A local proxy forwards anybody's requests, and a web page can make the browser send them to a name of its
+    own that resolves to this machine (DNS rebinding).
     """
     if any(name.startswith("X-Forwarded-") or name in _FORWARDING_HEADERS for name, _ in request.headers):
         return False

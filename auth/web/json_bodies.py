@@ -1,6 +1,4 @@
-"""The one decoder for JSON that comes from outside: stricter than Python's, so that nothing odd gets any
-further.
-"""
+"""The decoder of JSON bodies: one object in UTF-8 (RFC 8259), and stricter than Python's."""
 
 import json
 import re
@@ -11,15 +9,14 @@ _REFUSED_CHARACTERS = re.compile("[\0\ud800-\udfff]")
 
 
 class InvalidJson(ValueError):
-    """Says what is wrong, for people."""
+    """The message says what is wrong, for people."""
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Return the object that a body holds; an empty body is an empty object.
+    """Return the object in a body; an empty body is an empty object.
 
-    Raises `InvalidJson` for anything but one JSON object in UTF-8 (RFC 8259), and for what is legal or
-    tolerated elsewhere and does harm here: duplicate keys, NaN and infinities, NUL, lone surrogates, and
-    nesting over 32.
+    Raises `InvalidJson` for anything else, and for duplicate keys, NaN, infinities, NUL characters, lone
+    surrogates and nesting deeper than 32: Postgres or clients cannot take them, or parsers disagree on them.
     """
     if not body.strip():
         return {}
@@ -48,26 +45,23 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise InvalidJson(f"the body must not hold {name}")
+    raise InvalidJson(f"the body must not contain {name}")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise InvalidJson("the body must not hold a number out of range")
+        raise InvalidJson("the body must not contain a number out of range")
     return number
 
 
-# Made once: json.loads with hooks makes one for each body.
 _JSON = json.JSONDecoder(
     object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite
 )
 
 
 def _check(value: Any) -> None:
-    """Refuse what Postgres or a client could not take: NUL, lone surrogates, depth. Iterative: the input
-    chooses the depth.
-    """
+    # Not recursive: the client chooses the depth.
     waiting = [(value, 1)]
     while waiting:
         item, depth = waiting.pop()
@@ -75,7 +69,7 @@ def _check(value: Any) -> None:
             raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}")
         if isinstance(item, str):
             if _REFUSED_CHARACTERS.search(item):
-                raise InvalidJson("the body must not hold NUL characters or lone surrogates")
+                raise InvalidJson("the body must not contain NUL characters or lone surrogates")
         elif isinstance(item, dict):
             waiting.extend((part, depth + 1) for pair in item.items() for part in pair)
         elif isinstance(item, list):

@@ -1,7 +1,7 @@
-"""Rate limits: how often what may be done, counted together by all workers and nodes.
+"""Rate limits, counted across all workers and nodes.
 
-Requests are counted by Flask-Limiter, in the database by default (storage `postgresql`) or in Redis. Failed
-passwords are always counted in the database, by the statement that looks the password up.
+Flask-Limiter counts requests, in the database (storage `postgresql`) or in Redis. Statements count wrong
+passwords and refreshes themselves; views pass those counts to `note`.
 """
 
 import logging
@@ -26,13 +26,13 @@ from sql import Database
 
 log = structlog.get_logger()
 
-# Seconds that a request waits for Redis before it is let through uncounted.
+# Seconds. A request that waits longer for Redis is served without being counted.
 _REDIS_TIMEOUT = 0.5
 
 
 @dataclass(frozen=True)
 class Window:
-    """One count that a request was part of: at most `amount`, `remaining` of it left, for `seconds` more."""
+    """A limit that counted a request: `remaining` of `amount` are left for `seconds`."""
 
     amount: int
     remaining: int
@@ -40,10 +40,10 @@ class Window:
 
 
 class PostgresStorage(Storage):
-    """A storage of the limits library in the service's own database; of its strategies, for the fixed window.
+    """A storage of the limits library in the service's database, for fixed windows.
 
-    One limited request asks three times (count, then count and expiry for the headers). `incr` answers all
-    three with its one statement: what it learns is kept for the rest of the request.
+    For one request the library calls `incr`, then `get` and `get_expiry` for the headers. `incr` keeps its row
+    for the other two, so that the request runs one statement.
     """
 
     STORAGE_SCHEME = ["postgresql"]  # noqa: RUF012 (so does the base class)
@@ -60,22 +60,22 @@ class PostgresStorage(Storage):
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """What a failing database raises."""
+        """The exceptions of a database that fails."""
         return psycopg2.Error
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Count, and return the count."""
+        """Count a request and return the count."""
         row = self._db.one("count_request", key=key, amount=amount, seconds=expiry)
         self._remember(key, row)
         return row.count
 
     def get(self, key: str) -> int:
-        """Return the count, 0 when there is none."""
+        """Return the count."""
         row = self._read(key)
         return row.count if row else 0
 
     def get_expiry(self, key: str) -> float:
-        """Return when the window ends, in seconds of this machine's clock."""
+        """Return when the window ends, in Unix seconds of this machine."""
         row = self._read(key)
         return time.time() + (row.seconds_left if row else 0)
 
@@ -87,11 +87,11 @@ class PostgresStorage(Storage):
             return False
 
     def reset(self) -> int:
-        """Forget all counts, and return how many there were."""
+        """Delete all counts and return their number."""
         return self._db.run("reset_request_counts")
 
     def clear(self, key: str) -> None:
-        """Forget one count."""
+        """Delete a count."""
         self._db.run("clear_request_count", key=key)
 
     @property
@@ -112,8 +112,8 @@ def _network() -> str:
     return g.client["network"]
 
 
-class _ToOurLog(logging.Handler):
-    """Takes what Flask-Limiter says of a storage that fails, which nobody would read otherwise."""
+class _StorageErrors(logging.Handler):
+    """Passes Flask-Limiter's errors on to our log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -122,7 +122,7 @@ class _ToOurLog(logging.Handler):
         )
 
 
-logging.getLogger("flask-limiter").addHandler(_ToOurLog(logging.ERROR))
+_storage_errors = _StorageErrors(logging.ERROR)
 limiter = Limiter(key_func=_network, strategy="fixed-window")
 
 
@@ -134,9 +134,9 @@ def _is_lifted() -> bool:
 def limited(
     name: str, *, key: Callable[[], str] = _network, unless: Callable[[], bool] | None = None
 ) -> Callable[[Callable], Callable]:
-    """Limit a view by the setting `AUTH_RATE_LIMIT_<NAME>`, together with all that share the name.
+    """Limit a view by the setting `AUTH_RATE_LIMIT_<NAME>`. Views with the same name share the limit.
 
-    Guards go outside, where the key is the caller's.
+    A guard goes outside if the key is the caller's.
     """
 
     def amount() -> str:
@@ -147,28 +147,29 @@ def limited(
 
 
 def register(app: Flask, settings: Settings) -> None:
-    """Begin to count, and to say so in headers."""
+    """Install Flask-Limiter."""
     uri = settings.rate_limit_storage
     app.config["RATELIMIT_STORAGE_URI"] = "postgresql://" if uri == "postgresql" else uri
     if uri.startswith(("redis://", "rediss://")):
         timeouts = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
         app.config["RATELIMIT_STORAGE_OPTIONS"] = timeouts | {"wrap_exceptions": True}
-        # What counts only requests may fail; what fails with the service's own database does not come so far.
+        # Without Redis requests are served uncounted; without the database they fail anyway.
         app.config["RATELIMIT_SWALLOW_ERRORS"] = True
-    # Whom it finds there it gives no hooks of its own. They look at each request for limits of the whole
-    # application, of which there are none: it is the decorators that count.
+    # A limiter that is registered already installs no hooks. They look for limits of the whole application,
+    # which has none, and take 15 % of GET /user.
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
+    logging.getLogger("flask-limiter").addHandler(_storage_errors)
     app.register_error_handler(RateLimitExceeded, _refuse)
 
 
 def refusal(key: str, seconds: float) -> ApiError:
-    """Return the 429 of `ERRORS` for a limit that is used up for `seconds` more."""
+    """Return the error for a limit that is used up for `seconds` more; `key` is that of `ERRORS`."""
     return ApiError(key, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
 def note(window: Window) -> None:
-    """Have the response tell of a count that Flask-Limiter does not know."""
+    """Add rate-limit headers for a limit that Flask-Limiter does not count."""
     g.setdefault("windows", []).append(window)
 
 
@@ -198,16 +199,16 @@ def _refuse(_error: RateLimitExceeded) -> Response:
 
 
 def _counted(status: int) -> list[Window]:
-    """Return what Flask-Limiter has counted of this request."""
+    """Return the limits that Flask-Limiter counted this request for."""
     windows, now = [], time.time()
     try:
         for limit in limiter.current_limits:
-            # Whose access token turned out not to count any more has not used up what is its user's.
+            # A token that was refused in the view must not use up its user's limit.
             if status == 401 and g.get("caller"):
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
             windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
-    # What counts has gone since; the answer is there all the same.
+    # The response is still good.
     except (StorageError, psycopg2.Error) as error:
         log.warning("rate_limit_storage_failed", reason=str(error))
     return windows

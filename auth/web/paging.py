@@ -1,4 +1,4 @@
-"""The paginated list: its envelope, and the headers X-Total-Count and Link (RFC 8288)."""
+"""Paginated lists: the envelope, and the headers X-Total-Count and Link (RFC 8288)."""
 
 import math
 from collections.abc import Mapping
@@ -10,14 +10,12 @@ from auth.web.application import JsonResponse
 
 
 def bounds(query: Mapping[str, int]) -> dict[str, int]:
-    """Return the page that a query asks for, as parameters of a statement."""
+    """Return `page` and `per_page` of a query as parameters of a statement."""
     return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}
 
 
 def paginated(items: str, total: int, page: int, per_page: int, **others: str) -> Response:
-    """Return a page of a list, whose items are there as a JSON array already, as are other members of the
-    envelope.
-    """
+    """Return the response for a page. `items`, a list, and `others`, further members, are JSON texts."""
     total_pages = math.ceil(total / per_page)
     pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
     members = {"data": items, **others, "pagination": json.dumps(pagination)}
@@ -35,7 +33,6 @@ def paginated(items: str, total: int, page: int, per_page: int, **others: str) -
 
 
 def _page_url(page: int, per_page: int) -> str:
-    others = [
-        (name, value) for name, value in request.args.items(multi=True) if name not in ("page", "per_page")
-    ]
+    paging = ("page", "per_page")
+    others = [(name, value) for name, value in request.args.items(multi=True) if name not in paging]
     return f"{request.path}?{urlencode([('page', page), ('per_page', per_page), *others])}"

@@ -1,4 +1,4 @@
-"""Log lines that a flood would have written again and again."""
+"""Log lines for events that a flood repeats."""
 
 import math
 import threading
@@ -7,7 +7,7 @@ import time
 import structlog
 
 
-class Tally:
+class ThrottledLog:
     """Logs an event at most once a second, with how many times it has happened since the last line."""
 
     def __init__(self, event: str) -> None:
