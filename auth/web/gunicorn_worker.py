@@ -1,5 +1,6 @@
 """gunicorn's gevent worker, with deadlines for requests, an end for idle connections, and our error envelope."""
 
+import time
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -25,31 +26,34 @@ log = structlog.get_logger()
 
 
 class Connection(socket.socket):
-    """A client's connection. The deadline of a request starts with its first byte."""
+    """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
-    deadline: gevent.Timeout | None = None
+    begun_at = 0.0
     is_reading = False
 
     def recv(self, *args: Any) -> bytes:
         self.is_reading = True
         data = super().recv(*args)
         self.is_reading = False
-        self.deadline = self.deadline or gevent.Timeout.start_new(REQUEST_DEADLINE)
+        self.begun_at = self.begun_at or time.monotonic()
         return data
-
-    def end_request(self) -> None:
-        if self.deadline:
-            self.deadline.close()
-        self.deadline = None
 
 
 class Worker(GeventWorker):
     """Serves each connection in a greenlet."""
 
     connections: ClassVar[dict[gevent.Greenlet, Connection]] = {}
+    ends_at = float("inf")
 
     def patch(self) -> None:  # gunicorn.conf.py has patched the modules before they were used
         self.sockets = [socket.socket(s.FAMILY, fileno=s.sock.detach()) for s in self.sockets]
+
+    def notify(self) -> None:  # every second, also while the worker stops
+        super().notify()
+        now = time.monotonic()
+        for greenlet, client in list(self.connections.items()):
+            if 0 < client.begun_at < now - REQUEST_DEADLINE or (client.is_reading and now > self.ends_at):
+                greenlet.kill(gevent.Timeout, block=False)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         gevent.spawn(self._stop)  # a signal handler must not wait
@@ -58,10 +62,7 @@ class Worker(GeventWorker):
         with gevent.Timeout(LINGER, False):  # closing the listening socket would reset its backlog
             while select.select(self.sockets, [], [], 0)[0]:
                 gevent.sleep(0.001)
-        self.alive = False
-        gevent.sleep(LINGER)
-        waiting = [greenlet for greenlet, client in self.connections.items() if client.is_reading]
-        gevent.killall(waiting, gevent.Timeout, block=False)
+        self.alive, self.ends_at = False, time.monotonic() + LINGER
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:
         with Connection(client.family, client.type, client.proto, client.detach()) as connection:
@@ -69,18 +70,17 @@ class Worker(GeventWorker):
             try:
                 super().handle(listener, connection, addr)
             finally:
-                connection.end_request()
                 del self.connections[gevent.getcurrent()]
 
     def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> bool:
-        if not sock.deadline:
+        if not sock.begun_at:
             gevent.sleep(0)  # the request was pipelined: without a pause, no other connection would be served
-            sock.deadline = gevent.Timeout.start_new(REQUEST_DEADLINE)
+            sock.begun_at = time.monotonic()
         try:
             super().handle_request(listener_name, req, sock, addr)
             with suppress(ParseException):  # a response to a bad chunk would be taken for the next request's
                 if len(req.body.read(DRAINED)) < DRAINED:
-                    sock.end_request()
+                    sock.begun_at = 0.0
                     return True
             raise StopIteration
         except StopIteration:
