@@ -9,7 +9,7 @@ from flask import current_app
 from auth.net.redirects import AllowList
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
-from auth.settings import Settings, state
+from auth.settings import Settings
 from auth.settings.constants import statement_constants
 from auth.tokens import keys
 from auth.tokens.access_tokens import AccessTokens
@@ -36,11 +36,9 @@ class Latchkey:
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
-    """Make the parts; `origin` tells the audit log who acts. Raises `NotRunningError`, see
-    `state.running_postgres_url`.
-    """
+    """Make the parts; `origin` tells the audit log who acts. Raises `NotRunningError`."""
     db = Database(
-        settings.database_url or state.running_postgres_url(settings.state_dir),
+        settings.find_database(),
         prepare=settings.db_prepare,
         constants=statement_constants(settings),
         origin=origin,

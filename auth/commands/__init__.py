@@ -2,38 +2,38 @@
 run.
 """
 
-import functools
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 import auth
 from auth import logs, settings
+from auth.addresses import InvalidAddress
 from auth.context import Latchkey, make_parts
 from auth.settings import SettingsError
 from auth.settings.state import NotRunningError
 
-# The file of each command, which holds it under the name `command`.
-_FILES = {
-    "create-admin": "create_admin",
-    "deliver": "deliver",
-    "explain": "explain",
-    "mail-test": "mail_test",
-    "migrate": "migrate",
-    "webhooks": "webhooks",
-}
+# Each is the `command` of the file of its name.
+_NAMES = ["create-admin", "deliver", "explain", "mail-test", "migrate", "webhooks"]
 
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_FILES)
+        return _NAMES
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _FILES:
+        if cmd_name not in _NAMES:
             return None
-        return importlib.import_module(f"auth.commands.{_FILES[cmd_name]}").command
+        return importlib.import_module(f"auth.commands.{cmd_name.replace('-', '_')}").command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (SettingsError, NotRunningError) as error:
+            raise click.ClickException(str(error)) from None
+        except InvalidAddress as error:
+            raise click.BadParameter(str(error)) from None
 
 
 @click.command("latchkey", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,37 +42,20 @@ def main() -> None:
     """Run the authentication service. Settings are environment variables, or lines in .env."""
 
 
-def with_parts(command: Callable[..., None]) -> Callable[..., None]:
-    """Pass a command the parts of the service (`auth.context.Latchkey`), made from the settings, as its first
-    argument.
-    """
-
-    @click.pass_context
-    @functools.wraps(command)
-    def invoked(context: click.Context, *args: Any, **kwargs: Any) -> None:
-        parts = context.find_object(Latchkey)
-        if parts is None:
-            parts = _open_parts()
-            context.call_on_close(parts.db.close)
-        command(parts, *args, **kwargs)
-
-    return invoked
-
-
 def load_settings() -> settings.Settings:
-    """Return the settings, and configure the log. Raises `click.ClickException`."""
+    """Return the settings, and configure the log."""
     if parts := click.get_current_context().find_object(Latchkey):
         return parts.settings
-    try:
-        loaded = settings.load()
-    except SettingsError as error:
-        raise click.ClickException(str(error)) from None
+    loaded = settings.load()
     logs.configure(loaded)
     return loaded
 
 
-def _open_parts() -> Latchkey:
-    try:
-        return make_parts(load_settings(), lambda: {"actor": "command"})
-    except NotRunningError as error:
-        raise click.ClickException(str(error)) from None
+def open_parts() -> Latchkey:
+    """Return the parts of the service, made from the settings, until the command ends."""
+    context = click.get_current_context()
+    parts = context.find_object(Latchkey)
+    if parts is None:
+        parts = make_parts(load_settings(), lambda: {"actor": "command"})
+        context.call_on_close(parts.db.close)
+    return parts

@@ -7,7 +7,6 @@ import click
 
 from auth.commands import load_settings
 from auth.delivery import channels
-from auth.settings.state import NotRunningError, running_postgres_url
 
 
 @click.command("deliver")
@@ -20,13 +19,9 @@ def command() -> None:
     Example: AUTH_DELIVER=false make run & latchkey deliver
     """
     settings = load_settings()
-    try:
-        database_url = settings.database_url or running_postgres_url(settings.state_dir)
-    except NotRunningError as error:
-        raise click.ClickException(str(error)) from None
+    environment = os.environ | {"DATABASE_URL": settings.find_database()}
     for notice in channels.notices(settings):
         click.echo(notice, err=True)
     click.echo("Delivering. Ctrl-C stops it.", err=True)
     # The delivery process replaces this one, which has loaded more than it needs.
-    environment = os.environ | {"DATABASE_URL": database_url}
     os.execve(sys.executable, [sys.executable, "-W", "ignore", "-m", "auth.delivery"], environment)  # noqa: S606

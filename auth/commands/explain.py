@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from auth import addresses
-from auth.commands import with_parts
+from auth.commands import open_parts
 from auth.context import Latchkey
 from auth.flows import timeline
 from auth.web import counts
@@ -21,14 +21,13 @@ _MOST = 100
 @click.option(
     "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Entries to show, newest."
 )
-@with_parts
-def command(latchkey: Latchkey, subject: str, most: int) -> None:
+def command(subject: str, most: int) -> None:
     """Say whether a user can sign in, and what has happened to the user; or what a request has done. Times
     are UTC.
 
     \b Example: latchkey explain alice@example.com
     """
-    for line in _Explanation(latchkey, most).lines(subject.strip()):
+    for line in _Explanation(open_parts(), most).lines(subject.strip()):
         click.echo(line)
 
 
@@ -57,7 +56,8 @@ class _Explanation:
         acts = self._db.all("list_request_acts", request_id=subject, most=_MOST)
         if not acts:
             raise click.ClickException(
-                f"Nothing is known of {subject}: it is not the id of a user, and no request with that id changed anything or was refused."
+                f"Nothing is known of {subject}: it is not the id of a user,"
+                " and no request with that id changed anything or was refused."
             )
         yield f"What request {subject} did:"
         for act in acts:
@@ -66,11 +66,8 @@ class _Explanation:
     def _user(self, user: Any) -> Iterator[str]:
         known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
         limits = counts.against(self._settings, self._db, known)
-        locked = [
-            count["text"]
-            for count in limits
-            if count["is_used_up"] and count["what"] in ("passwords", "codes")
-        ]
+        is_lock = {"passwords", "codes"}
+        locked = [count["text"] for count in limits if count["is_used_up"] and count["what"] in is_lock]
         obstacles = [*self._obstacles(user), *locked]
         name = user.email or user.phone or user.id
         yield f"{name}: " + ("sign-in may fail:" if obstacles else "can sign in.")
@@ -109,10 +106,8 @@ class _Explanation:
             yield from (_line(row) for row in refusals)
             yield ""
         yield "What happened:" if rows else "Nothing is known to have happened."
-        if (
-            len(rows) == self._most
-            and self._db.one("count_timeline", user_id=user_id, most=self._most + 1).total > self._most
-        ):
+        counted = self._db.one("count_timeline", user_id=user_id, most=self._most + 1)
+        if counted.total > self._most:
             yield "  … and more before; --most tells more of it"
         yield from (_line(row) for row in reversed(rows))
 
@@ -120,7 +115,8 @@ class _Explanation:
         """What is known of an address that no user has."""
         yield f"{address}: nobody has this address."
         for user in self._db.all("list_pending_users", address=address):
-            yield f"  - {user.email or user.phone or 'a user without an address'} ({user.id}) has asked for it, and not confirmed it"
+            name = user.email or user.phone or "a user without an address"
+            yield f"  - {name} ({user.id}) has asked for it, and not confirmed it"
         limits = counts.against(self._settings, self._db, [address])
         yield from (f"  - {count['text']}" for count in limits)
         messages = self._db.all("list_messages_to", recipient=address, most=_MOST)
@@ -131,14 +127,11 @@ class _Explanation:
 
 
 def _address(text: str) -> dict[str, str | None] | None:
-    """Return an email or a phone in its canonical form, as parameters; None where it is neither."""
-    try:
-        if "@" in text:
-            return {"email": addresses.canonical_email(text), "phone": None}
-        # Request ids may be digits with hyphens.
-        return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
-    except addresses.InvalidAddress as error:
-        raise click.BadParameter(str(error)) from None
+    """Return an email or a phone in its canonical form, as parameters; None if it is neither."""
+    if "@" in text:
+        return {"email": addresses.canonical_email(text), "phone": None}
+    # Request ids may be digits with hyphens.
+    return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
 
 
 def _facts(user: Any) -> Iterator[tuple[str, str]]:
@@ -149,17 +142,14 @@ def _facts(user: Any) -> Iterator[tuple[str, str]]:
     ):
         if address or pending:
             confirmed = f"confirmed {timeline.clock(confirmed_at)}" if confirmed_at else "not confirmed"
-            yield (
-                title,
-                (f"{address}, {confirmed}" if address else "none")
-                + (f"; {pending} waits to be confirmed" if pending else ""),
-            )
+            waits = f"; {pending} waits to be confirmed" if pending else ""
+            yield title, (f"{address}, {confirmed}" if address else "none") + waits
     yield "signs in by", ", ".join((["password"] if user.has_password else []) + user.providers)
     yield "sessions", f"{user.live_sessions} live"
     yield "last sign-in", timeline.clock(user.last_sign_in_at) if user.last_sign_in_at else "never"
 
 
 def _line(row: Any) -> str:
-    # What a mail server or a client has said may hold anything; a terminal obeys control characters.
+    # Mail servers and clients may have sent control characters, which a terminal obeys.
     text = f"{timeline.clock(row.at)}  {timeline.sentence(row)}"
     return "  " + "".join(character if character.isprintable() else " " for character in text)

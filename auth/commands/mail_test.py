@@ -20,18 +20,14 @@ def command(address: str) -> None:
     \b
     Example: latchkey mail-test ops@example.com
     """
-    try:
-        address = addresses.canonical_email(address)
-    except addresses.InvalidAddress as error:
-        raise click.BadParameter(str(error)) from None
+    address = addresses.canonical_email(address)
     settings = load_settings()
     sender = channels.senders(settings).get("email")
     if sender is None:
         raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
     text = f"This mail shows that {settings.site_url} can send mail.\n\nYou do not need to do anything.\n"
-    message = Message(
-        str(uuid.uuid4()), "test", datetime.now(UTC), f"Test mail from {settings.site_url}", text
-    )
+    subject = f"Test mail from {settings.site_url}"
+    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
     try:
         response = sender.send(address, message)
     except (Refused, TryLater) as error:

@@ -173,6 +173,10 @@ class Settings:
         """Whether the public address is this machine: then messages may be shown to whoever runs it."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
+    def find_database(self) -> str:
+        """Return the URL of the database. Raises `NotRunningError`, see `state.running_postgres_url`."""
+        return self.database_url or state.running_postgres_url(self.state_dir)
+
 
 class SettingsError(Exception):
     """One line for each variable that is wrong."""

@@ -51,7 +51,7 @@ class TestWhatIsInTheWay:
         assert explain(alice.email) == [
             CLEAR,
             "",
-            f"user          {alice.id}, authenticated, created TIME (admin)",
+            f"user          {alice.id}, authenticated, created TIME (administrator)",
             "email         alice@example.com, confirmed TIME",
             "signs in by   password, email",
             "sessions      1 live",
