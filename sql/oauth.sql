@@ -1,18 +1,11 @@
 -- name: insert_oauth_flow(id uuid, state_hash bytea, browser_hash bytea, provider text, secrets bytea,
---                         redirect_to text, code_challenge text, lifetime integer)
--- Begins a sign-in with a provider: remembers the flow until the browser comes back.
-INSERT INTO oauth_flows (
-  id, state_hash, browser_hash, provider, secrets, redirect_to, code_challenge, expires_at
-)
+--                         redirect_to text, code_challenge text, user_id uuid, session_id uuid,
+--                         lifetime integer)
+-- Begins a flow. One that adds an identity to a user has no browser until the user agrees on our page.
+INSERT INTO oauth_flows (id, state_hash, browser_hash, provider, secrets, redirect_to, code_challenge,
+                         user_id, session_id, expires_at)
 VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :code_challenge,
-        now() + make_interval(secs => :lifetime));
-
--- name: insert_linking_flow(id uuid, state_hash bytea, provider text, secrets bytea, redirect_to text,
---                           user_id uuid, session_id uuid, lifetime integer)
--- Begins a flow that adds an identity to a user. It has no browser until the user agrees on our page.
-INSERT INTO oauth_flows (id, state_hash, provider, secrets, redirect_to, user_id, session_id, expires_at)
-VALUES (:id, :state_hash, :provider, :secrets, :redirect_to, :user_id, :session_id,
-        now() + make_interval(secs => :lifetime));
+        :user_id, :session_id, now() + make_interval(secs => :lifetime));
 
 -- name: select_linking_flow(state_hash bytea)
 -- The user that a flow links to, for the page that asks.

@@ -4,11 +4,27 @@ import hmac
 from typing import Any
 
 from auth.context import latchkey
+from auth.flows.token_response import open_session
 from auth.tokens import one_time
 from auth.web import audit
 from auth.web.edge import client
 from auth.web.errors import ApiError
 from sql import Transaction
+
+
+def write_code(tx: Transaction, user_id: str, code_challenge: str, method: str) -> str:
+    """Write an authorization code for a user who has signed in by `method`, and return it."""
+    code = one_time.new_token()
+    tx.run(
+        "write_authorization_code",
+        user_id=user_id,
+        code_hash=one_time.hash_token(code),
+        code_challenge=code_challenge,
+        method=method,
+        network=client()["network"],
+        authorization_code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
+    )
+    return code
 
 
 def exchange(code: str, code_challenge: str) -> Any:
@@ -19,39 +35,25 @@ def exchange(code: str, code_challenge: str) -> Any:
     code_hash = one_time.hash_token(code)
     with latchkey.db.transaction() as tx:
         owner = tx.one("lock_owner_of_authorization_code", code_hash=code_hash)
-        audit.about(user_id=owner.id if owner else None)
+        audit.about(user_id=owner and owner.id)
         known = tx.one("select_authorization_code", code_hash=code_hash)
         if owner is None or known is None:
             raise ApiError("flow_state_not_found")
         if not hmac.compare_digest(known.code_challenge, code_challenge):
             raise ApiError("bad_code_verifier")
         if known.session_id is None:
-            return _open_session(tx, owner, known.method, code_hash)
+            return _spend(tx, owner, known.method, code_hash)
         tx.run("end_session_of_code", session_id=known.session_id)
-        details = {"session_id": known.session_id}
-        tx.run(
-            "record_acts",
-            user_id=owner.id,
-            email=None,
-            acts=["authorization_code_reused"],
-            events=[],
-            details=details,
-        )
+        acts = ["authorization_code_reused"]
+        audit.record(tx, owner.id, None, acts, [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
 
 
-def _open_session(tx: Transaction, owner: Any, method: str, code_hash: bytes | None) -> Any:
+def _spend(tx: Transaction, owner: Any, method: str, code_hash: bytes | None) -> Any:
     if owner.is_banned:
         raise ApiError("user_banned")
-    session_id = tx.one("open_session", user_id=owner.id, method=method, **client()).id
-    tx.run("mark_authorization_code_used", code_hash=code_hash, session_id=session_id)
-    details = {"method": method, "session_id": session_id}
-    tx.run(
-        "record_acts",
-        user_id=owner.id,
-        email=owner.email,
-        acts=["signed_in"],
-        events=["auth.login"],
-        details=details,
-    )
-    return tx.one("select_new_session", session_id=session_id)
+    row = open_session(tx, owner.id, method)
+    session = {"session_id": row.session_id}
+    tx.run("mark_authorization_code_used", code_hash=code_hash, **session)
+    audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], method=method, **session)
+    return row

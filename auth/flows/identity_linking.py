@@ -6,54 +6,40 @@ from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
 from auth.flows import outgoing
-from auth.flows.oauth_flows import FLOW_LIFETIME, new_secrets
+from auth.flows.oauth_flows import new_secrets, write_flow
 from auth.flows.reauthentication import lock_caller
 from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
-from auth.tokens.sealed import seal_json
-from auth.web import guard
+from auth.web import audit, guard
 from auth.web.errors import ApiError
 from sql import Transaction
 
 
 def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, reauthenticated: bool) -> str:
     """Begin a flow that links an identity to the caller, and return its state. Raises `ApiError`."""
-    state, flow_id = one_time.new_token(), outgoing.new_id()
-    secrets = seal_json(latchkey.sealer, new_secrets() | {"scopes": scopes}, flow_id)
+    state, session_id = one_time.new_token(), guard.caller()["caller_session_id"]
     with latchkey.db.transaction() as tx:
         # No password: logs and browser histories keep the address.
         caller = lock_caller(tx, reauthenticated, "nonce with the code that GET /reauthenticate sends")
-        tx.run(
-            "insert_linking_flow",
-            id=flow_id,
-            state_hash=one_time.hash_token(state),
-            provider=provider.name,
-            secrets=secrets,
-            redirect_to=redirect_to,
-            user_id=caller.id,
-            session_id=guard.caller()["caller_session_id"],
-            lifetime=FLOW_LIFETIME,
-        )
+        owner = {"user_id": caller.id, "session_id": str(session_id)}
+        write_flow(tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
     return state
 
 
 def link(flow: Any, identity: ExternalIdentity) -> None:
     """Add an identity to the user who began the flow. Raises `ApiError`."""
     caller = {"caller_id": flow.user_id, "caller_session_id": flow.session_id, "caller_expires_at": None}
-    known_by = {"provider": identity.provider, "subject": identity.subject}
     with latchkey.db.transaction() as tx:
         user = tx.one("lock_caller", reauthenticated=True, **caller)
         if user is None or user.state != "live":
             raise ApiError("session_not_found")
         try:
-            is_added = tx.run(
-                "insert_identity", user_id=user.id, identity_data=identity.data, signs_in=False, **known_by
-            )
+            is_added = tx.run("insert_identity", user_id=user.id, signs_in=False, **identity.row)
         except UniqueViolation:
             raise ApiError("identity_already_exists") from None
         if not is_added:
             raise ApiError("identity_already_exists")
-        _record(tx, user, identity.provider, acts=["identity_linked"])
+        _record(tx, user, identity.provider, "identity_linked")
 
 
 def unlink(identity_id: str, *, reauthenticated: bool) -> str:
@@ -68,19 +54,11 @@ def unlink(identity_id: str, *, reauthenticated: bool) -> str:
         if identity.is_needed:
             raise ApiError("single_identity_not_deletable")
         tx.run("delete_identity", id=identity_id)
-        _record(tx, user, identity.provider, acts=["identity_unlinked"])
+        _record(tx, user, identity.provider, "identity_unlinked")
     return user.moment
 
 
-def _record(tx: Transaction, user: Any, provider: str, acts: list[str]) -> None:
+def _record(tx: Transaction, user: Any, provider: str, act: str) -> None:
     if user.email:
-        notice = outgoing.Message(user.email, link=False, code=False)
-        tx.run("write_message", **notice.message_row(user.id, acts[0], provider=provider))
-    tx.run(
-        "record_acts",
-        user_id=user.id,
-        email=user.email,
-        acts=acts,
-        events=["user.updated"],
-        details={"provider": provider},
-    )
+        outgoing.notify(tx, user.id, user.email, act, provider=provider)
+    audit.record(tx, user.id, user.email, [act], ["user.updated"], provider=provider)

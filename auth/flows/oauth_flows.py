@@ -10,18 +10,21 @@ import structlog
 from flask import Response, request
 
 from auth.context import latchkey
+from auth.flows.outgoing import new_id
 from auth.flows.token_response import redirect_with_error
-from auth.providers.client import ExternalIdentity, Provider, ProviderError
+from auth.providers import ProviderError
+from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
-from auth.tokens.sealed import open_json
+from auth.tokens.sealed import open_json, seal_json
 from auth.web import json_bodies
 from auth.web.errors import ApiError
+from sql import Database, Transaction
 
 log = structlog.get_logger()
 
 # Seconds from leaving for the provider to coming back.
-FLOW_LIFETIME = 600
+_LIFETIME = 600
 
 # The `error` of a redirect (RFC 6749, section 4.1.2.1), where it is not `access_denied`.
 _ERRORS = {
@@ -35,37 +38,47 @@ _LAX, _CROSS_SITE = "flow", "flow_post"
 
 
 class ProviderRefusal(ApiError):
-    """The provider sent the browser back without a code."""
+    """The provider sent the browser back without a code, or can't be reached."""
 
-    def __init__(self, error: str | None) -> None:
-        super().__init__("bad_oauth_callback")
+    def __init__(self, error: str | None, key: str = "bad_oauth_callback") -> None:
+        super().__init__(key)
         self.error = error if error in _PROVIDER_ERRORS else "server_error"
 
 
 def provider_named(name: str) -> Provider:
     """Return a provider that is set up. Raises `ApiError`."""
-    provider = latchkey.providers.get(name)
-    if provider is None:
-        raise ApiError(
-            "oauth_provider_not_supported", "provider: must be one of external_providers in /settings"
-        )
-    return provider
+    if name not in latchkey.providers:
+        details = "provider: must be one of external_providers in /settings"
+        raise ApiError("oauth_provider_not_supported", details)
+    return latchkey.providers[name]
 
 
-def new_secrets() -> dict[str, Any]:
-    """Return the nonce and the code verifier of a new flow."""
-    return {"nonce": one_time.new_token(), "code_verifier": one_time.new_token()}
+def new_secrets(scopes: str | None) -> dict[str, Any]:
+    """Return what only we know of a flow: the nonce and the code verifier; and the scopes that it asks for."""
+    return {"nonce": one_time.new_token(), "code_verifier": one_time.new_token(), "scopes": scopes}
 
 
-def authorization_url(provider: Provider, state: str, secrets: dict[str, Any], scopes: str | None) -> str:
-    """Return the provider's URL for the browser. Raises `ProviderError`."""
-    try:
-        return provider.authorization_url(
-            state=state, nonce=secrets["nonce"], code_verifier=secrets["code_verifier"], scopes=scopes
-        )
-    except ProviderError as error:
-        log.warning("provider_failed", provider=provider.name, reason=str(error))
-        raise
+def write_flow(
+    db: Database | Transaction,
+    provider: Provider,
+    state: str,
+    secrets: dict[str, Any],
+    browser: str | None = None,
+    **columns: str | None,
+) -> None:
+    """Write a flow of a browser, or of the `user_id` and `session_id` that it links an identity to."""
+    flow_id = new_id()
+    others = {"redirect_to": None, "code_challenge": None, "user_id": None, "session_id": None}
+    db.run(
+        "insert_oauth_flow",
+        id=flow_id,
+        state_hash=one_time.hash_token(state),
+        browser_hash=browser and one_time.hash_token(browser),
+        provider=provider.name,
+        secrets=seal_json(latchkey.sealer, secrets, flow_id),
+        lifetime=_LIFETIME,
+        **others | columns,
+    )
 
 
 def flow_secrets(flow: Any) -> dict[str, Any] | None:
@@ -109,8 +122,7 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
             issuer=query.get("iss"),
             user=_apple_user(query),
         )
-    except ProviderError as error:
-        log.warning("provider_failed", provider=provider.name, reason=str(error))
+    except ProviderError:
         raise ApiError("bad_oauth_callback") from None
 
 
@@ -122,18 +134,10 @@ def _apple_user(query: dict[str, Any]) -> dict[str, Any] | None:
         return None
 
 
-def refused(target: str, error: ApiError) -> Response:
-    """Redirect the browser with an error."""
-    known = (
-        error.error if isinstance(error, ProviderRefusal) else _ERRORS.get(error.error_code, "access_denied")
-    )
-    return redirect_with_error(target, known, error)
-
-
-def turned_back(redirect_to: str | None) -> Response:
-    """Redirect the browser back: the provider can't be reached now."""
-    target = latchkey.redirects.checked(redirect_to)
-    return redirect_with_error(target, "temporarily_unavailable", ApiError("unreachable.bad_oauth_callback"))
+def refused(redirect_to: str | None, error: ApiError) -> Response:
+    """Redirect the browser back with an error."""
+    known = getattr(error, "error", None) or _ERRORS.get(error.error_code, "access_denied")
+    return redirect_with_error(latchkey.redirects.checked(redirect_to), known, error)
 
 
 def browser_secret(provider: Provider | None = None) -> str:
@@ -145,6 +149,14 @@ def browser_secret(provider: Provider | None = None) -> str:
 def has_own_cookie() -> bool:
     """Whether a form was sent from our page: a form of another site brings no Lax cookie."""
     return one_time.hash_token(_sent(_LAX)) is not None
+
+
+def authorization_url(provider: Provider, state: str, secrets: dict[str, Any]) -> str:
+    """Return the provider's URL for the browser. Raises `ProviderRefusal`."""
+    try:
+        return provider.authorization_url(state=state, **secrets)
+    except ProviderError:
+        raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
 
 
 def to_provider(provider: Provider, url: str, browser: str, status: int) -> Response:
@@ -160,10 +172,10 @@ def remember_browser(response: Response, browser: str, provider: Provider | None
     response.set_cookie(
         _full_name(name),
         browser,
-        max_age=FLOW_LIFETIME,
+        max_age=_LIFETIME,
         httponly=True,
         path="/",
-        secure=name == _CROSS_SITE or latchkey.settings.base_url.startswith("https:"),
+        secure=name == _CROSS_SITE or _has_tls(),
         samesite="None" if name == _CROSS_SITE else "Lax",
     )
 
@@ -178,6 +190,8 @@ def _sent(name: str) -> str:
 
 def _full_name(name: str) -> str:
     # The prefix keeps other hosts of the domain from setting the cookie (RFC 6265bis); it needs TLS.
-    return (
-        f"__Host-latchkey_{name}" if latchkey.settings.base_url.startswith("https:") else f"latchkey_{name}"
-    )
+    return f"{'__Host-' if _has_tls() else ''}latchkey_{name}"
+
+
+def _has_tls() -> bool:
+    return latchkey.settings.base_url.startswith("https:")

@@ -17,6 +17,9 @@ from auth.web.limits import Window, note, refusal
 from sql import Transaction
 
 _MAX_LANGUAGES = 200
+_COLUMNS = dict.fromkeys(("redirect_to", "code_challenge", "session_id", "password_hash"))
+
+Windows = Sequence[tuple[str, RateLimitItem]]
 
 
 def new_id() -> str:
@@ -33,100 +36,85 @@ class Message:
     """A mail or an SMS, with the link and the code that it carries. A phone is never sent a link."""
 
     def __init__(
-        self,
-        address: str,
-        *,
-        link: bool = True,
-        code: bool = True,
-        link_lifetime: int = one_time.LINK_LIFETIME,
+        self, address: str, *, link: bool = True, code: bool = True, lifetime: int = one_time.LINK_LIFETIME
     ) -> None:
         is_phone = address.startswith("+")
+        code_lifetime = one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME
         self.id = new_id()
         self.link = one_time.new_token() if link and not is_phone else None
         self.code = one_time.new_code() if code else None
         self._address = address
         self._token_id = new_id() if self.link or self.code else None
-        self._link_lifetime = link_lifetime if self.link else None
-        self._code_lifetime = (
-            (one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME) if self.code else None
+        self._link_lifetime = lifetime if self.link else None
+        self._code_lifetime = code_lifetime if self.code else None
+
+    def write_token(self, tx: Transaction, user_id: str | None, purpose: str, **others: str | None) -> None:
+        """Write the link and the code; nothing without a `user_id`. `others` are further columns."""
+        tx.run(
+            "write_token",
+            token_id=self._token_id,
+            user_id=user_id,
+            purpose=purpose,
+            target=self._address,
+            token_hash=self.link and one_time.hash_token(self.link),
+            link_lifetime=self._link_lifetime,
+            code_mac=self.code and latchkey.codes.mac(self._address, self.code),
+            code_lifetime=self._code_lifetime,
+            **_COLUMNS | others,
         )
 
-    def token_row(
-        self,
-        user_id: str | None,
-        purpose: str,
-        *,
-        redirect_to: str | None = None,
-        code_challenge: str | None = None,
-        session_id: str | None = None,
-        password_hash: str | None = None,
-    ) -> dict[str, Any]:
-        """Return the parameters of `write_token`, which does nothing without a `user_id`."""
-        return {
-            "token_id": self._token_id,
-            "user_id": user_id,
-            "purpose": purpose,
-            "target": self._address,
-            "token_hash": one_time.hash_token(self.link) if self.link else None,
-            "link_lifetime": self._link_lifetime,
-            "code_mac": latchkey.codes.mac(self._address, self.code) if self.code else None,
-            "code_lifetime": self._code_lifetime,
-            "redirect_to": redirect_to,
-            "code_challenge": code_challenge,
-            "session_id": session_id,
-            "password_hash": password_hash,
-        }
-
-    def message_row(self, user_id: str | None, kind: str, **others: str | None) -> dict[str, Any]:
-        """Return the parameters of `write_message`; `others` are further variables of its template."""
-        secrets = {name: secret for name, secret in (("token", self.link), ("code", self.code)) if secret}
-        return {
-            "message_id": self.id,
-            "user_id": user_id,
-            "kind": kind,
-            "recipient": self._address,
-            "message_variables": _variables(**others),
-            "message_secret": seal_json(latchkey.sealer, secrets, self.id) if secrets else None,
-            "token_id": self._token_id,
-            "lifetime": self._link_lifetime or self._code_lifetime,
-        }
+    def write(
+        self, tx: Transaction, user_id: str | None, kind: str, *, secret: bool = True, **others: Any
+    ) -> None:
+        """Write the message, without link and code unless `secret`. `others` are variables of its template."""
+        secrets = {name: value for name, value in (("token", self.link), ("code", self.code)) if value}
+        languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
+        sealed = seal_json(latchkey.sealer, secrets, self.id) if secrets else None
+        tx.run(
+            "write_message",
+            message_id=self.id,
+            user_id=user_id,
+            kind=kind,
+            recipient=self._address,
+            message_variables={"languages": languages, "user_agent": g.client["user_agent"]} | others,
+            message_secret=sealed if secret else None,
+            token_id=self._token_id if secret else None,
+            lifetime=self._link_lifetime or self._code_lifetime,
+        )
 
 
-def _variables(**others: str | None) -> dict[str, str | None]:
-    """Return the variables of a message's template: what it says about the request, and `others`."""
-    languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
-    return {"languages": languages, "user_agent": g.client["user_agent"]} | others
+def notify(tx: Transaction, user_id: str, email: str, kind: str, **others: Any) -> None:
+    """Write a mail without link and code. `others` are variables of its template."""
+    Message(email, link=False, code=False).write(tx, user_id, kind, **others)
 
 
-def quota(address: str) -> dict[str, list[Any]]:
-    """Return the rate-limit windows of a message to an address, as parameters of `take_from_quota`."""
-    settings = latchkey.settings
-    windows: list[tuple[str, RateLimitItem]] = []
-    if settings.rate_limits_enabled:
-        windows += [
-            (f"message {address} {g.client['network']}", limit) for limit in settings.rate_limit_messages
-        ]
-        windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
-        if address.startswith("+"):
-            windows.append(("sms", settings.rate_limit_sms_total))
-    return as_parameters(windows)
+def quota(address: str) -> Windows:
+    """Return the rate-limit windows of a message to an address."""
+    settings, network = latchkey.settings, g.client["network"]
+    windows = [(f"message {address} {network}", limit) for limit in settings.rate_limit_messages]
+    windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
+    return windows + [("sms", settings.rate_limit_sms_total)] * address.startswith("+")
 
 
-def as_parameters(windows: Sequence[tuple[str, RateLimitItem]]) -> dict[str, list[Any]]:
-    """Return rate-limit windows as parameters of `take_from_quota`."""
-    return {
-        "quota_keys": [counts.key(key, limit) for key, limit in windows],
-        "quota_amounts": [limit.amount for _, limit in windows],
-        "quota_seconds": [limit.get_expiry() for _, limit in windows],
-    }
+def count(tx: Transaction, windows: Windows) -> Any:
+    """Count a message in its windows and return the row of `take_from_quota`."""
+    windows = windows if latchkey.settings.rate_limits_enabled else []
+    return tx.one(
+        "take_from_quota",
+        quota_keys=[counts.key(key, limit) for key, limit in windows],
+        quota_amounts=[limit.amount for _, limit in windows],
+        quota_seconds=[limit.get_expiry() for _, limit in windows],
+    )
 
 
-def take_quota(tx: Transaction, quota: Mapping[str, Any], error_code: str) -> Any:
+def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
     """Count a message and return the row of `take_from_quota`. Raises `ApiError` when no more are allowed."""
-    row = tx.one("take_from_quota", **quota)
+    row = count(tx, quota(address) if windows is None else windows)
     if row.seconds_left:
         note(Window(row.amount, 0, row.seconds_left))
-        raise refusal(error_code, row.seconds_left)
+        is_sms = address.startswith("+")
+        key = "over_sms_send_rate_limit" if is_sms else "over_email_send_rate_limit"
+        raise refusal(key, row.seconds_left)
     return row
 
 
@@ -139,8 +127,9 @@ def note_quota(row: Any) -> None:
 def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
     """Refuse an address of a disabled kind, or a phone outside `AUTH_SMS_COUNTRIES`. Raises `ApiError`."""
     check_enabled(email, phone, doing=doing)
-    if phone:
-        _check_country(phone)
+    countries = latchkey.settings.sms_countries
+    if phone and countries and not phone.startswith(tuple(countries)):
+        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
 
 
 def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
@@ -149,9 +138,3 @@ def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in
         raise ApiError("email_provider_disabled", doing=doing)
     if phone and not latchkey.settings.phone_enabled:
         raise ApiError("phone_provider_disabled", doing=doing)
-
-
-def _check_country(phone: str) -> None:
-    countries = latchkey.settings.sms_countries
-    if countries and not phone.startswith(tuple(countries)):
-        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")

@@ -1,6 +1,4 @@
-"""Password attempts. Each counts as failed until its password is checked, so concurrent attempts gain
-nothing.
-"""
+"""Password attempts: each counts as failed until its password is checked, so concurrency gains nothing."""
 
 import functools
 from dataclasses import dataclass
@@ -32,8 +30,9 @@ class Attempt:
 
 
 def queued(view: View) -> View:
-    """Admit a view's requests to hashing, or refuse them before they cost a statement. Decorate outside the
-    limits.
+    """Admit a view's requests to hashing, or refuse them before they cost a statement.
+
+    Decorate outside the limits.
     """
 
     @functools.wraps(view)
@@ -68,7 +67,6 @@ def begin_attempt(email: str | None, phone: str | None) -> Attempt:
         limits.note(limits.Window(failures.amount, 0, row.refused_for))
         raise limits.refusal("sign_in.over_request_rate_limit", row.refused_for)
     audit.about(user_id=row.user_id, tries=row.tries, of=failures.amount)
-    failure = (
-        limits.Window(failures.amount, failures.amount - row.tries, row.seconds_left) if row.tries else None
-    )
+    left = failures.amount - (row.tries or 0)
+    failure = limits.Window(failures.amount, left, row.seconds_left) if row.tries else None
     return Attempt(row.user_id, row.password_hash, row.is_stranger, failure)

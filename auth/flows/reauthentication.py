@@ -10,12 +10,13 @@ from auth.web import guard
 from auth.web.errors import ApiError
 from sql import Transaction
 
+_CREDENTIALS = "current_password, or nonce with the code that GET /reauthenticate sends"
+
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
-    """Check the current password or the code in a body, and return True; or False for a session that needs
-    neither.
+    """Check the current password or the code of a body. Return False, unchecked, for a session that is new.
 
-    Raises `ApiError`. A session that needs neither does not have them looked at.
+    `known` is the row of `guard.live_caller`. Raises `ApiError`.
     """
     age = latchkey.settings.reauthentication_age
     if age is None or known.session_age < age:
@@ -25,34 +26,30 @@ def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
     elif "nonce" in body:
         _spend_nonce(body["nonce"], known)
     else:
-        raise reauthentication_needed()
+        raise _needed(_CREDENTIALS)
     return True
 
 
-def lock_caller(tx: Transaction, reauthenticated: bool, *needed: str) -> Any:
+def lock_caller(tx: Transaction, reauthenticated: bool, needed: str = _CREDENTIALS) -> Any:
     """Lock the caller's row until the end of the transaction, and return it.
 
     Raises `ApiError` if the session has ended in the meantime, or needs reauthentication.
     """
     caller = guard.admit(tx.one("lock_caller", reauthenticated=reauthenticated, **guard.caller()))
     if caller.state == "reauthentication_needed":
-        raise reauthentication_needed(*needed)
+        raise _needed(needed)
     return caller
 
 
 def _check_current_password(password: str, known: Any) -> None:
+    address = {"email": known.email, "phone": None if known.email else known.phone}
     with latchkey.passwords.queue():
-        attempt = begin_attempt(known.email, None if known.email else known.phone)
+        attempt = begin_attempt(**address)
         matches = attempt.check(password)
     if not matches:
         raise ApiError("current_password_invalid", "current_password: must be the user's password")
-    latchkey.db.one(
-        "finish_password_attempt",
-        email=known.email,
-        phone=None if known.email else known.phone,
-        network=g.client["network"],
-        is_stranger=attempt.is_stranger,
-    )
+    origin = {"network": g.client["network"], "is_stranger": attempt.is_stranger}
+    latchkey.db.one("finish_password_attempt", **address, **origin)
 
 
 def _spend_nonce(nonce: str, known: Any) -> None:
@@ -68,8 +65,5 @@ def _spend_nonce(nonce: str, known: Any) -> None:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
 
 
-def reauthentication_needed(
-    what: str = "current_password, or nonce with the code that GET /reauthenticate sends",
-) -> ApiError:
-    """Return the error for a session that is too old."""
+def _needed(what: str) -> ApiError:
     return ApiError("reauthentication_needed", f"give {what}: this session is too old for this change")

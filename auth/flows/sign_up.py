@@ -6,27 +6,23 @@ from flask import g
 
 from auth.context import latchkey
 from auth.flows import outgoing
-from auth.web.edge import client
+from auth.flows.token_response import open_session
+from auth.web import audit
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect
+from sql import Transaction
 
 
 def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
     """Create a user with a confirmed address, and return the row of its session. Raises `ApiError`."""
-    draft = _draft(body, password_hash)
     with latchkey.db.transaction() as tx:
-        user = tx.one("insert_sign_up", is_confirmed=True, **draft)
+        user = _insert(tx, body, password_hash, is_confirmed=True)
         if user.is_created:
-            session_id = tx.one("open_session", user_id=user.id, method="password", **client()).id
-            tx.run(
-                "record_acts",
-                user_id=user.id,
-                email=body.get("email"),
-                acts=["user_created", "signed_in"],
-                events=["user.created", "auth.login"],
-                details={"by": "signup", "method": "password", "session_id": session_id},
-            )
-            return tx.one("select_new_session", session_id=session_id)
+            row = open_session(tx, user.id, "password")
+            acts = ["user_created", "signed_in"]
+            details = {"by": "signup", "method": "password", "session_id": row.session_id}
+            audit.record(tx, user.id, body.get("email"), acts, ["user.created", "auth.login"], **details)
+            return row
         owner = tx.one("select_address_owner", address=_address(body))
         tx.run("record_refused_sign_up", user_id=owner and owner.id)
     raise _already_exists(body)
@@ -38,15 +34,14 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     Where only confirmed users may sign in, a taken address is answered like a free one: the same statements
     run in one transaction, and each case writes one message. Elsewhere a taken address raises `ApiError`.
     """
-    address, settings = _address(body), latchkey.settings
-    is_hidden = settings.email_confirm_required if "email" in body else settings.phone_confirm_required
-    draft, message = _draft(body, password_hash), outgoing.Message(address)
-    redirect_to = checked_redirect(body)
+    address, settings, email = _address(body), latchkey.settings, body.get("email")
+    is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
+    message, redirect_to = outgoing.Message(address), checked_redirect(body)
     with latchkey.db.transaction() as tx:
-        has_quota = tx.one("take_from_quota", **outgoing.quota(address)).seconds_left == 0
+        has_quota = outgoing.count(tx, outgoing.quota(address)).seconds_left == 0
         # Without quota the new sign-up could not be confirmed, so the old one stays.
         tx.run("delete_unused_sign_up", address=address, is_replaced=is_hidden and has_quota)
-        user = tx.one("insert_sign_up", is_confirmed=False, **draft)
+        user = _insert(tx, body, password_hash, is_confirmed=False)
         owner = tx.one("select_address_owner", address=address)
         owner_id = owner and owner.id
 
@@ -54,25 +49,35 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         # The mail that tells an owner of an attempt has no link.
         has_secrets = kind in ("signup", "sms")
         link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
-        purpose = "signup" if "email" in body else "sms_signup"
-        tx.run("write_token", **message.token_row(owner_id if has_secrets else None, purpose, **link))
-        row = message.message_row(owner_id, kind, redirect_to=redirect_to)
-        tx.run("write_message", **row if has_secrets else row | {"message_secret": None, "token_id": None})
+        purpose = "signup" if email else "sms_signup"
+        message.write_token(tx, owner_id if has_secrets else None, purpose, **link)
+        message.write(tx, owner_id, kind, secret=has_secrets, redirect_to=redirect_to)
 
         if user.is_created:
-            tx.run(
-                "record_acts",
-                user_id=user.id,
-                email=body.get("email"),
-                acts=["user_created"],
-                events=["user.created"],
-                details={"by": "signup", "method": "password"},
-            )
+            made = {"by": "signup", "method": "password"}
+            audit.record(tx, user.id, email, ["user_created"], ["user.created"], **made)
         else:
             tx.run("record_refused_sign_up", user_id=owner_id)
     if not user.is_created and not is_hidden:
         raise _already_exists(body)
     return user
+
+
+def create_addressed_user(tx: Transaction, body: dict[str, Any], made_by: str, **columns: Any) -> str | None:
+    """Create a user without sign-up, for a free address of a body, and return the id."""
+    defaults: dict[str, Any] = {
+        "is_wanted": True,
+        "password_hash": None,
+        "app_metadata": {},
+        "is_invited": False,
+    }
+    address = {"email": body.get("email"), "phone": body.get("phone")}
+    others = {"user_metadata": body.get("data", {}), "made_by": made_by}
+    created = tx.one("insert_addressed_user", **address, **others, **defaults | columns)
+    user_id = created and created.id
+    kind = "email" if address["email"] else "phone"
+    tx.run("write_address_identity", user_id=user_id, provider=kind, address=address[kind])
+    return user_id
 
 
 def _kind(body: dict[str, Any], user: Any, owner: Any, is_hidden: bool) -> str:
@@ -88,14 +93,16 @@ def _address(body: dict[str, Any]) -> str:
     return body.get("email") or body["phone"]
 
 
-def _draft(body: dict[str, Any], password_hash: str) -> dict[str, Any]:
-    return {
-        "email": body.get("email"),
-        "phone": body.get("phone"),
-        "password_hash": password_hash,
-        "user_metadata": body["data"],
-        "user_agent": g.client["user_agent"],
-    }
+def _insert(tx: Transaction, body: dict[str, Any], password_hash: str, *, is_confirmed: bool) -> Any:
+    return tx.one(
+        "insert_sign_up",
+        email=body.get("email"),
+        phone=body.get("phone"),
+        password_hash=password_hash,
+        user_metadata=body["data"],
+        user_agent=g.client["user_agent"],
+        is_confirmed=is_confirmed,
+    )
 
 
 def _already_exists(body: dict[str, Any]) -> ApiError:

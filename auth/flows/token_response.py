@@ -1,6 +1,7 @@
 """The end of every sign-in: the token response (RFC 6749, section 5.1), or a redirect with the same."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Response
@@ -9,17 +10,33 @@ from auth.context import latchkey
 from auth.net.redirects import with_fragment, with_query
 from auth.web import audit
 from auth.web.application import JsonResponse
+from auth.web.edge import client
 from auth.web.errors import ApiError
+from sql import Transaction
 
 
-def redirect_with_tokens(target: str, row: Any, method: str, link_type: str | None = None) -> Response:
-    """Redirect a browser with the tokens of a session in the fragment."""
-    return see_other(with_fragment(target, tokens(row, method) | ({"type": link_type} if link_type else {})))
+@dataclass(frozen=True)
+class Outcome:
+    """What a sign-in led to: a session (a row of `open_session`), an authorization code, or a refusal."""
+
+    session: Any = None
+    authorization_code: str | None = None
+    refusal: ApiError | None = None
+    redirect_to: str | None = None
 
 
-def redirect_with_code(target: str, authorization_code: str) -> Response:
-    """Redirect a browser with the code that its application exchanges for tokens (RFC 7636)."""
-    return see_other(with_query(target, {"code": authorization_code}))
+def open_session(tx: Transaction, user_id: str, method: str) -> Any:
+    """Sign in a user whose row is locked, and return a row as for `tokens`."""
+    session_id = tx.one("open_session", user_id=user_id, method=method, **client()).id
+    return tx.one("select_new_session", session_id=session_id)
+
+
+def redirect_signed_in(target: str, outcome: Outcome, method: str, link_type: str | None = None) -> Response:
+    """Redirect a browser with a code that its application exchanges (RFC 7636), or tokens in the fragment."""
+    if outcome.authorization_code:
+        return see_other(with_query(target, {"code": outcome.authorization_code}))
+    members = tokens(outcome.session, method) | ({"type": link_type} if link_type else {})
+    return see_other(with_fragment(target, members))
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
@@ -37,9 +54,8 @@ def see_other(url: str) -> Response:
 def token_response(row: Any, method: str, signed_in_at: int | None = None, **members: Any) -> Response:
     """Return the token response for the session of a row, as for `tokens`, with further members."""
     # Postgres has written the user as JSON already.
-    return JsonResponse(
-        f'{json.dumps(members | tokens(row, method, signed_in_at))[:-1]}, "user": {row.user_object}}}'
-    )
+    body = json.dumps(members | tokens(row, method, signed_in_at))
+    return JsonResponse(f'{body[:-1]}, "user": {row.user_object}}}')
 
 
 def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:
@@ -48,10 +64,9 @@ def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, 
     `method` and `signed_in_at` (in Unix seconds; None: now) become the claim `amr`.
     """
     user, lifetime = json.loads(row.user_object), latchkey.access_tokens.lifetime
+    began_at = signed_in_at or row.issued_at
     return {
-        "access_token": latchkey.access_tokens.issue(
-            user, row.session_id, method, row.issued_at, signed_in_at or row.issued_at
-        ),
+        "access_token": latchkey.access_tokens.issue(user, row.session_id, method, row.issued_at, began_at),
         "token_type": "bearer",
         "expires_in": lifetime,
         "expires_at": row.issued_at + lifetime,

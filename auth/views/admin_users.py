@@ -2,7 +2,6 @@
 
 import functools
 import time
-from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
@@ -11,9 +10,8 @@ from auth.flows import user_administration
 from auth.passwords.policy import check_strength
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
-from auth.web.errors import ApiError
-from auth.web.fields import is_uuid
-from auth.web.input import read_body, read_query
+from auth.web.errors import ApiError, found
+from auth.web.input import known_id, read_body, read_query
 from auth.web.paging import bounds, paginated
 
 blueprint = Blueprint("admin_users", __name__)
@@ -43,18 +41,18 @@ def list_users() -> Response:
     query = read_query(schemas.UsersQuery())
     # Canonical addresses are in lower case; @example.com is a domain.
     prefix = query.get("q", "").strip().lower().removeprefix("@")
-    found = {"email": query.get("email"), "role": query.get("role"), "q": prefix or None}
-    row = latchkey.db.one(
-        "list_users", sort=query["sort"], descending=query["order"] == "desc", **bounds(query), **found
-    )
-    return paginated(row.users, _total(found), query["page"], query["per_page"])
+    filters = {"email": query.get("email"), "role": query.get("role"), "q": prefix or None}
+    order = {"sort": query["sort"], "descending": query["order"] == "desc"}
+    row = latchkey.db.one("list_users", **order, **bounds(query), **filters)
+    return paginated(row.users, _total(filters), query)
 
 
 @blueprint.get("/admin/users/<user_id>")
 @guard.admin
 def get_any_user(user_id: str) -> Response:
     """Return any user."""
-    return JsonResponse(_existing(latchkey.db.one("select_any_user", id=_existing_id(user_id))).user_object)
+    row = latchkey.db.one("select_any_user", id=known_id(user_id, "user_not_found"))
+    return JsonResponse(found(row, "user_not_found").user_object)
 
 
 @blueprint.put("/admin/users/<user_id>")
@@ -62,10 +60,10 @@ def get_any_user(user_id: str) -> Response:
 def update_any_user(user_id: str) -> Response:
     """Change any user."""
     body = read_body(schemas.AnyUserChange())
-    user_id = _existing_id(user_id)
+    user_id = known_id(user_id, "user_not_found")
     password_hash = None
     if "password" in body:
-        known = _existing(latchkey.db.one("select_addresses", id=user_id))
+        known = found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
         others = [known.email, known.phone, body.get("email"), body.get("phone")]
         check_strength(latchkey.settings, body["password"], others)
         password_hash = latchkey.passwords.hash(body["password"])
@@ -76,8 +74,7 @@ def update_any_user(user_id: str) -> Response:
 @guard.service_role
 def delete_any_user(user_id: str) -> Response:
     """Delete any user and everything that belongs to it."""
-    if not latchkey.db.run("delete_user", user_id=_existing_id(user_id)):
-        raise ApiError("user_not_found")
+    found(latchkey.db.one("delete_user", user_id=known_id(user_id, "user_not_found")), "user_not_found")
     return jsonify({})
 
 
@@ -85,30 +82,17 @@ def delete_any_user(user_id: str) -> Response:
 @guard.service_role
 def logout_any_user(user_id: str) -> Response:
     """End all sessions of any user."""
-    row = _existing(latchkey.db.one("end_any_users_sessions", id=_existing_id(user_id)))
-    return jsonify(message="User signed out", timestamp=row.moment)
+    row = latchkey.db.one("end_any_users_sessions", id=known_id(user_id, "user_not_found"))
+    return jsonify(message="User signed out", timestamp=found(row, "user_not_found").moment)
 
 
-def _existing_id(user_id: str) -> str:
-    """Return the id of a path, if it is a UUID in its canonical form. Raises `ApiError` 404."""
-    if not is_uuid(user_id):
-        raise ApiError("user_not_found")
-    return user_id
-
-
-def _existing(row: Any) -> Any:
-    if row is None:
-        raise ApiError("user_not_found")
-    return row
-
-
-def _total(found: dict[str, str | None]) -> int:
-    total = latchkey.db.one("count_users", most=_EXACT_TOTAL, **found).total
+def _total(filters: dict[str, str | None]) -> int:
+    total = latchkey.db.one("count_users", most=_EXACT_TOTAL, **filters).total
     if total < _EXACT_TOTAL:
         return total
-    return _counted(tuple(found.items()), int(time.monotonic() / _TOTAL_AGE))
+    return _counted(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
 
 
 @functools.lru_cache(maxsize=64)
-def _counted(found: tuple[tuple[str, str | None], ...], _period: int) -> int:
-    return latchkey.db.one("count_users", most=None, **dict(found)).total
+def _counted(filters: tuple[tuple[str, str | None], ...], _period: int) -> int:
+    return latchkey.db.one("count_users", most=None, **dict(filters)).total

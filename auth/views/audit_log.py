@@ -6,8 +6,7 @@ from auth.context import latchkey
 from auth.flows import timeline
 from auth.web import counts, guard, schemas
 from auth.web.errors import ApiError
-from auth.web.fields import is_uuid
-from auth.web.input import read_query
+from auth.web.input import known_id, read_query
 from auth.web.paging import bounds, paginated
 
 blueprint = Blueprint("audit", __name__)
@@ -21,13 +20,13 @@ MOST = 100_000
 def list_audit() -> Response:
     """List the audit log, the newest first, a page at a time."""
     query = read_query(schemas.AuditQuery())
-    found = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
-    found["subject"] = query.get("user")
-    total = latchkey.db.one("count_audit", most=MOST, **found).total
+    filters = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
+    filters["subject"] = query.get("user")
+    total = latchkey.db.one("count_audit", most=MOST, **filters).total
     place, entries = bounds(query), "[]"
     if place["page_offset"] < total:
-        entries = latchkey.db.one("list_audit", **place, **found).entries
-    return paginated(entries, total, query["page"], query["per_page"])
+        entries = latchkey.db.one("list_audit", **place, **filters).entries
+    return paginated(entries, total, query)
 
 
 @blueprint.get("/admin/users/<user_id>/timeline")
@@ -35,12 +34,13 @@ def list_audit() -> Response:
 def get_timeline(user_id: str) -> Response:
     """List what happened to a user, even a deleted one, the newest first, with the counts of limits."""
     query = read_query(schemas.PageQuery())
-    known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST) if is_uuid(user_id) else None
-    if known is None or not (known.exists or known.total):
+    user_id = known_id(user_id, "user_not_found")
+    known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST)
+    if not known.exists and not known.total:
         raise ApiError("user_not_found")
     place, rows = bounds(query), []
     if place["page_offset"] < known.total:
         rows = latchkey.db.all("list_timeline", user_id=user_id, **place)
     items = json.dumps([timeline.item(row) for row in rows])
     limits = json.dumps(counts.against(latchkey.settings, latchkey.db, known.addresses or []))
-    return paginated(items, known.total, query["page"], query["per_page"], limits=limits)
+    return paginated(items, known.total, query, limits=limits)

@@ -6,19 +6,22 @@ from flask_cors.core import FLASK_CORS_EVALUATED
 from auth.context import latchkey
 from auth.delivery import dev_inbox
 from auth.web import guard, schemas
-from auth.web.errors import ApiError
-from auth.web.fields import is_uuid
-from auth.web.input import read_query
+from auth.web.errors import found
+from auth.web.input import known_id, read_query
 
 blueprint = Blueprint("dev_inbox", __name__)
 
-_PAGE_CSP = "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+_PAGE_CSP = (
+    "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'"
+)
 # A message runs nothing, loads nothing, and has an opaque origin.
-_MESSAGE_CSP = "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'; base-uri 'none'"
+_MESSAGE_CSP = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'; "
+    "base-uri 'none'"
+)
 
-
-class _Query(schemas.Input):
-    recipient = schemas.Text()
+_Query = schemas.Input.from_dict({"recipient": schemas.Text()})
 
 
 @blueprint.get("/dev/inbox")
@@ -30,21 +33,17 @@ def list_dev_inbox() -> Response:
     if request.accept_mimetypes.best_match(["application/json", "text/html"]) != "text/html":
         return jsonify(messages)
     values = {"language": "en", "root": "../", "messages": messages, "recipient": recipient or ""}
-    response = Response(render_template("dev_inbox.html", **values))
-    response.headers["Content-Security-Policy"] = _PAGE_CSP
-    return response
+    headers = {"Content-Security-Policy": _PAGE_CSP}
+    return Response(render_template("dev_inbox.html", **values), headers=headers)
 
 
 @blueprint.get("/dev/inbox/<message_id>")
 @guard.developer
 def get_dev_inbox_message(message_id: str) -> Response:
     """Return the HTML of a message, for the sandboxed frame of the page."""
-    html = dev_inbox.html_of(latchkey.db, latchkey.sealer, message_id) if is_uuid(message_id) else None
-    if html is None:
-        raise ApiError("message.not_found")
-    response = Response(html)
-    response.headers["Content-Security-Policy"] = _MESSAGE_CSP
-    return response
+    id = known_id(message_id, "message.not_found")
+    html = found(dev_inbox.html_of(latchkey.db, latchkey.sealer, id), "message.not_found")
+    return Response(html, headers={"Content-Security-Policy": _MESSAGE_CSP})
 
 
 @blueprint.after_request

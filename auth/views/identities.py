@@ -6,21 +6,9 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows import identity_linking, outgoing
-from auth.flows.oauth_flows import (
-    authorization_url,
-    browser_secret,
-    flow_secrets,
-    has_own_cookie,
-    provider_named,
-    refused,
-    remember_browser,
-    to_provider,
-    turned_back,
-)
+from auth.flows import identity_linking, oauth_flows, outgoing
 from auth.flows.reauthentication import reauthenticate
 from auth.net.redirects import origin
-from auth.providers.client import ProviderError
 from auth.tokens import one_time
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
@@ -38,17 +26,13 @@ blueprint = Blueprint("identities", __name__)
 def authorize_identity() -> Response:
     """Begin to link an identity to the caller: answer the URL of the page on which the user agrees."""
     if request.method == "HEAD":
-        _caller()
+        guard.live_caller()
         return Response()
     query = read_query(schemas.LinkingQuery())
-    provider = provider_named(query["provider"])
-    reauthenticated = "nonce" in query and reauthenticate(_caller(), query)
-    state = identity_linking.begin(
-        provider,
-        scopes=query.get("scopes"),
-        redirect_to=checked_redirect(query),
-        reauthenticated=reauthenticated,
-    )
+    provider = oauth_flows.provider_named(query["provider"])
+    reauthenticated = "nonce" in query and reauthenticate(guard.live_caller(), query)
+    wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(query)}
+    state = identity_linking.begin(provider, **wish, reauthenticated=reauthenticated)
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
 
 
@@ -60,13 +44,13 @@ def linking_page() -> Response:
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    # Browsers apply form-action to each redirect of the answer, those of the provider and the application
-    # too.
-    schemes = {"https:", *(["http:"] if latchkey.settings.is_local else [])}
-    target = origin(latchkey.redirects.checked(flow.redirect_to))
+    # Browsers apply form-action to each redirect of the response, to the provider's and the application's too.
+    targets = {"https:", origin(latchkey.redirects.checked(flow.redirect_to))}
+    if latchkey.settings.is_local:
+        targets.add("http:")
     response = page(
         "link_identity.html",
-        form_target=" ".join(sorted({*schemes, target})),
+        form_target=" ".join(sorted(targets)),
         provider=sanitize.provider(flow.provider),
         account=flow.email or flow.phone,
         known_by=sanitize.provider(flow.known_by),
@@ -74,7 +58,7 @@ def linking_page() -> Response:
         flow=flow_token,
     )
     # The form must come from this page: a form of another site brings no such cookie.
-    remember_browser(response, browser_secret())
+    oauth_flows.remember_browser(response, oauth_flows.browser_secret())
     return response
 
 
@@ -83,7 +67,8 @@ def linking_page() -> Response:
 @limited("verify")
 def begin_linking() -> Response:
     """Redirect the browser whose user agreed to the provider, and bind the flow to that browser."""
-    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin" or not has_own_cookie():
+    is_own = request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
+    if not is_own or not oauth_flows.has_own_cookie():
         raise ApiError("form.insufficient_permissions")
     flow_token = read_body(schemas.LinkingForm())["flow"]
     known = _linking_flow(flow_token)
@@ -91,19 +76,16 @@ def begin_linking() -> Response:
         return _dead_link()
     provider = latchkey.providers.get(known.provider)
     if provider is None:
-        return refused(
-            latchkey.redirects.checked(known.redirect_to), ApiError("oauth_provider_not_supported")
-        )
-    state, browser = one_time.new_token(), browser_secret(provider)
+        return oauth_flows.refused(known.redirect_to, ApiError("oauth_provider_not_supported"))
+    state, browser = one_time.new_token(), oauth_flows.browser_secret(provider)
     secrets = _bind(flow_token, browser, state)
     if secrets is None:
         return _dead_link()
     try:
-        return to_provider(
-            provider, authorization_url(provider, state, secrets, secrets.get("scopes")), browser, 303
-        )
-    except ProviderError:
-        return turned_back(known.redirect_to)
+        url = oauth_flows.authorization_url(provider, state, secrets)
+    except oauth_flows.ProviderRefusal as refusal:
+        return oauth_flows.refused(known.redirect_to, refusal)
+    return oauth_flows.to_provider(provider, url, browser, 303)
 
 
 def _linking_flow(token: str) -> Any:
@@ -119,7 +101,7 @@ def _bind(flow_token: str, browser: str, state: str) -> dict[str, Any] | None:
         browser_hash=one_time.hash_token(browser),
         new_state_hash=one_time.hash_token(state),
     )
-    return flow and flow_secrets(flow)
+    return flow and oauth_flows.flow_secrets(flow)
 
 
 def _dead_link() -> Response:
@@ -133,12 +115,8 @@ def delete_identity(identity_id: str) -> Response:
     """Unlink one of the caller's identities, never the last way to sign in."""
     body = read_body(schemas.Reauthentication())
     if not is_uuid(identity_id):
-        _caller()
+        guard.live_caller()
         raise ApiError("identity_not_found")
-    reauthenticated = bool(body) and reauthenticate(_caller(), body)
+    reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body)
     moment = identity_linking.unlink(identity_id, reauthenticated=reauthenticated)
     return jsonify(message="Identity unlinked", timestamp=moment)
-
-
-def _caller() -> Any:
-    return guard.admit(latchkey.db.one("select_caller", **guard.caller()))

@@ -10,11 +10,11 @@ from flask import Blueprint, Response, g, jsonify, request
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.reauthentication import lock_caller
-from auth.web import guard, schemas
+from auth.flows.sign_up import create_addressed_user
+from auth.web import audit, guard, schemas
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, read_body
 from auth.web.limits import limited
-from sql import Transaction
 
 blueprint = Blueprint("passwordless", __name__)
 
@@ -54,28 +54,20 @@ def resend() -> Response:
 @limited("recover")
 def reauthenticate() -> Response:
     """Send the caller a code for a sensitive change, which an older session needs."""
-    known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
+    known = guard.live_caller()
     if request.method == "HEAD":
         return Response()
-    email = known.email if known.email_confirmed else None
-    phone = known.phone if known.phone_confirmed and not email else None
-    address = email or phone
-    if address is None:
+    address = (known.email_confirmed and known.email) or (known.phone_confirmed and known.phone)
+    if not address:
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(address, link=False), guard.caller_id()
     with latchkey.db.transaction() as tx:
-        quota = outgoing.take_quota(
-            tx, outgoing.quota(address), f"over_{'email' if email else 'sms'}_send_rate_limit"
-        )
+        quota = outgoing.take_quota(tx, address)
         lock_caller(tx, reauthenticated=True)
-        tx.run(
-            "write_token", **message.token_row(user_id, "reauthentication", session_id=g.caller.session_id)
-        )
-        tx.run("write_message", **message.message_row(user_id, "reauthentication"))
+        message.write_token(tx, user_id, "reauthentication", session_id=g.caller.session_id)
+        message.write(tx, user_id, "reauthentication")
         details = {"purpose": "reauthentication", "is_sent": True}
-        tx.run(
-            "record_acts", user_id=user_id, email=None, acts=["message_requested"], events=[], details=details
-        )
+        audit.record(tx, user_id, None, ["message_requested"], [], **details)
     outgoing.note_quota(quota)
     return _sent(message.id)
 
@@ -83,59 +75,24 @@ def reauthenticate() -> Response:
 def _request(purpose: str, body: dict[str, Any]) -> Response:
     """Send a message. Any address runs the same statements, and writes one message, if only of kind `none`."""
     email, phone = body.get("email"), body.get("phone")
-    address = email or body["phone"]
     outgoing.check_channel(email, phone)
-    redirect_to = checked_redirect(body)
-    message = outgoing.Message(address)
+    link = {"redirect_to": checked_redirect(body)}
+    message = outgoing.Message(email or body["phone"])
+    may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
     with latchkey.db.transaction() as tx:
-        has_quota = tx.one("take_from_quota", **outgoing.quota(address)).seconds_left == 0
-        created_id = _create_user(tx, body, has_quota)
+        has_quota = outgoing.count(tx, outgoing.quota(email or body["phone"])).seconds_left == 0
+        created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
         user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
-        is_due = has_quota and user is not None and user.is_due
-        token = message.token_row(
-            user.id if is_due else None,
-            purpose,
-            redirect_to=redirect_to,
-            code_challenge=body.get("code_challenge"),
-            session_id=user and user.session_id,
-        )
-        tx.run("write_token", **token)
+        user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
+        bound_to = {"code_challenge": body.get("code_challenge"), "session_id": user and user.session_id}
+        message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to)
         kind = purpose.replace("sms_signup", "sms") if is_due else "none"
-        others = {"redirect_to": redirect_to} | (user.sign_up if user else {})
-        tx.run("write_message", **message.message_row(user and user.id, kind, **others))
-        tx.run(
-            "record_acts",
-            user_id=user and user.id,
-            email=email,
-            acts=["user_created" if created_id else None, "message_requested"],
-            events=["user.created" if created_id else None],
-            details={"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due},
-        )
+        message.write(tx, user_id, kind, **link | (user.sign_up if user else {}))
+        acts = ["user_created" if created_id else None, "message_requested"]
+        events = ["user.created" if created_id else None]
+        details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
+        audit.record(tx, user_id, email, acts, events, **details)
     return _sent(message.id)
-
-
-def _create_user(tx: Transaction, body: dict[str, Any], has_quota: bool) -> str | None:
-    """Create a user for a free address if the request asks for it, and return the id."""
-    email, phone = body.get("email"), body.get("phone")
-    created = tx.one(
-        "insert_addressed_user",
-        is_wanted=has_quota and body.get("create_user", False) and not latchkey.settings.disable_signup,
-        email=email,
-        phone=phone,
-        password_hash=None,
-        user_metadata=body.get("data", {}),
-        app_metadata={},
-        made_by="message",
-        is_invited=False,
-    )
-    user_id = created and created.id
-    tx.run(
-        "write_address_identity",
-        user_id=user_id,
-        provider="email" if email else "phone",
-        address=email or phone,
-    )
-    return user_id
 
 
 def _sent(message_id: str) -> Response:

@@ -1,6 +1,5 @@
 """The service itself: health, public settings, keys, metadata, openapi.yaml, and the page at /."""
 
-import json
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,26 +7,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg2
-from flask import Blueprint, Response, current_app, jsonify
-from flask.sansio.blueprints import BlueprintSetupState
+from flask import Blueprint, Response, jsonify
 
 from auth import __version__
-from auth.context import EXTENSION, latchkey
+from auth.context import latchkey
 from auth.settings import PASSWORD_CLASSES, Settings
 from auth.settings.presets import PRESETS
-from auth.web.application import JsonResponse
 from auth.web.limits import requests_and_window
 from auth.web.pages import page
 from sql import Database
 
-NAME = "latchkey"
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
 # Seconds for which an answer of the database is cached: a flood of probes must not become a flood of
 # statements.
 _HEALTH_INTERVAL = 1.0
 # Seconds after which a database that has not answered is unhealthy.
 _HEALTH_PATIENCE = 1.0
-_CACHED = "public, max-age=300"
+_CACHED = {"Cache-Control": "public, max-age=300"}
 
 blueprint = Blueprint("service", __name__)
 
@@ -68,77 +64,59 @@ _health = _Health()
 @blueprint.get("/health")
 def health() -> Response:
     """Answer 200 while the database answers, else 503 in the error envelope."""
-    body = {
-        "status": "healthy",
-        "service": NAME,
-        "version": __version__,
-        "timestamp": datetime.now(UTC).isoformat(),
-    }
+    body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     if _health.is_healthy():
-        return JsonResponse(json.dumps(body))
+        return jsonify(body | {"status": "healthy"})
     error = {"code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
-    response = JsonResponse(json.dumps(body | {"status": "unhealthy"} | error), 503)
+    response = jsonify(body | {"status": "unhealthy"} | error)
+    response.status_code = 503
     response.headers["Retry-After"] = "2"
     return response
-
-
-@blueprint.record
-def _write_settings(state: BlueprintSetupState) -> None:
-    """Make the answer of /settings once: settings change only with a restart."""
-    settings = state.app.extensions[EXTENSION].settings
-    names = sorted({*PRESETS, *settings.providers})
-    state.app.config["PUBLIC_SETTINGS"] = json.dumps(
-        {
-            "external_email_enabled": settings.email_enabled,
-            "external_phone_enabled": settings.phone_enabled,
-            "external_providers_enabled": bool(settings.providers),
-            "external_providers": [{"name": name, "enabled": name in settings.providers} for name in names],
-            "disable_signup": settings.disable_signup,
-            "autoconfirm": settings.autoconfirm,
-            "password_min_length": settings.password_min_length,
-            "password_requirements": {
-                name: name in settings.password_requirements for name in PASSWORD_CLASSES
-            },
-            "email_confirm_required": settings.email_confirm_required,
-            "phone_confirm_required": settings.phone_confirm_required,
-            "session_timeout": settings.refresh_token_lifetime,
-            "refresh_token_rotation_enabled": settings.refresh_token_rotation,
-            "mfa_enabled": False,
-            "mfa_max_enrolled_factors": 0,
-            "rate_limits": _rate_limits(settings),
-        }
-    )
 
 
 @blueprint.get("/settings")
 def get_settings() -> Response:
     """Return what clients may offer their users."""
-    return JsonResponse(current_app.config["PUBLIC_SETTINGS"])
+    settings = latchkey.settings
+    names = sorted({*PRESETS, *settings.providers})
+    required = settings.password_requirements
+    return jsonify(
+        external_email_enabled=settings.email_enabled,
+        external_phone_enabled=settings.phone_enabled,
+        external_providers_enabled=bool(settings.providers),
+        external_providers=[{"name": name, "enabled": name in settings.providers} for name in names],
+        disable_signup=settings.disable_signup,
+        autoconfirm=settings.autoconfirm,
+        password_min_length=settings.password_min_length,
+        password_requirements={name: name in required for name in PASSWORD_CLASSES},
+        email_confirm_required=settings.email_confirm_required,
+        phone_confirm_required=settings.phone_confirm_required,
+        session_timeout=settings.refresh_token_lifetime,
+        refresh_token_rotation_enabled=settings.refresh_token_rotation,
+        mfa_enabled=False,
+        mfa_max_enrolled_factors=0,
+        rate_limits=_rate_limits(settings),
+    )
 
 
 def _rate_limits(settings: Settings) -> dict[str, dict[str, int]]:
-    if not settings.rate_limits_enabled:
-        return {}
+    limits = {name: getattr(settings, f"rate_limit_{name}") for name in ("signup", "login", "recover")}
     return {
-        "signup": requests_and_window(settings.rate_limit_signup),
-        "login": requests_and_window(settings.rate_limit_login),
-        "recover": requests_and_window(settings.rate_limit_recover),
+        name: requests_and_window(limit) for name, limit in limits.items() if settings.rate_limits_enabled
     }
 
 
 @blueprint.get("/openapi.yaml")
 def openapi() -> Response:
     """Return the contract of this API."""
-    response = Response(_OPENAPI, mimetype="application/yaml")
-    response.headers["Cache-Control"] = _CACHED
-    return response
+    return Response(_OPENAPI, mimetype="application/yaml", headers=_CACHED)
 
 
 @blueprint.get("/.well-known/jwks.json")
 def jwks() -> Response:
     """Return the public keys that verify access tokens (RFC 7517)."""
     response = jsonify(latchkey.access_tokens.jwks)
-    response.headers["Cache-Control"] = _CACHED
+    response.headers.update(_CACHED)
     return response
 
 

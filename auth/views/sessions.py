@@ -29,7 +29,7 @@ def list_sessions() -> Response:
     """List the caller's live sessions, the newest first."""
     query = read_query(schemas.PageQuery())
     row = guard.admit(latchkey.db.one("select_sessions", **bounds(query), **guard.caller()))
-    return paginated(row.sessions, row.total, query["page"], query["per_page"])
+    return paginated(row.sessions, row.total, query)
 
 
 @blueprint.delete("/sessions/<session_id>")
@@ -37,11 +37,10 @@ def list_sessions() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def delete_session(session_id: str) -> Response:
     """End one of the caller's sessions."""
-    not_found = ApiError("session.not_found")
     if not is_uuid(session_id):
-        guard.admit(latchkey.db.one("select_caller", **guard.caller()))
-        raise not_found
+        guard.live_caller()
+        raise ApiError("session.not_found")
     row = guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
     if not row.found:
-        raise not_found
+        raise ApiError("session.not_found")
     return jsonify(message="Session ended", timestamp=row.moment)

@@ -5,7 +5,7 @@ from flask import Blueprint, Response, jsonify
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.reauthentication import lock_caller, reauthenticate
-from auth.flows.user_changes import change_user, check_change
+from auth.flows.user_changes import change_user
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
@@ -34,10 +34,8 @@ def update_user() -> Response:
     """Change the caller's metadata and password at once, and make a new email or phone pending."""
     body = read_body(schemas.UserChange())
     outgoing.check_channel(body.get("email"), body.get("phone"))
-    change = check_change(body)
     link = {"redirect_to": checked_redirect(body), "code_challenge": body.get("code_challenge")}
-    row = change_user(change, link)
-    return JsonResponse(row.user_object)
+    return JsonResponse(change_user(body, link).user_object)
 
 
 @blueprint.delete("/user")
@@ -46,10 +44,7 @@ def update_user() -> Response:
 def delete_user() -> Response:
     """Delete the caller with everything that belongs to it."""
     body = read_body(schemas.Reauthentication())
-    reauthenticated = False
-    if body:
-        known = guard.admit(latchkey.db.one("select_caller", **guard.caller()))
-        reauthenticated = reauthenticate(known, body)
+    reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated)
         row = tx.one("delete_user", user_id=caller.id)

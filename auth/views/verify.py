@@ -9,14 +9,8 @@ from flask import Blueprint, Response, request
 
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows.token_response import (
-    redirect_with_code,
-    redirect_with_error,
-    redirect_with_tokens,
-    see_other,
-    token_response,
-)
-from auth.flows.verification import Proof, spend
+from auth.flows.token_response import redirect_signed_in, redirect_with_error, see_other, token_response
+from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.net.redirects import origin, with_fragment
 from auth.tokens import one_time
 from auth.web import schemas
@@ -79,8 +73,8 @@ def _verify_form() -> Response:
 
 def _proof(body: Mapping[str, str]) -> Proof:
     if "token_hash" in body:
-        return Proof.by_link(body["token_hash"])
-    return Proof.by_code(body.get("email") or body["phone"], body["token"])
+        return by_link(body["token_hash"])
+    return by_code(body.get("email") or body["phone"], body["token"])
 
 
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
@@ -117,15 +111,13 @@ def _is_program() -> bool:
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     link_type = query["type"]
     try:
-        outcome = spend(link_type, Proof.by_link(query["token"]), redirects=True)
+        outcome = spend(link_type, by_link(query["token"]), redirects=True)
     except ApiError as error:
         return redirect_with_error(_target(query, None), "access_denied", error)
     target = _target(query, outcome.redirect_to)
     if link_type in _DONE:
         return see_other(with_fragment(target, {"message": _DONE[link_type], "type": link_type}))
-    if outcome.authorization_code:
-        return redirect_with_code(target, outcome.authorization_code)
-    return redirect_with_tokens(target, outcome.session, "otp", link_type)
+    return redirect_signed_in(target, outcome, "otp", link_type)
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:

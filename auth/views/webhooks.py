@@ -9,9 +9,8 @@ from auth.delivery import webhooks
 from auth.flows import outgoing
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
-from auth.web.errors import ApiError
-from auth.web.fields import is_uuid
-from auth.web.input import read_body, read_query
+from auth.web.errors import ApiError, found
+from auth.web.input import known_id, read_body, read_query
 from auth.web.paging import bounds, paginated
 
 blueprint = Blueprint("webhooks", __name__)
@@ -26,12 +25,11 @@ def create_webhook() -> Response:
     """Register an endpoint, and answer its secret, this once."""
     body = read_body(schemas.NewWebhook())
     _check_url(body["url"])
-    id, secret = outgoing.new_id(), webhooks.new_secret()
-    row = latchkey.db.one(
-        "create_webhook", id=id, most=webhooks.MAX_WEBHOOKS, secret=latchkey.sealer.seal(secret, id), **body
-    )
+    id, secret, most = outgoing.new_id(), webhooks.new_secret(), webhooks.MAX_WEBHOOKS
+    sealed = latchkey.sealer.seal(secret, id)
+    row = latchkey.db.one("create_webhook", id=id, most=most, secret=sealed, **body)
     if row is None:
-        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {webhooks.MAX_WEBHOOKS}")
+        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most}")
     return _with_secret(row.webhook_object, secret)
 
 
@@ -41,14 +39,14 @@ def list_webhooks() -> Response:
     """List the webhooks, oldest first."""
     query = read_query(schemas.PageQuery())
     row = latchkey.db.one("list_webhooks", **bounds(query))
-    return paginated(row.webhooks, row.total, query["page"], query["per_page"])
+    return paginated(row.webhooks, row.total, query)
 
 
 @blueprint.get("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def get_webhook(webhook_id: str) -> Response:
     """Return a webhook."""
-    return JsonResponse(_existing(latchkey.db.one("select_webhook", id=_id(webhook_id))).webhook_object)
+    return JsonResponse(_found(latchkey.db.one("select_webhook", id=_id(webhook_id))).webhook_object)
 
 
 @blueprint.put("/admin/webhooks/<webhook_id>")
@@ -71,7 +69,7 @@ def update_webhook(webhook_id: str) -> Response:
         new_secret=latchkey.sealer.seal(secret, id) if secret else None,
         overlap=webhooks.SECRET_OVERLAP,
     )
-    changed = _existing(row).webhook_object
+    changed = _found(row).webhook_object
     return _with_secret(changed, secret) if secret else JsonResponse(changed)
 
 
@@ -79,7 +77,7 @@ def update_webhook(webhook_id: str) -> Response:
 @guard.service_role
 def delete_webhook(webhook_id: str) -> Response:
     """Delete a webhook. Events that wait for it are not sent."""
-    _existing(latchkey.db.one("delete_webhook", id=_id(webhook_id), batch=webhooks.VOIDED_AT_ONCE))
+    _found(latchkey.db.one("delete_webhook", id=_id(webhook_id), batch=webhooks.VOIDED_AT_ONCE))
     return jsonify({})
 
 
@@ -88,17 +86,17 @@ def delete_webhook(webhook_id: str) -> Response:
 def list_deliveries(webhook_id: str) -> Response:
     """List the deliveries of a webhook, newest first."""
     query = read_query(schemas.PageQuery())
-    row = _existing(latchkey.db.one("list_deliveries", id=_id(webhook_id), **bounds(query)))
-    return paginated(row.deliveries, row.total, query["page"], query["per_page"])
+    row = _found(latchkey.db.one("list_deliveries", id=_id(webhook_id), **bounds(query)))
+    return paginated(row.deliveries, row.total, query)
 
 
 @blueprint.post("/admin/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver")
 @guard.service_role
 def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
     """Send an event again, under the same id."""
-    row = _existing(latchkey.db.one("redeliver_event", id=_id(webhook_id), delivery_id=_id(delivery_id)))
+    row = _found(latchkey.db.one("redeliver_event", id=_id(webhook_id), delivery_id=_id(delivery_id)))
     if row.delivery is None and not row.is_disabled:
-        raise _not_found()
+        raise ApiError("webhook.not_found")
     return _sent(row)
 
 
@@ -106,10 +104,8 @@ def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
 @guard.service_role
 def test_webhook(webhook_id: str) -> Response:
     """Send a test event, about a user that does not exist."""
-    body = read_body(schemas.TestEvent())
-    return _sent(
-        _existing(latchkey.db.one("send_test_event", id=_id(webhook_id), event=body["event"], **_NOBODY))
-    )
+    event = read_body(schemas.TestEvent())["event"]
+    return _sent(_found(latchkey.db.one("send_test_event", id=_id(webhook_id), event=event, **_NOBODY)))
 
 
 def _sent(row: Any) -> Response:
@@ -129,18 +125,9 @@ def _with_secret(webhook: str, secret: str) -> Response:
     return JsonResponse(json.dumps(json.loads(webhook) | {"secret": secret}))
 
 
-def _id(id: str) -> str:
-    if not is_uuid(id):
-        raise _not_found()
-    # Secrets are sealed for the id as Postgres writes it.
-    return id.lower()
+def _id(text: str) -> str:
+    return known_id(text, "webhook.not_found")
 
 
-def _existing(row: Any) -> Any:
-    if row is None:
-        raise _not_found()
-    return row
-
-
-def _not_found() -> ApiError:
-    return ApiError("webhook.not_found")
+def _found(row: Any) -> Any:
+    return found(row, "webhook.not_found")

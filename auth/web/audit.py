@@ -1,8 +1,11 @@
-"""Who acts, and from where, for the audit log; and what was refused.
+"""The audit log: who acts and from where, what was done, and what was refused.
 
-What is done is written down by the statement that does it (`record_acts` in schema.sql), which is told its
-origin. What is refused changes nothing, and is written down here, after the answer is known.
+An act is written in the transaction that does it. A refusal changes nothing, and is written once the response
+is known.
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 import click
 import psycopg2
@@ -10,10 +13,11 @@ import structlog
 from flask import Response, after_this_request, g, has_request_context, request
 
 from auth.context import latchkey
+from sql import Transaction
 
 log = structlog.get_logger()
 
-# What a refusal of a route is called; of one for administrators it is `admin_refused`.
+# What a route's refusal is called; an administrative route's is `admin_refused`.
 _ACTIONS = {
     "token.token": "sign_in_refused",
     "token.login_admin": "sign_in_refused",
@@ -27,30 +31,41 @@ _ACTIONS = {
     "identities.delete_identity": "change_refused",
 }
 REFUSED_ACTIONS = {*_ACTIONS.values(), "refresh_refused", "admin_refused"}
-# The error codes that say that somebody may not, rather than that a request is wrong. A limit on passwords is
-# written down by the statement that counts; other limits count networks, not people.
+# The error codes that refuse a person, not a malformed request. The statement that counts failed passwords
+# writes its own refusals; other limits count networks, not people.
 _REASONS = {
-    "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin", "insufficient_permissions",
-    "signup_disabled", "reauthentication_needed", "reauthentication_not_valid", "current_password_invalid", "session_not_found",
-    "session_expired", "user_not_found", "otp_expired", "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found",
-    "bad_code_verifier", "identity_already_exists", "single_identity_not_deletable", "email_exists", "phone_exists",
-    "refresh_token_not_found",
+    "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin",
+    "insufficient_permissions", "signup_disabled", "reauthentication_needed", "reauthentication_not_valid",
+    "current_password_invalid", "session_not_found", "session_expired", "user_not_found", "otp_expired",
+    "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found", "bad_code_verifier", "email_exists",
+    "phone_exists", "identity_already_exists", "single_identity_not_deletable", "refresh_token_not_found",
 }  # fmt: skip
 
 
 def origin() -> dict[str, str | None]:
-    """Return where what is done now comes from: a request, a command of `flask`, or a thread of the service
-    itself.
-    """
+    """Return who acts now, and from where: a request, a command, or the service itself."""
     if not has_request_context():
         return {"actor": "command" if click.get_current_context(silent=True) else "service"}
     known = {**g.client, "request_id": g.request_id}
-    # The guards leave None where the service role key came; what is public has no guard.
+    # The guards set None for the service role key; public routes have no guard.
     if "caller" not in g:
         return {"actor": "anonymous", **known}
     if g.caller is None:
         return {"actor": "service_role", **known}
     return {"actor": "user", "actor_id": g.caller.user_id, **known}
+
+
+def record(
+    tx: Transaction,
+    user_id: str | None,
+    email: str | None,
+    acts: Sequence[str | None],
+    events: Sequence[str | None],
+    **details: Any,
+) -> None:
+    """Write what a transaction has done to a user: audit rows, and events for webhooks. Skips None."""
+    lists = {"acts": list(acts), "events": list(events)}
+    tx.run("record_acts", user_id=user_id, email=email, details=details, **lists)
 
 
 def about(
@@ -60,40 +75,33 @@ def about(
     token_hash: bytes | None = None,
     **details: object,
 ) -> None:
-    """Say whom a request concerns, by what is known of them, and more that is worth knowing should it be
-    refused.
-    """
+    """Name the user whom a request concerns, and details, in case the request is refused."""
     g.subject = {"user_id": user_id, "address": address, "token_hash": token_hash}
     g.refusal_details = details
 
 
 def refused(reason: str) -> None:
-    """Say that the answer is a refusal, and why: an error_code."""
+    """Note that the response is a refusal, for the reason of an error_code."""
     if "refused_because" not in g:
         after_this_request(_record_refusal)
     g.refused_because = reason
 
 
 def _record_refusal(response: Response) -> Response:
-    reason = g.refused_because
-    if reason not in _REASONS and reason != "bad_jwt":
-        return response
-    action = _action()
-    # Access tokens expire all the time; only administrators' are worth a line.
-    if reason == "bad_jwt" and action != "admin_refused":
-        return response
+    action, reason = _action(), g.refused_because
+    # Access tokens expire all the time; only those sent to administrative routes are worth a row.
+    is_known = reason in _REASONS or (reason == "bad_jwt" and action == "admin_refused")
     # A forged refresh token is nobody's, and never reaches the database.
-    if action is None or (action == "refresh_refused" and "subject" not in g):
+    if action is None or not is_known or (action == "refresh_refused" and "subject" not in g):
         return response
-    caller = g.get("caller")
-    subject = g.get(
-        "subject", {"user_id": caller.user_id if caller else None, "address": None, "token_hash": None}
-    )
+    if "subject" not in g:
+        caller = g.get("caller")
+        about(user_id=caller and caller.user_id)
     try:
         latchkey.db.one(
-            "record_refusal", **subject, action=action, reason=reason, details=g.get("refusal_details", {})
+            "record_refusal", **g.subject, action=action, reason=reason, details=g.refusal_details
         )
-    # The answer stands, whether or not it could be written down.
+    # The response stands, whether or not the refusal could be written.
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())
     return response

@@ -158,6 +158,13 @@ def unavailable(key: str = "service_unavailable") -> ApiError:
     return ApiError(key, headers={"Retry-After": "2"})
 
 
+def found(row: Any, key: str) -> Any:
+    """Return a row. Raises the `ApiError` of a key when there is none."""
+    if row is None:
+        raise ApiError(key)
+    return row
+
+
 def envelope(error: ApiError) -> Response:
     """Return the error envelope of the specification."""
     audit.refused(error.error_code)

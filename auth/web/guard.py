@@ -56,7 +56,7 @@ def admin(view: View) -> View:
         else:
             _refuse_wrong_key()
             g.caller = _token_holder()
-            if not admit(latchkey.db.one("select_caller", **caller())).is_admin:
+            if not live_caller().is_admin:
                 raise ApiError("not_admin")
         return view(*args, **kwargs)
 
@@ -73,7 +73,7 @@ def service_role(view: View) -> View:
             _refuse_wrong_key()
             # A valid access token gets 403, an invalid one 401.
             g.caller = _token_holder()
-            admit(latchkey.db.one("select_caller", **caller()))
+            live_caller()
             raise ApiError("insufficient_permissions")
         g.caller = None
         return view(*args, **kwargs)
@@ -124,6 +124,11 @@ def admit(row: Any) -> Any:
     if state in _REFUSALS:
         raise ApiError(_REFUSALS[state])
     return row
+
+
+def live_caller() -> Any:
+    """Return the caller's row. Raises `ApiError` as `admit` does."""
+    return admit(latchkey.db.one("select_caller", **caller()))
 
 
 def _token_holder() -> Caller:

@@ -11,6 +11,7 @@ from werkzeug.datastructures import MultiDict
 from auth.context import latchkey
 from auth.web import json_bodies
 from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
 from auth.web.schemas import RedirectQuery
 
 FORM = "application/x-www-form-urlencoded"
@@ -80,6 +81,13 @@ def checked_redirect(body: Mapping[str, Any]) -> str | None:
     """
     sent = body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
     return latchkey.redirects.checked(sent) if sent else None
+
+
+def known_id(text: str, key: str) -> str:
+    """Return the id in a path, as Postgres writes it. Raises the `ApiError` of a key for any other text."""
+    if not is_uuid(text):
+        raise ApiError(key)
+    return text.lower()
 
 
 def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from auth.context import latchkey
 from auth.delivery import languages
 
 _TEXTS = Path(__file__).parent / "page_texts"
-_CSP = "default-src 'none'; style-src 'self'; {script}form-action 'self'{target}; frame-ancestors 'none'; base-uri 'none'"
+_CSP = "default-src 'none'; style-src 'self'; {}form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
 _strings = Environment(autoescape=True, undefined=StrictUndefined)
 
 
@@ -33,14 +33,12 @@ def page(
     site = urlsplit(settings.site_url).netloc
 
     def say(table: str, name: str, **others: Any) -> Markup:
-        return Markup(_CATALOGUES[language][table][name].render(site=site, **others))  # noqa: S704 (escaped by rendering)
+        return Markup(_CATALOGUES[language][table][name].render(site=site, **others))  # noqa: S704 (escaped)
 
     common = {"language": language, "say": say, "address": _address, "masked": _masked, "root": _root()}
     urls = {"site_url": settings.site_url, "base_url": settings.base_url}
     response = Response(render_template(template, **common, **urls, **values), status)
-    policy = _CSP.format(
-        script="script-src 'self'; " if script else "", target=f" {form_target}" if form_target else ""
-    )
+    policy = _CSP.format("script-src 'self'; " if script else "", f" {form_target}" if form_target else "")
     response.headers["Content-Security-Policy"] = policy
     response.vary.add("Accept-Language")
     return response
@@ -58,21 +56,17 @@ def _masked(address: str) -> str:
 
 
 def _root() -> str:
-    """Return the relative URL from this page to the service's root, which a proxy may serve under a prefix.
-
-    A proxy may serve / as `/auth` or as `/auth/`, where relative URLs differ, so that page uses the whole
-    path.
-    """
+    """Return the relative URL from this page to the service's root, which a proxy may serve under a prefix."""
+    # A proxy may serve / as /auth or as /auth/, where relative URLs differ.
     if request.path == "/":
         return f"{urlsplit(latchkey.settings.base_url).path}/"
     return "../" * (request.path.count("/") - 1)
 
 
 def _read(path: Path) -> dict[str, dict[str, Template]]:
-    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    tables = tomllib.loads(path.read_text(encoding="utf-8")).items()
     return {
-        table: {name: _strings.from_string(text) for name, text in strings.items()}
-        for table, strings in tables.items()
+        table: {name: _strings.from_string(text) for name, text in texts.items()} for table, texts in tables
     }
 
 

@@ -14,8 +14,9 @@ def bounds(query: Mapping[str, int]) -> dict[str, int]:
     return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}
 
 
-def paginated(items: str, total: int, page: int, per_page: int, **others: str) -> Response:
-    """Return the response for a page. `items`, a list, and `others`, further members, are JSON texts."""
+def paginated(items: str, total: int, query: Mapping[str, int], **others: str) -> Response:
+    """Return the page of a list that a query asks for. `items` and `others`, further members, are JSON."""
+    page, per_page = query["page"], query["per_page"]
     total_pages = math.ceil(total / per_page)
     pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
     members = {"data": items, **others, "pagination": json.dumps(pagination)}

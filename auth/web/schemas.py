@@ -79,19 +79,15 @@ class Signup(Addressed, Challenged):
     data = Metadata(load_default=dict)
 
 
-class Magiclink(Challenged):
-    email = Email(required=True)
-    create_user = Flag(load_default=True)
-    data = Metadata(load_default=dict)
-
-
 class Otp(Addressed, Challenged):
     create_user = Flag(load_default=True)
     data = Metadata(load_default=dict)
 
 
-class Recover(Challenged):
+class Magiclink(Challenged):
     email = Email(required=True)
+    create_user = Flag(load_default=True)
+    data = Metadata(load_default=dict)
 
 
 class Resend(Addressed, Challenged):
@@ -104,56 +100,29 @@ class Resend(Addressed, Challenged):
             raise ValidationError(f"must be given for type {data.get('type')}", wanted)
 
 
-class RedirectQuery(Input):
-    redirect_to = Text()
+Recover = Challenged.from_dict({"email": Email(required=True)})
+RedirectQuery = Input.from_dict({"redirect_to": Text()})
+Introspection = Input.from_dict({"token": LongText(required=True)})
+LogoutQuery = Input.from_dict({"scope": Choice("global", "local", "others", load_default="global")})
 
+TokenQuery = Input.from_dict({"grant_type": Text(required=True)})
+PasswordGrant = Addressed.from_dict({"password": Password(required=True)})
+RefreshGrant = Input.from_dict({"refresh_token": Text(required=True)})
+PkceGrant = Input.from_dict({"auth_code": Text(required=True), "code_verifier": CodeVerifier(required=True)})
+IdTokenGrant = Input.from_dict(
+    {"provider": Text(required=True), "id_token": LongText(required=True), "nonce": Text()}
+)
 
-class TokenQuery(Input):
-    grant_type = Text(required=True)
-
-
-class PasswordGrant(Addressed):
-    password = Password(required=True)
-
-
-class PkceGrant(Input):
-    auth_code = Text(required=True)
-    code_verifier = CodeVerifier(required=True)
-
-
-class IdTokenGrant(Input):
-    provider = Text(required=True)
-    id_token = LongText(required=True)
-    nonce = Text()
-
-
-class AuthorizeQuery(Challenged):
-    provider = Text(required=True)
-    scopes = Text()
-    skip_http_redirect = Text()
-
-
-class LinkingQuery(Input):
-    provider = Text(required=True)
-    redirect_to = Text()
-    scopes = Text()
-    nonce = Text()
-
-
-class CallbackQuery(Input):
-    state = Text()
-    code = LongText()
-    error = Text()
-    iss = Text()
-    user = LongText()
-
-
-class LinkingForm(Input):
-    flow = Text(required=True)
-
-
-class RefreshGrant(Input):
-    refresh_token = Text(required=True)
+AuthorizeQuery = Challenged.from_dict(
+    {"provider": Text(required=True), "scopes": Text(), "skip_http_redirect": Text()}
+)
+LinkingForm = Input.from_dict({"flow": Text(required=True)})
+LinkingQuery = Input.from_dict(
+    {"provider": Text(required=True), "redirect_to": Text(), "scopes": Text(), "nonce": Text()}
+)
+CallbackQuery = Input.from_dict(
+    {"state": Text(), "code": LongText(), "error": Text(), "iss": Text(), "user": LongText()}
+)
 
 
 class Reauthentication(Input):
@@ -168,23 +137,13 @@ class UserChange(Reauthentication, Challenged):
     data = Metadata()
 
 
-class LogoutQuery(Input):
-    scope = Choice("global", "local", "others", load_default="global")
-
-
-class PageQuery(Input):
-    page = PageNumber(default=1, most=MAX_PAGE)
-    per_page = PageNumber(default=PAGE_SIZE, most=MAX_PAGE_SIZE)
-
-
 class VerifyQuery(Input):
     token = Text(required=True)
     type = Text(required=True)
     redirect_to = Text()
 
 
-class VerifyForm(VerifyQuery):
-    action = Text()
+VerifyForm = VerifyQuery.from_dict({"action": Text()})
 
 
 class Verification(Input):
@@ -202,17 +161,6 @@ class Verification(Input):
             raise ValidationError("give a token with an email or a phone, or a token_hash", "token")
         if ("email" in data) == ("phone" in data):
             raise ValidationError("give either an email or a phone", "email")
-
-
-class NewUser(Input):
-    email = Email(required=True)
-    phone = Phone()
-    password = Password()
-    role = Role()
-    email_confirm = Flag(load_default=False)
-    phone_confirm = Flag(load_default=False)
-    user_metadata = Metadata(load_default=dict)
-    app_metadata = Metadata(load_default=dict)
 
 
 class NewLink(Input):
@@ -235,9 +183,7 @@ class NewLink(Input):
             raise ValidationError("must be given for a sign-up", "password")
 
 
-class InviteOptions(Input):
-    captcha_token = Text()
-    data = Metadata(load_default=dict)
+InviteOptions = Input.from_dict({"captcha_token": Text(), "data": Metadata(load_default=dict)})
 
 
 class Invitation(Input):
@@ -247,18 +193,29 @@ class Invitation(Input):
     redirect_to = Text()
 
 
-class AnyUserChange(Input):
-    email = Email()
+class NewUser(Input):
+    email = Email(required=True)
     phone = Phone()
     password = Password()
     role = Role()
+    email_confirm = Flag(load_default=False)
+    phone_confirm = Flag(load_default=False)
+    user_metadata = Metadata(load_default=dict)
+    app_metadata = Metadata(load_default=dict)
+
+
+class AnyUserChange(NewUser):
+    email = Email()
     email_confirm = Flag()
     phone_confirm = Flag()
     email_confirmed_at = Timestamp(allow_none=True)
     phone_confirmed_at = Timestamp(allow_none=True)
-    user_metadata = Metadata(load_default=dict)
-    app_metadata = Metadata(load_default=dict)
     ban_duration = BanDuration()
+
+
+class PageQuery(Input):
+    page = PageNumber(default=1, most=MAX_PAGE)
+    per_page = PageNumber(default=PAGE_SIZE, most=MAX_PAGE_SIZE)
 
 
 class UsersQuery(PageQuery):
@@ -277,10 +234,6 @@ class AuditQuery(PageQuery):
     request_id = Text()
 
 
-class Introspection(Input):
-    token = LongText(required=True)
-
-
 class NewWebhook(Input):
     url = Text(required=True)
     events = Choices(*webhooks.EVENTS, load_default=lambda: list(webhooks.EVENTS))
@@ -295,5 +248,4 @@ class WebhookChange(Input):
     rotate_secret = Flag(load_default=False)
 
 
-class TestEvent(Input):
-    event = Choice(*webhooks.EVENTS, load_default="user.updated")
+TestEvent = Input.from_dict({"event": Choice(*webhooks.EVENTS, load_default="user.updated")})

@@ -15,7 +15,8 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import OctKey
 
-from auth.providers.id_tokens import IdTokens, IssuerUnavailable
+from auth.providers import ProviderUnavailable
+from auth.providers.id_tokens import IdTokens
 from tests.support.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
 from tests.support.oauth import APPLICATION, assert_failed, assert_turned_back, fragment
 from tests.support.server import at_once
@@ -483,14 +484,15 @@ class TestGarbage:
 
     def test_https_issuer_must_not_redirect_to_http(self):
         known = IdTokens("https://id.example.com", ["x"])
-        known._metadata = {
+        metadata = {
             "issuer": "https://id.example.com",
             "token_endpoint": "http://127.0.0.1:9/token",
             "jwks_uri": "https://id.example.com/keys",
         }
-        known._metadata_until = float("inf")
+        url = "https://id.example.com/.well-known/openid-configuration"
+        known._cache[url] = (metadata, float("inf"))
         assert known.endpoint("jwks_uri") == "https://id.example.com/keys"
-        with pytest.raises(IssuerUnavailable):
+        with pytest.raises(ProviderUnavailable):
             known.endpoint("token_endpoint")
 
     def test_sign_in_works_again_when_the_provider_recovers(self, make_service, google):

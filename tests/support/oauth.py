@@ -114,8 +114,7 @@ class Service:
     def age(self, provider: str, seconds: float) -> None:
         """Let time pass for what is remembered of a provider: its metadata and its keys."""
         known = self.parts.providers[provider]._id_tokens
-        known._metadata_until -= seconds
-        known._keys_until -= seconds
+        known._cache = {url: (value, end - seconds) for url, (value, end) in known._cache.items()}
         known._keys_asked_at -= seconds
 
 
