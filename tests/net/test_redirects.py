@@ -1,6 +1,4 @@
-"""Where links may lead: AUTH_SITE_URL's own origin, and what AUTH_REDIRECT_ALLOW_LIST allows. Anything else
-leads to the site.
-"""
+"""Redirect targets: the origin of AUTH_SITE_URL and the patterns of AUTH_REDIRECT_ALLOW_LIST."""
 
 import pytest
 
@@ -13,8 +11,8 @@ def leads_to(url, *patterns, site=SITE):
     return AllowList(site, patterns).checked(url)
 
 
-class TestTheSite:
-    def test_it_is_where_links_lead_by_default(self):
+class TestSite:
+    def test_site_is_the_default(self):
         assert leads_to(None) == SITE
 
     @pytest.mark.parametrize(
@@ -29,18 +27,18 @@ class TestTheSite:
             "https://app.example.com/%C3%BC",
         ],
     )
-    def test_its_own_origin_is_allowed(self, url):
+    def test_origin_of_the_site_is_allowed(self, url):
         assert leads_to(url) == url
 
     @pytest.mark.parametrize(
         "site", ["http://localhost:3000", "http://[::1]:3000", "https://xn--bcher-kva.example/app/"]
     )
-    def test_it_may_be_any_url(self, site):
+    def test_site_may_be_any_url(self, site):
         assert leads_to(None, site=site) == site
         assert leads_to(site + "/x", site=site) == site + "/x"
 
 
-class TestAnyOtherOrigin:
+class TestOtherOrigins:
     @pytest.mark.parametrize(
         "url",
         [
@@ -60,12 +58,12 @@ class TestAnyOtherOrigin:
             "",
         ],
     )
-    def test_it_leads_to_the_site(self, url):
+    def test_other_origin_falls_back_to_the_site(self, url):
         assert leads_to(url) == SITE
 
 
-class TestTricks:
-    """What one parser takes for our host, and another for somebody else's."""
+class TestParserDifferentials:
+    """URLs that one parser takes for our host and another for a different one."""
 
     @pytest.mark.parametrize(
         "url",
@@ -122,7 +120,7 @@ class TestTricks:
         ],
         ids=ascii,
     )
-    def test_it_leads_to_the_site(self, url):
+    def test_ambiguous_url_falls_back_to_the_site(self, url):
         assert leads_to(url, "https://*.example.org/**", "myapp://callback/**") == SITE
 
 
@@ -199,21 +197,21 @@ class TestPatterns:
             ("com.example.app://**", [], ["com.example.app://anything", "com-example-app://x"]),
         ],
     )
-    def test_what_each_one_allows(self, pattern, allowed, refused):
+    def test_pattern_allows_only_what_it_matches(self, pattern, allowed, refused):
         try:
             allow_list = AllowList(SITE, [pattern])
         except ValueError:
-            # What is no pattern keeps the service from starting.
+            # An invalid pattern prevents the start.
             assert allowed == []
             return
         assert [url for url in allowed if allow_list.checked(url) != url] == []
         assert [url for url in refused if allow_list.checked(url) == url] == []
 
-    def test_each_one_counts(self):
+    def test_any_pattern_may_match(self):
         for url in ("https://a.example/", "https://b.example/"):
             assert leads_to(url, "https://a.example", "https://b.example") == url
 
-    def test_a_star_never_stands_for_nothing_nor_for_a_dot_or_slash(self):
+    def test_star_matches_neither_nothing_nor_a_separator(self):
         for url in (
             "https://.example.org",
             "https://x.y.example.org",

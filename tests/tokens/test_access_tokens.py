@@ -1,4 +1,4 @@
-"""Access tokens: what they say, who may verify them, and which ones are refused everywhere."""
+"""Access tokens: their claims, keys and verification."""
 
 import base64
 import hashlib
@@ -41,7 +41,7 @@ def get_user(client, token):
 
 @pytest.fixture
 def signing_jwk(state_dir, app):
-    """The private key that the application has made for itself."""
+    """The private key that the application has generated."""
     return json.loads((state_dir / "jwt_keys.json").read_text())["keys"][0]
 
 
@@ -52,7 +52,7 @@ def session(alice):
 
 @pytest.fixture
 def mint(session, signing_jwk):
-    """Sign what the application itself would sign, but for some changes; None takes a claim or header away."""
+    """Sign the claims of a genuine token with changes; None removes a claim or header."""
 
     def mint(headers=None, key=None, algorithm="ES256", **changes):
         claims = {name: value for name, value in (session.claims | changes).items() if value is not None}
@@ -63,7 +63,7 @@ def mint(session, signing_jwk):
 
 
 class TestClaims:
-    def test_they_are_those_of_the_specification_and_rfc_9068(self, session, alice):
+    def test_claims_are_those_of_the_specification_and_rfc_9068(self, session, alice):
         issued_at = session.claims["iat"]
         assert session.claims == {
             "iss": BASE_URL,
@@ -83,20 +83,20 @@ class TestClaims:
             "is_anonymous": False,
         }
 
-    def test_the_header_names_type_key_and_algorithm(self, session, signing_jwk):
+    def test_header_names_type_key_and_algorithm(self, session, signing_jwk):
         assert jwt.get_unverified_header(session.access_token) == {
             "typ": "at+jwt",
             "alg": "ES256",
             "kid": signing_jwk["kid"],
         }
 
-    def test_the_times_are_whole_seconds_of_the_database_and_not_of_the_future(self, alice, database):
+    def test_times_are_whole_seconds_of_the_database_and_never_in_the_future(self, alice, database):
         for _ in range(10):
             issued_at = alice.sign_in().claims["iat"]
             assert isinstance(issued_at, int)
             assert 0 <= database.value("SELECT extract(epoch FROM now())::float8") - issued_at < 2
 
-    def test_anybody_can_verify_one_with_the_published_keys(self, client, session):
+    def test_token_verifies_with_the_published_keys(self, client, session):
         keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
         header = jwt.get_unverified_header(session.access_token)
         claims = jwt.decode(
@@ -108,7 +108,7 @@ class TestClaims:
         )
         assert claims == session.claims
 
-    def test_the_lifetime_issuer_and_audience_are_settings(self, make_app, alice):
+    def test_lifetime_issuer_and_audience_follow_the_settings(self, make_app, alice):
         changes = {
             "AUTH_ACCESS_TOKEN_LIFETIME": "60",
             "AUTH_JWT_ISSUER": "https://issuer.example",
@@ -120,7 +120,7 @@ class TestClaims:
         assert session.get("/user").json["aud"] == "my-app"
 
     @pytest.mark.parametrize("letter", ["x", '"', "ü", "漢", "😀"])
-    def test_metadata_of_8_kib_each_fits_through_the_server(self, server, alice, database, letter):
+    def test_token_with_8_kib_of_each_metadata_fits_through_the_server(self, server, alice, database, letter):
         room = 8192 - len('{"x": ""}')
         big = json.dumps(
             {"x": letter * (room // len(json.dumps(letter, ensure_ascii=False).encode()[1:-1]))},
@@ -132,12 +132,12 @@ class TestClaims:
 
 
 class TestForeignTokens:
-    """RFC 8725: each of these is 401 `bad_jwt`, and its bearer learns nothing more."""
+    """All are 401 `bad_jwt` without further details (RFC 8725)."""
 
     def assert_bad(self, client, token):
         assert_error(get_user(client, token), 401, "bad_jwt", "The access token is invalid")
 
-    def test_the_genuine_one_is_taken(self, client, session, mint):
+    def test_genuine_token_is_accepted(self, client, session, mint):
         assert get_user(client, session.access_token).status_code == 200
         assert get_user(client, mint()).status_code == 200
 
@@ -164,14 +164,14 @@ class TestForeignTokens:
         ],
         ids=str,
     )
-    def test_a_claim_is_not_as_we_issue_it(self, client, mint, changes):
+    def test_token_with_changed_claims_is_refused(self, client, mint, changes):
         self.assert_bad(client, mint(**changes))
 
     @pytest.mark.parametrize("typ", ["JWT", "jwt", "application/at+jwt", "logout+jwt", "at+JWT ", ""])
-    def test_it_is_for_another_purpose(self, client, mint, typ):
+    def test_token_of_another_type_is_refused(self, client, mint, typ):
         self.assert_bad(client, mint(headers={"typ": typ}))
 
-    def test_it_has_no_type(self, client, session, signing_jwk):
+    def test_token_without_a_type_is_refused(self, client, session, signing_jwk):
         token = jwt.encode(
             session.claims,
             jwt.PyJWK(signing_jwk, "ES256").key,
@@ -181,15 +181,15 @@ class TestForeignTokens:
         self.assert_bad(client, token)
 
     @pytest.mark.parametrize("kid", ["another", "", "../../etc/passwd", "' OR 1=1 --"])
-    def test_its_key_is_unknown(self, client, mint, kid):
+    def test_token_with_an_unknown_kid_is_refused(self, client, mint, kid):
         self.assert_bad(client, mint(headers={"kid": kid}))
 
-    def test_it_names_no_key(self, client, session, signing_jwk):
+    def test_token_without_a_kid_is_refused(self, client, session, signing_jwk):
         token = jwt.encode(session.claims, jwt.PyJWK(signing_jwk, "ES256").key, "ES256", {"typ": "at+jwt"})
         self.assert_bad(client, token)
 
     @pytest.mark.parametrize("kid", [1, None, ["x"], {"x": "y"}, True])
-    def test_its_key_id_is_no_string(self, client, session, kid):
+    def test_token_whose_kid_is_not_a_string_is_refused(self, client, session, kid):
         signature = session.access_token.split(".")[2]
         self.assert_bad(
             client,
@@ -202,18 +202,18 @@ class TestForeignTokens:
             ),
         )
 
-    def test_it_is_signed_by_another_key(self, client, mint):
+    def test_token_signed_with_another_key_is_refused(self, client, mint):
         self.assert_bad(client, mint(key=ec.generate_private_key(ec.SECP256R1())))
 
     @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", ""])
-    def test_it_is_not_signed(self, client, session, signing_jwk, alg):
+    def test_unsigned_token_is_refused(self, client, session, signing_jwk, alg):
         header = encode({"alg": alg, "typ": "at+jwt", "kid": signing_jwk["kid"]})
         payload = session.access_token.split(".")[1]
         for token in (f"{header}.{payload}.", f"{header}.{payload}.{session.access_token.split('.')[2]}"):
             assert get_user(client, token).status_code == 401
         self.assert_bad(client, f"{header}.{payload}.AAAA")
 
-    def test_it_is_an_hmac_under_what_everybody_knows(self, client, session, signing_jwk):
+    def test_hmac_token_keyed_with_public_data_is_refused(self, client, session, signing_jwk):
         public_key = jwt.PyJWK(signing_jwk, "ES256").key.public_key()
         secrets = [
             b"",
@@ -231,16 +231,16 @@ class TestForeignTokens:
             )
             self.assert_bad(client, f"{head}.{encode(hmac.digest(secret, head.encode(), hashlib.sha256))}")
 
-    def test_it_brings_its_own_key(self, client, mint):
+    def test_token_that_brings_its_own_key_is_refused(self, client, mint):
         mine = ec.generate_private_key(ec.SECP256R1())
         jwk = ECAlgorithm.to_jwk(mine.public_key(), as_dict=True)
         self.assert_bad(client, mint(key=mine, headers={"jwk": jwk}))
         self.assert_bad(client, mint(key=mine, headers={"jku": "https://evil.example/jwks.json"}))
 
-    def test_it_asks_for_an_extension_that_we_do_not_know(self, client, mint):
+    def test_token_with_an_unknown_critical_extension_is_refused(self, client, mint):
         self.assert_bad(client, mint(headers={"crit": ["b64"], "b64": False}))
 
-    def test_a_part_of_it_was_changed(self, client, session):
+    def test_tampered_token_is_refused(self, client, session):
         header, _payload, signature = session.access_token.split(".")
         self.assert_bad(client, f"{header}.{encode(session.claims | {'role': 'admin'})}.{signature}")
         self.assert_bad(client, session.access_token[:-10])
@@ -252,12 +252,12 @@ class TestForeignTokens:
         self.assert_bad(client, session.access_token + "x")
 
     @pytest.mark.parametrize("padding", ["=", "==", "%3D", " x", ","])
-    def test_it_has_another_spelling(self, client, session, padding):
+    def test_other_spelling_of_a_token_is_refused(self, client, session, padding):
         response = get_user(client, session.access_token + padding)
         assert response.status_code in (400, 401)
         assert response.json["error_code"] in ("bad_jwt", "validation_failed")
 
-    def test_a_padded_token_is_401(self, client, session):
+    def test_padded_token_is_refused(self, client, session):
         response = get_user(client, session.access_token + "==")
         assert_error(
             response,
@@ -292,17 +292,17 @@ class TestForeignTokens:
             "a lone surrogate",
         ],
     )
-    def test_its_header_is_hostile(self, client, session, header):
+    def test_token_with_a_hostile_header_is_refused(self, client, session, header):
         _, payload, signature = session.access_token.split(".")
         assert get_user(client, f"{encode(header)}.{payload}.{signature}").status_code == 401
 
-    def test_it_is_a_token_of_another_deployment(self, client, make_app, alice):
+    def test_token_of_another_deployment_is_refused(self, client, make_app, alice):
         other = make_app(
             AUTH_JWT_KEYS=json.dumps({"keys": [private_jwk("ES256", kid="theirs")]})
         ).test_client()
         self.assert_bad(client, alice.sign_in(client=other).access_token)
 
-    def test_it_is_the_service_role_key(self, client, service_role):
+    def test_service_role_key_is_refused_as_an_access_token(self, client, service_role):
         assert_error(client.get("/user", headers=service_role), 401, "bad_jwt", "The access token is invalid")
 
 
@@ -311,10 +311,10 @@ class TestExpiry:
 
     @pytest.fixture
     def now(self, database):
-        """The second that the database's clock shows, by which tokens expire."""
+        """The current second of the database, by which tokens expire."""
         return database.value("SELECT floor(extract(epoch FROM clock_timestamp()))::bigint")
 
-    def test_an_expired_token_is_refused(self, client, mint, now):
+    def test_expired_token_is_refused(self, client, mint, now):
         for exp in (now, now - 1, 0):
             assert_error(get_user(client, mint(exp=exp)), 401, "bad_jwt", self.EXPIRED)
         assert get_user(client, mint(exp=now + 60)).status_code == 200
@@ -322,11 +322,11 @@ class TestExpiry:
     @pytest.mark.parametrize(
         "exp", [-(2**70), 2**70, 2**62, -(2**40), 10**308], ids=["-2^70", "2^70", "2^62", "-2^40", "10^308"]
     )
-    def test_a_time_that_no_clock_shows_is_refused(self, client, mint, exp):
+    def test_token_that_expires_outside_the_calendar_is_refused(self, client, mint, exp):
         assert get_user(client, mint(exp=exp)).status_code == 401
 
-    def test_a_token_that_was_verified_before_expires_too(self, client, mint, now):
-        # What is remembered of a token is that its signature is good, not that it is valid.
+    def test_cached_token_is_refused_when_it_expires(self, client, mint, now):
+        # The cache knows that the signature is good, not that the token is valid.
         token = mint(exp=now + 2)
         answers = [get_user(client, token)]
         while answers[-1].status_code == 200:
@@ -354,13 +354,11 @@ ENDPOINTS = [
 
 @pytest.mark.parametrize(("method", "path", "body"), ENDPOINTS, ids=lambda value: str(value))
 class TestEveryEndpoint:
-    """Whatever a token was good for, it is not when its session or its user is no more."""
+    """Each endpoint refuses a token when its session or user has ended."""
 
     @pytest.fixture
     def ask(self, client, carol, database, method, path, body):
-        """Return how Carol, who may do everything, is answered after something has happened to her; nothing
-        must have changed.
-        """
+        """Return a function that makes a request as Carol, an administrator, after running a statement."""
         session = carol.sign_in()
 
         def ask(happening=None, headers=None):
@@ -375,45 +373,45 @@ class TestEveryEndpoint:
 
         return ask
 
-    def test_it_needs_a_token(self, ask):
+    def test_endpoint_requires_a_token(self, ask):
         assert_error(
             ask(headers={}), 401, "no_authorization", details="Authorization: must be Bearer <token>"
         )
 
-    def test_it_refuses_a_token_of_somebody_else(self, ask):
+    def test_endpoint_refuses_a_forged_token(self, ask):
         assert_error(ask(headers={"Authorization": "Bearer x.y.z"}), 401, "bad_jwt")
 
-    def test_it_refuses_an_ended_session(self, ask):
+    def test_endpoint_refuses_an_ended_session(self, ask):
         assert_error(
             ask("UPDATE sessions SET ended_at = now(), end_reason = 'logout'"), 401, "session_not_found"
         )
 
-    def test_it_refuses_a_session_that_is_gone(self, ask):
+    def test_endpoint_refuses_a_deleted_session(self, ask):
         assert_error(ask("DELETE FROM sessions"), 401, "session_not_found")
 
-    def test_it_refuses_an_expired_session(self, ask):
+    def test_endpoint_refuses_an_expired_session(self, ask):
         assert_error(
             ask("UPDATE sessions SET refreshed_at = now() - interval '30 days'"), 401, "session_expired"
         )
 
-    def test_it_refuses_a_deleted_user(self, ask):
+    def test_endpoint_refuses_a_deleted_user(self, ask):
         assert_error(ask("DELETE FROM users"), 401, "user_not_found")
 
-    def test_it_refuses_a_banned_user(self, ask):
+    def test_endpoint_refuses_a_banned_user(self, ask):
         assert_error(ask("UPDATE users SET banned_until = now() + interval '1 hour'"), 403, "user_banned")
 
-    def test_it_refuses_a_banned_user_whose_sessions_have_ended(self, ask):
+    def test_endpoint_refuses_a_banned_user_whose_sessions_have_ended(self, ask):
         ended = "UPDATE sessions SET ended_at = now(), end_reason = 'logout'; UPDATE users SET banned_until = 'infinity'"
         assert_error(ask(ended), 403, "user_banned")
 
 
-def test_a_session_of_another_user_is_none(client, mint, bob):
+def test_token_with_the_session_of_another_user_is_refused(client, mint, bob):
     response = get_user(client, mint(sub=bob.id))
     assert_error(response, 401, "session_not_found")
 
 
 class TestKeys:
-    """AUTH_JWT_KEYS: the first key signs, all verify. AUTH_JWT_SECRET signs before them."""
+    """The first key of AUTH_JWT_KEYS signs and all verify; AUTH_JWT_SECRET comes before them."""
 
     @pytest.mark.parametrize("kind", ["ES256", "EdDSA", "RS256"])
     def test_each_algorithm_signs_and_verifies(self, make_app, alice, kind):
@@ -431,7 +429,7 @@ class TestKeys:
             == alice.id
         )
 
-    def test_keys_are_changed_by_putting_the_new_one_first(self, make_app, alice):
+    def test_new_key_in_first_place_signs_while_the_old_one_verifies(self, make_app, alice):
         old, new = private_jwk("ES256", kid="old"), private_jwk("ES256", kid="new")
         before = alice.sign_in(client=make_app(AUTH_JWT_KEYS=json.dumps({"keys": [old]})).test_client())
         during = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [new, old]})).test_client()
@@ -443,12 +441,12 @@ class TestKeys:
         assert_error(before.on(after).get("/user"), 401, "bad_jwt")
         assert before.on(after).refresh().status_code == 200
 
-    def test_keys_may_be_in_a_file(self, make_app, alice, tmp_path):
+    def test_keys_are_read_from_a_file(self, make_app, alice, tmp_path):
         (tmp_path / "keys.json").write_text(json.dumps({"keys": [private_jwk("EdDSA", kid="from the file")]}))
         session = alice.sign_in(client=make_app(AUTH_JWT_KEYS=str(tmp_path / "keys.json")).test_client())
         assert jwt.get_unverified_header(session.access_token)["kid"] == "from the file"
 
-    def test_a_key_without_id_is_known_by_its_thumbprint(self, make_app, alice):
+    def test_key_without_kid_gets_its_thumbprint(self, make_app, alice):
         jwk = private_jwk("ES256")
         session = alice.sign_in(client=make_app(AUTH_JWT_KEYS=json.dumps({"keys": [jwk]})).test_client())
         members = json.dumps({name: jwk[name] for name in ("crv", "kty", "x", "y")}, separators=(",", ":"))
@@ -457,7 +455,7 @@ class TestKeys:
         )
         assert session.get("/user").status_code == 200
 
-    def test_a_key_signs_with_its_own_algorithm_alone(self, make_app, alice):
+    def test_key_signs_only_with_its_own_algorithm(self, make_app, alice):
         first, second = private_jwk("ES256", kid="first"), private_jwk("EdDSA", kid="second")
         client = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [first, second]})).test_client()
         session = alice.sign_in(client=client)
@@ -466,7 +464,7 @@ class TestKeys:
         )
         assert_error(get_user(client, crossed), 401, "bad_jwt")
 
-    def test_a_shared_secret_signs_with_hs256(self, make_app, alice):
+    def test_shared_secret_signs_with_hs256(self, make_app, alice):
         client = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
         session = alice.sign_in(client=client)
         assert jwt.get_unverified_header(session.access_token)["alg"] == "HS256"
@@ -477,7 +475,7 @@ class TestKeys:
         assert session.get("/user").status_code == 200
         assert client.get("/.well-known/jwks.json").json == {"keys": []}
 
-    def test_tokens_of_the_keys_still_verify_beside_a_shared_secret(self, make_app, alice):
+    def test_tokens_of_the_jwk_set_verify_beside_a_shared_secret(self, make_app, alice):
         keys = json.dumps({"keys": [private_jwk("ES256", kid="old")]})
         before = alice.sign_in(client=make_app(AUTH_JWT_KEYS=keys).test_client())
         both = make_app(AUTH_JWT_KEYS=keys, AUTH_JWT_SECRET=HS_SECRET).test_client()
@@ -485,7 +483,7 @@ class TestKeys:
         assert jwt.get_unverified_header(before.on(both).refreshed().access_token)["alg"] == "HS256"
         assert [key["kid"] for key in both.get("/.well-known/jwks.json").json["keys"]] == ["old"]
 
-    def test_a_shared_secret_does_not_verify_what_is_not_signed(self, make_app, alice):
+    def test_shared_secret_does_not_verify_unsigned_tokens(self, make_app, alice):
         client = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
         session = alice.sign_in(client=client)
         payload = session.access_token.split(".")[1]
@@ -498,13 +496,13 @@ class TestKeys:
         assert_error(get_user(client, other_size), 401, "bad_jwt")
 
 
-def test_what_is_remembered_of_a_token_is_that_it_was_good(client, session):
+def test_cache_keeps_only_verified_tokens(client, session):
     for _ in range(3):
         assert get_user(client, session.access_token).status_code == 200
         assert get_user(client, session.access_token[:-5] + "AAAAA").status_code == 401
 
 
-def test_the_session_claim_decides_not_the_memory(client, session, alice):
+def test_cached_token_is_refused_when_its_session_ends(client, session, alice):
     assert session.get("/user").status_code == 200
     Session(client, session.access_token, "", {}).post("/logout?scope=local")
     assert_error(session.get("/user"), 401, "session_not_found")

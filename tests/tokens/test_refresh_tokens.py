@@ -1,4 +1,4 @@
-"""Refresh tokens: what they are made of, and the keys behind them."""
+"""Refresh tokens: their contents and keys."""
 
 import base64
 import string
@@ -19,13 +19,13 @@ def tokens():
     return RefreshTokens((OLD,))
 
 
-def test_a_token_says_the_session_and_its_counter(tokens):
+def test_token_contains_its_session_and_counter(tokens):
     token = tokens.make(SESSION_ID, 7)
     assert token == A_REFRESH_TOKEN
     assert tokens.read(token) == RefreshToken(SESSION_ID, 7)
 
 
-def test_each_counter_of_each_session_has_one_token(tokens):
+def test_each_counter_of_each_session_has_its_own_token(tokens):
     made = [
         tokens.make(SESSION_ID, 0),
         tokens.make(SESSION_ID, 1),
@@ -35,7 +35,7 @@ def test_each_counter_of_each_session_has_one_token(tokens):
     assert tokens.make(SESSION_ID, 1) == made[1]
 
 
-def test_no_other_spelling_of_a_token_is_taken(tokens):
+def test_other_spellings_of_a_token_are_refused(tokens):
     token = tokens.make(SESSION_ID, 7)
     changed = [
         token[:place] + letter + token[place + 1 :]
@@ -58,17 +58,17 @@ def test_no_other_spelling_of_a_token_is_taken(tokens):
             tokens.read(spelling)
 
 
-def test_a_counter_that_the_database_could_not_hold_is_none_of_ours(tokens):
+def test_counter_beyond_a_bigint_is_refused(tokens):
     with pytest.raises(InvalidRefreshToken):
         tokens.read(tokens.make(SESSION_ID, 2**63))
 
 
-def test_a_token_of_another_secret_is_none_of_ours(tokens):
+def test_token_signed_with_another_secret_is_refused(tokens):
     with pytest.raises(InvalidRefreshToken):
         RefreshTokens((NEW,)).read(tokens.make(SESSION_ID, 7))
 
 
-def test_the_database_holds_no_token(alice, database):
+def test_database_stores_no_token(alice, database):
     session = alice.sign_in().refreshed()
     everything = str(database.everything())
     raw = base64.urlsafe_b64decode(session.refresh_token)
@@ -81,23 +81,23 @@ def test_the_database_holds_no_token(alice, database):
         assert secret not in everything
 
 
-class TestRotationOfTheSecret:
-    """AUTH_SECRET_KEY=new,old while it is being changed."""
+class TestRotationOfTheSecretKey:
+    """AUTH_SECRET_KEY is "new,old" during the rotation."""
 
-    def test_old_tokens_are_taken_and_new_ones_made_with_the_new_key(self, make_app, alice):
+    def test_old_tokens_are_accepted_and_new_ones_made_with_the_new_key(self, make_app, alice):
         before = alice.sign_in(client=make_app(AUTH_SECRET_KEY=OLD).test_client())
         during = make_app(AUTH_SECRET_KEY=f"{NEW},{OLD}").test_client()
         after = make_app(AUTH_SECRET_KEY=NEW).test_client()
         renewed = Session(during, before.access_token, before.refresh_token, {}).refreshed()
         assert refresh(after, renewed.refresh_token).status_code == 200
 
-    def test_when_it_is_over_old_tokens_are_refused(self, make_app, alice):
+    def test_old_tokens_are_refused_when_the_old_key_is_removed(self, make_app, alice):
         before = alice.sign_in(client=make_app(AUTH_SECRET_KEY=OLD).test_client())
         response = refresh(make_app(AUTH_SECRET_KEY=NEW).test_client(), before.refresh_token)
         assert_error(
             response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service"
         )
 
-    def test_access_tokens_do_not_depend_on_it(self, make_app, alice):
+    def test_access_tokens_do_not_depend_on_the_secret_key(self, make_app, alice):
         before = alice.sign_in(client=make_app(AUTH_SECRET_KEY=OLD).test_client())
         assert before.on(make_app(AUTH_SECRET_KEY=NEW).test_client()).get("/user").status_code == 200

@@ -1,8 +1,4 @@
-"""Where links lead: never out of the allow-list, whoever asks for it, wherever it is said, and however it is
-spelled.
-
-An open redirect here hands out sessions: what follows it is the tokens.
-"""
+"""Redirect targets of links: never outside the allow list, on any route and with any parser."""
 
 from urllib.parse import quote, urlencode
 
@@ -45,7 +41,7 @@ HOSTILE = [
     "https://2130706433/",
     "https://[::1]/",
     "https://[::ffff:127.0.0.1]/",
-    # No scheme, or none of ours.
+    # No scheme, or another one.
     "//evil.example",
     "///evil.example",
     "//app.example.com/",
@@ -123,7 +119,7 @@ HOSTILE = [
     "https://app.example.com:-443/",
     "https://app.example.com:99999/",
     "https://port.example.com/",
-    # Paths that other parsers shorten or cut.
+    # Paths that parsers shorten or cut differently.
     "https://app.example.com/../x",
     "https://app.example.com/a/./b",
     "https://app.example.com/..",
@@ -157,7 +153,7 @@ HOSTILE = [
     "https://app.example.com/\"onclick='x'",
     "https://app.example.com/`x`",
     "https://app.example.com/{x}|^",
-    # Beside the patterns.
+    # URLs that no pattern matches.
     "https://preview.example.com/",
     "https://.preview.example.com/",
     "https://a.b.preview.example.com/",
@@ -185,7 +181,7 @@ HOSTILE = [
     "MYAPP://callback",
     "otherapp://callback",
 ]
-# Of each kind of them, for where one place decides on all: a third, which is still more than forty.
+# A third of each kind, for routes that share one check.
 SOME = HOSTILE[::3]
 DAVE = "dave@example.com"
 
@@ -193,7 +189,7 @@ DAVE = "dave@example.com"
 @pytest.fixture
 def app(make_app):
     app = make_app(AUTH_SITE_URL=SITE, AUTH_REDIRECT_ALLOW_LIST=",".join(ALLOWED))
-    # Thousands of answers of the same few kinds: other tests hold those to the contract.
+    # Thousands of responses of a few kinds, which other tests check against the contract.
     app.test_client_class = FlaskClient
     return app
 
@@ -205,7 +201,7 @@ def outbox(app, database):
 
 @pytest.fixture
 def link(client, alice, service_role):
-    """Make a link that signs Alice in, without a word on where it leads."""
+    """Return a link that signs Alice in, without a redirect target."""
 
     def make():
         return client.post(
@@ -216,7 +212,7 @@ def link(client, alice, service_role):
 
 
 def said(database):
-    """Return where all links and messages lead that were written."""
+    """Return the targets of all links and messages in the database."""
     tokens = database.all(
         "SELECT DISTINCT redirect_to AS target FROM one_time_tokens WHERE redirect_to IS NOT NULL"
     )
@@ -226,13 +222,13 @@ def said(database):
     return sorted({row.target for row in tokens + messages})
 
 
-def test_there_are_enough_of_them():
+def test_there_are_enough_targets():
     assert len(HOSTILE) == len(set(HOSTILE))
     assert len(SOME) >= 40
 
 
-class TestWhereALinkIsMade:
-    """A target that is not allowed is replaced with the site's there and then."""
+class TestMakingALink:
+    """A target that is not allowed is replaced with the site when the link is made."""
 
     @pytest.fixture(
         params=[
@@ -248,7 +244,7 @@ class TestWhereALinkIsMade:
         ]
     )
     def ask(self, request, client, alice, service_role, database):
-        """Ask for a link that leads somewhere."""
+        """Request a link with a target."""
         target, _, type = request.param.partition(" ")
         method, headers = client.post, {}
         if request.param == "/user":
@@ -281,7 +277,7 @@ class TestWhereALinkIsMade:
         return ask
 
     @pytest.mark.parametrize("by", ["body", "query"])
-    def test_none_leads_out_and_an_allowed_one_is_kept(self, ask, database, by):
+    def test_allowed_target_is_kept_and_others_are_replaced(self, ask, database, by):
         for number, target in enumerate(SOME):
             response = ask(number, target, by)
             if "action_link" in response.json:
@@ -292,7 +288,7 @@ class TestWhereALinkIsMade:
             ask(number, target, by)
         assert said(database) == sorted([SITE, *GOOD[::4]])
 
-    def test_not_one_of_all(self, client, alice, database):
+    def test_no_hostile_target_is_kept(self, client, alice, database):
         for target in HOSTILE:
             assert (
                 client.post("/magiclink", json={"email": alice.email, "redirect_to": target}).status_code
@@ -300,14 +296,14 @@ class TestWhereALinkIsMade:
             )
         assert said(database) == [SITE]
 
-    def test_the_body_goes_before_the_query(self, client, alice, database):
+    def test_body_takes_precedence_over_the_query(self, client, alice, database):
         client.post(
             "/magiclink?redirect_to=https://app.example.com/query",
             json={"email": alice.email, "redirect_to": "https://app.example.com/body"},
         )
         assert said(database) == ["https://app.example.com/body"]
 
-    def test_a_repeated_one_is_400(self, client, alice, database):
+    def test_repeated_target_is_400(self, client, alice, database):
         before = database.everything()
         response = client.post(
             "/magiclink?redirect_to=https://app.example.com/&redirect_to=https://evil.example/",
@@ -319,7 +315,7 @@ class TestWhereALinkIsMade:
     @pytest.mark.parametrize(
         "target", ["https://app.example.com/\0", "https://app.example.com/" + "x" * 2048]
     )
-    def test_one_that_cannot_be_kept_is_400(self, client, alice, database, target):
+    def test_target_that_cannot_be_stored_is_400(self, client, alice, database, target):
         before = database.everything()
         assert (
             client.post("/magiclink", json={"email": alice.email, "redirect_to": target}).status_code == 400
@@ -331,7 +327,7 @@ class TestWhereALinkIsMade:
         assert database.everything() == before
 
     @pytest.mark.parametrize("target", [1, ["https://app.example.com/"], {}, True])
-    def test_one_that_is_no_string_is_400(self, client, alice, service_role, target):
+    def test_target_that_is_not_a_string_is_400(self, client, alice, service_role, target):
         session = alice.sign_in()
         for request_for, body in (
             ("/signup", {"email": DAVE, "password": PASSWORD}),
@@ -347,14 +343,14 @@ class TestWhereALinkIsMade:
         assert session.put("/user", json={"email": DAVE, "redirect_to": target}).status_code == 400
 
 
-class TestWhereALinkIsOpened:
-    def test_none_leads_out(self, client, link):
+class TestOpeningALink:
+    def test_hostile_target_is_replaced(self, client, link):
         for target in HOSTILE:
             assert (
                 fragment(follow(client, "magiclink", link(), redirect_to=target), SITE)["type"] == "magiclink"
             ), target
 
-    def test_nor_by_the_button_of_the_page(self, client, link):
+    def test_hostile_target_is_replaced_with_the_button_of_the_page(self, client, link):
         for target in SOME:
             token = link()
             page = client.get(path("magiclink", token, redirect_to=target), headers=BROWSER)
@@ -366,7 +362,7 @@ class TestWhereALinkIsOpened:
                 fragment(press(client, "magiclink", token, redirect_to=target), SITE)["type"] == "magiclink"
             ), target
 
-    def test_nor_with_a_link_that_fails(self, client):
+    def test_hostile_target_is_replaced_when_the_link_fails(self, client):
         for target in SOME:
             assert (
                 fragment(follow(client, "magiclink", "x" * 43, redirect_to=target), SITE)["error"]
@@ -377,14 +373,14 @@ class TestWhereALinkIsOpened:
                 == "access_denied"
             ), target
 
-    def test_nor_with_an_authorization_code(self, client, alice, outbox):
+    def test_hostile_target_is_replaced_with_an_authorization_code(self, client, alice, outbox):
         for target in SOME:
             client.post("/magiclink", json={"email": alice.email, "code_challenge": CHALLENGE})
             assert list(
                 query(follow(client, "magiclink", outbox.last().token, redirect_to=target), SITE)
             ) == ["code"]
 
-    def test_an_allowed_one_is_where_it_leads(self, client, link):
+    def test_allowed_target_is_used(self, client, link):
         for target in GOOD:
             assert (
                 fragment(follow(client, "magiclink", link(), redirect_to=target), target)["type"]
@@ -395,7 +391,7 @@ class TestWhereALinkIsOpened:
                 == "magiclink"
             )
 
-    def test_the_page_lets_its_form_lead_there(self, client, link):
+    def test_policy_of_the_page_allows_the_target(self, client, link):
         """Browsers apply form-action to the redirect after a POST."""
         for target, source in (
             ("https://pr-7.preview.example.com/x", "https://pr-7.preview.example.com"),
@@ -405,17 +401,17 @@ class TestWhereALinkIsOpened:
             page = client.get(path("magiclink", link(), redirect_to=target), headers=BROWSER)
             assert f"form-action 'self' {source};" in page.headers["Content-Security-Policy"]
 
-    def test_a_target_that_is_not_allowed_any_more(self, app, make_app, alice, outbox):
+    def test_target_that_is_no_longer_allowed_is_replaced(self, app, make_app, alice, outbox):
         app.test_client().post(
             "/magiclink", json={"email": alice.email, "redirect_to": "https://exact.example.com/cb"}
         )
         later = make_app(AUTH_SITE_URL=SITE).test_client()
         assert fragment(follow(later, "magiclink", outbox.last().token), SITE)["type"] == "magiclink"
 
-    def test_the_site_is_where_it_leads_without_a_word(self, client, link):
+    def test_site_is_the_default(self, client, link):
         assert fragment(follow(client, "magiclink", link()), SITE)["type"] == "magiclink"
 
-    def test_a_repeated_one_is_400(self, client, link, database):
+    def test_repeated_target_is_400(self, client, link, database):
         token = link()
         response = client.get(
             path("magiclink", token)

@@ -1,4 +1,4 @@
-"""Browsers of other origins: AUTH_CORS_ORIGINS."""
+"""CORS (AUTH_CORS_ORIGINS)."""
 
 import pytest
 
@@ -43,13 +43,13 @@ def preflight(
     return client.options(path, headers=asked)
 
 
-def test_any_origin_may_read_answers(client):
+def test_any_origin_may_read_responses(client):
     response = client.get("/health", headers=ORIGIN)
     assert response.headers["Access-Control-Allow-Origin"] == "*"
     assert names(response.headers["Access-Control-Expose-Headers"]) == EXPOSED
 
 
-def test_credentials_never_go_along(client):
+def test_credentials_are_never_allowed(client):
     for response in (client.get("/health", headers=ORIGIN), preflight(client)):
         assert "Access-Control-Allow-Credentials" not in response.headers
 
@@ -65,7 +65,7 @@ def test_credentials_never_go_along(client):
         ("/sessions/x", "DELETE"),
     ],
 )
-def test_a_preflight_allows_what_is_there(client, path, method):
+def test_preflight_allows_the_methods_of_the_route(client, path, method):
     response = preflight(client, path, method, ", ".join(sorted(ALLOWED)))
     assert response.status_code == 200
     assert response.headers["Access-Control-Allow-Origin"] == "*"
@@ -74,13 +74,13 @@ def test_a_preflight_allows_what_is_there(client, path, method):
     assert int(response.headers["Access-Control-Max-Age"]) > 0
 
 
-def test_a_preflight_allows_no_other_header(client):
+def test_preflight_does_not_allow_other_headers(client):
     assert names(
         preflight(client, headers="authorization, x-evil").headers["Access-Control-Allow-Headers"]
     ) == {"authorization"}
 
 
-def test_errors_can_be_read_too(client):
+def test_errors_may_be_read(client):
     answers = {
         401: client.get("/user", headers=ORIGIN),
         404: client.get("/nothing", headers=ORIGIN),
@@ -95,13 +95,13 @@ def test_errors_can_be_read_too(client):
     assert_error(answers[404], 404, "not_found")
 
 
-class TestNamedOrigins:
+class TestConfiguredOrigins:
     @pytest.fixture
     def client(self, make_app):
         return make_app(AUTH_CORS_ORIGINS="https://app.example.com,http://localhost:3000").test_client()
 
     @pytest.mark.parametrize("origin", ["https://app.example.com", "http://localhost:3000"])
-    def test_they_may_read_answers(self, client, origin):
+    def test_configured_origin_may_read_responses(self, client, origin):
         for response in (client.get("/health", headers={"Origin": origin}), preflight(client, origin=origin)):
             assert response.headers["Access-Control-Allow-Origin"] == origin
             assert "Origin" in response.headers["Vary"]
@@ -118,10 +118,10 @@ class TestNamedOrigins:
             "null",
         ],
     )
-    def test_others_may_not(self, client, origin):
+    def test_other_origin_may_not_read_responses(self, client, origin):
         for response in (client.get("/health", headers={"Origin": origin}), preflight(client, origin=origin)):
             assert "Access-Control-Allow-Origin" not in response.headers
 
-    def test_answers_are_given_all_the_same(self, client):
-        # CORS keeps browsers from reading; it is no access control.
+    def test_other_origin_is_served_anyway(self, client):
+        # CORS is not access control.
         assert client.get("/health", headers={"Origin": "https://evil.example"}).status_code == 200

@@ -1,4 +1,4 @@
-"""Bodies that mean harm: each is answered 4xx with the envelope, and changes nothing."""
+"""Hostile bodies: each is refused with the envelope and changes nothing."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from tests.support.cast import PASSWORD
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A request that would succeed, and the kinds of its fields."""
+    """A request that would succeed, with the types of its fields."""
 
     method: str
     path: str
@@ -85,7 +85,7 @@ WRONG = {
     bool: ["true", "false", "on", "", 0, 1, [], {}],
 }
 MEGABYTE = "x" * 1_000_000
-# As JSON escapes them; UTF-8 has none.
+# Escaped in JSON; UTF-8 cannot encode them.
 LONE_SURROGATES = ("\ud800", "\udc00")
 
 FIELDS = [(endpoint, name) for endpoint in ENDPOINTS for name in endpoint.kinds]
@@ -105,7 +105,7 @@ def send(client, alice, service_role, database):
     callers = {"nobody": {}, "alice": session.authorization, "service role": service_role}
 
     def send(endpoint, text, content_type="application/json"):
-        """Send a body as it is; assert that nothing has changed unless it was accepted."""
+        """Send a body, and check that nothing has changed unless it was accepted."""
         text = text.replace("$refresh_token", session.refresh_token) if isinstance(text, str) else text
         before = database.everything()
         response = client.open(
@@ -130,24 +130,24 @@ def assert_refused(response, *error_codes):
 
 @each_field
 class TestEachField:
-    def test_it_has_one_type(self, send, endpoint, name):
+    def test_field_of_another_type_is_refused(self, send, endpoint, name):
         for value in WRONG[endpoint.kinds[name]]:
             response = send(endpoint, json.dumps(endpoint.body | {name: value}))
             assert_refused(response, "validation_failed")
             assert response.json["details"].startswith(f"{name}: must be "), response.json
 
-    def test_null_means_absent(self, send, endpoint, name):
+    def test_null_field_is_absent(self, send, endpoint, name):
         response = send(endpoint, json.dumps(endpoint.body | {name: None}))
         if name in endpoint.required:
             assert_refused(response, "validation_failed")
         else:
             assert response.status_code < 300
 
-    def test_it_may_not_be_a_megabyte(self, send, endpoint, name):
+    def test_field_of_a_megabyte_is_refused(self, send, endpoint, name):
         value = {"x": MEGABYTE} if endpoint.kinds[name] is dict else MEGABYTE
         assert_refused(send(endpoint, json.dumps(endpoint.body | {name: value})), "validation_failed")
 
-    def test_it_may_hold_neither_nul_nor_lone_surrogates(self, send, endpoint, name):
+    def test_nul_and_lone_surrogates_are_refused(self, send, endpoint, name):
         for character in ("\0", *LONE_SURROGATES):
             text = f"a{character}b@example.com"
             values = (
@@ -158,7 +158,7 @@ class TestEachField:
             for value in values:
                 assert_refused(send(endpoint, json.dumps(endpoint.body | {name: value})), "bad_json")
 
-    def test_it_may_not_be_there_twice(self, send, endpoint, name):
+    def test_repeated_field_is_refused(self, send, endpoint, name):
         value = json.dumps(
             endpoint.body.get(name, {"x": 1} if endpoint.kinds[name] is dict else endpoint.kinds[name](1))
         )
@@ -172,11 +172,11 @@ class TestEachField:
 
 @each_endpoint
 class TestEachBody:
-    def test_it_is_an_object(self, send, endpoint):
+    def test_body_that_is_not_an_object_is_refused(self, send, endpoint):
         for text in ("[]", "[{}]", '"x"', "1", "true", "null", "-0"):
             assert_refused(send(endpoint, text), "bad_json")
 
-    def test_it_is_json(self, send, endpoint):
+    def test_body_that_is_not_json_is_refused(self, send, endpoint):
         for text in (
             "{",
             "}",
@@ -193,35 +193,35 @@ class TestEachBody:
         ):
             assert_refused(send(endpoint, text), "bad_json")
 
-    def test_its_numbers_are_finite(self, send, endpoint):
+    def test_numbers_out_of_range_are_refused(self, send, endpoint):
         for number in ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" * 5000):
             assert_refused(
                 send(endpoint, f'{{"data": {{"x": {number}}}, "user_metadata": {{"x": {number}}}}}'),
                 "bad_json",
             )
 
-    def test_it_is_not_nested_too_deep(self, send, endpoint):
+    def test_deeply_nested_body_is_refused(self, send, endpoint):
         for depth in (33, 1000, 100_000):
             assert_refused(send(endpoint, '{"data": ' + "[" * depth + "]" * depth + "}"), "bad_json")
             assert_refused(
                 send(endpoint, '{"data": ' + '{"x":' * depth + "1" + "}" * depth + "}"), "bad_json"
             )
 
-    def test_it_is_in_utf_8(self, send, endpoint):
+    def test_body_that_is_not_utf_8_is_refused(self, send, endpoint):
         others = [json.dumps({"x": 1}).encode(encoding) for encoding in ("utf-16", "utf-16-le", "utf-32")]
         for body in (b'{"x": "\xff"}', b'{"x": "\xed\xa0\x80"}', b'{"x": "\xc0\x80"}', *others):
             assert_refused(send(endpoint, body), "bad_json")
 
-    def test_none_is_an_empty_object(self, send, endpoint):
+    def test_empty_body_is_an_empty_object(self, send, endpoint):
         for space in ("", " ", "\r\n\t "):
             response = send(endpoint, space)
             if endpoint.required:
                 assert_refused(response, "validation_failed")
             else:
-                # The first of them has deleted the user who sends the others.
+                # The first request has deleted the user.
                 assert response.status_code == 200 or response.json["error_code"] == "user_not_found"
 
-    def test_it_is_of_no_other_type(self, send, endpoint):
+    def test_other_content_type_is_415(self, send, endpoint):
         form = "application/x-www-form-urlencoded"
         for content_type in (
             "text/plain",
@@ -243,11 +243,11 @@ class TestEachBody:
             )
 
     @pytest.mark.parametrize("content_type", ["application/json", 'APPLICATION/JSON;charset="UTF-8"; x=y'])
-    def test_a_good_one_is_accepted(self, send, endpoint, content_type):
+    def test_valid_body_is_accepted(self, send, endpoint, content_type):
         unknown = {"x": {"y": [1, None]}, "": 1, "__proto__": {}, "gotrue_meta_security": {}}
         assert send(endpoint, json.dumps(endpoint.body | unknown), content_type).status_code < 300
 
-    def test_it_is_at_most_a_mebibyte(self, send, endpoint):
+    def test_body_over_a_mebibyte_is_413(self, send, endpoint):
         padding = 1024 * 1024 - len(json.dumps(endpoint.body)) - 200
         assert send(endpoint, json.dumps(endpoint.body) + " " * padding).status_code < 300
         assert_error(
@@ -258,20 +258,20 @@ class TestEachBody:
         )
 
 
-class TestWhatIsFine:
-    def test_depth_up_to_the_limit(self, alice):
+class TestAcceptedBodies:
+    def test_nesting_up_to_the_limit_is_accepted(self, alice):
         value: object = 1
         for _ in range(29):
             value = [value]
         assert alice.sign_in().put("/user", json={"data": {"x": value}}).json["user_metadata"] == {"x": value}
 
-    def test_every_character_there_is(self, alice):
+    def test_every_character_is_accepted(self, alice):
         text = "".join(
             map(chr, [*range(1, 0x80), 0xA0, 0xFFFD, 0xFFFF, 0x10000, 0x10FFFF, 0x200B, 0x202E, 0xFEFF])
         )
         assert alice.sign_in().put("/user", json={"data": {text: text}}).json["user_metadata"] == {text: text}
 
-    def test_a_pair_of_surrogates_is_a_character(self, client, alice):
+    def test_surrogate_pair_is_one_character(self, client, alice):
         headers = alice.sign_in().authorization
         response = client.put(
             "/user", data=r'{"data": {"x": "\ud83d\ude00"}}', content_type="application/json", headers=headers
@@ -279,29 +279,29 @@ class TestWhatIsFine:
         assert response.json["user_metadata"] == {"x": "😀"}
 
     @pytest.mark.parametrize("number", [0, -1, 1.5, 1e15, 2**63, 10**400, 1e-400])
-    def test_every_number_there_is(self, alice, number):
+    def test_every_number_is_accepted(self, alice, number):
         assert alice.sign_in().put("/user", json={"data": {"x": number}}).json["user_metadata"] == {
             "x": number
         }
 
-    def test_duplicates_in_different_objects(self, alice):
+    def test_same_name_in_different_objects_is_accepted(self, alice):
         assert alice.sign_in().put("/user", json={"data": {"x": {"x": {"x": 1}}}}).status_code == 200
 
-    def test_a_duplicate_below_the_top_is_refused(self, client, alice):
+    def test_repeated_name_in_a_nested_object_is_refused(self, client, alice):
         headers = alice.sign_in().authorization
         response = client.put(
             "/user", data='{"data": {"x": 1, "x": 2}}', content_type="application/json", headers=headers
         )
         assert_error(response, 400, "bad_json", details="the body must not name a member twice")
 
-    def test_a_body_where_none_is_asked_for(self, alice):
+    def test_body_is_ignored_when_none_is_expected(self, alice):
         assert alice.sign_in().post("/logout", json={"x": 1}).status_code == 200
 
-    def test_a_get_with_a_body(self, client):
+    def test_body_of_a_get_is_ignored(self, client):
         assert client.get("/settings", data="x", content_type="text/plain").status_code == 200
 
 
-def test_sql_is_text_like_any_other(client, service_role, database):
+def test_sql_is_stored_as_text(client, service_role, database):
     hostile = "'; DROP TABLE users; -- %(id)s %s :id $1 {0}"
     body = {"email": "dave@example.com", "user_metadata": {hostile: hostile}, "app_metadata": {"x": hostile}}
     made = client.post("/admin/users", json=body, headers=service_role).json
@@ -309,7 +309,7 @@ def test_sql_is_text_like_any_other(client, service_role, database):
     assert database.count("users") == 1
 
 
-def test_what_clients_send_is_not_repeated_in_errors(client):
+def test_errors_do_not_repeat_the_input(client):
     for body in (
         {"email": "<script>alert(1)</script>", "password": PASSWORD},
         {"email": PASSWORD, "password": "<b>weak</b>"},

@@ -1,4 +1,4 @@
-"""Rate limits: what counts together, what it is counted by, and what responses say of it."""
+"""Rate limits: what counts together, and the headers of responses."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ Ask = Callable[..., Any]
 
 
 def limits(response: Any) -> tuple[int, int] | None:
-    """Return the limit and what is left of it, as the headers say; None without them."""
+    """Return the limit and the remaining requests of the headers; None without them."""
     present = [name for name in NAMES if name in response.headers]
     if not present:
         return None
@@ -34,7 +34,7 @@ def limits(response: Any) -> tuple[int, int] | None:
 def assert_refused(
     response: Any, seconds: int, amount: int, msg: str = TOO_MANY, error_code: str = "over_request_rate_limit"
 ) -> None:
-    """Hold a response to the 429 for a limit whose window lasts so many seconds more, or a little less."""
+    """Check that a response is the 429 of a window with about `seconds` left."""
     assert_error(response, 429, error_code, msg)
     assert limits(response) == (amount, 0)
     assert response.headers["Retry-After"] == response.headers["X-RateLimit-Reset"]
@@ -42,7 +42,7 @@ def assert_refused(
 
 
 def pass_time(database: Any, seconds: float) -> None:
-    """Move all windows into the past."""
+    """End all windows."""
     for table in ("request_counts", "failure_counts"):
         database.run(
             f"UPDATE {table} SET expires_at = expires_at - make_interval(secs => %(seconds)s)",
@@ -56,9 +56,7 @@ def pass_time(database: Any, seconds: float) -> None:
 
 @pytest.fixture
 def limited(make_app) -> Callable[..., Any]:
-    """Make a client of an application with its limits, some of them other than by default: `limited(LOGIN="3
-    per 5 minutes")`.
-    """
+    """Return a function that makes a client of an application with limits: `limited(LOGIN="3 per minute")`."""
 
     def make(**limits: str) -> Any:
         changes = {f"AUTH_RATE_LIMIT_{name}": value for name, value in limits.items()}
@@ -68,7 +66,7 @@ def limited(make_app) -> Callable[..., Any]:
 
 
 class Shared(NamedTuple):
-    """A limit by network: what counts in it, all of it together."""
+    """A limit by network, with the requests that it counts."""
 
     name: str
     default: int
@@ -98,9 +96,9 @@ def ask(client: Any, method: str, path: str, **options: Any) -> Any:
     return client.open(path, method=method, **({} if method == "GET" else {"json": {}}), **options)
 
 
-class TestByNetwork:
+class TestLimitsByNetwork:
     @each_by_network
-    def test_requests_of_a_kind_count_together_and_are_refused_beyond(self, limited, limit):
+    def test_requests_sharing_a_limit_are_refused_beyond_it(self, limited, limit):
         client = limited(**{limit.name: "7 per 5 minutes"})
         requests = (limit.requests * 7)[:7]
         for number, (method, path) in enumerate(requests, 1):
@@ -112,7 +110,7 @@ class TestByNetwork:
             assert_refused(ask(client, method, path), 300, 7)
 
     @each_by_network
-    def test_a_window_begins_with_the_first_and_ends(self, limited, limit, database):
+    def test_window_starts_with_the_first_request_and_ends(self, limited, limit, database):
         client = limited(**{limit.name: "2 per 5 minutes"})
         method, path = limit.requests[0]
         ask(client, method, path)
@@ -123,7 +121,7 @@ class TestByNetwork:
         assert limits(ask(client, method, path)) == (2, 1)
 
     @each_by_network
-    def test_each_network_has_its_own(self, limited, limit):
+    def test_each_network_has_its_own_count(self, limited, limit):
         client = limited(**{limit.name: "1 per 5 minutes"})
         method, path = limit.requests[0]
         assert limits(ask(client, method, path, **at(HOME))) == (1, 0)
@@ -131,13 +129,13 @@ class TestByNetwork:
         for place in (OFFICE, ELSEWHERE, "2001:db8::1"):
             assert limits(ask(client, method, path, **at(place))) == (1, 0)
 
-    def test_one_kind_is_no_other(self, limited):
+    def test_limits_of_different_names_count_separately(self, limited):
         client = limited(**{limit.name: "1 per 5 minutes" for limit in BY_NETWORK})
         for limit in BY_NETWORK:
             method, path = limit.requests[0]
             assert limits(ask(client, method, path)) == (1, 0)
 
-    def test_what_is_limited_otherwise_or_not_at_all_does_not_count(self, limited, alice):
+    def test_unlimited_routes_do_not_count(self, limited, alice):
         client = limited(LOGIN="1 per 5 minutes")
         session = alice.sign_in().on(client)
         for path in ("/health", "/settings", "/user", "/sessions", "/"):
@@ -146,15 +144,15 @@ class TestByNetwork:
         assert limits(client.post("/token?grant_type=client_credentials", json={})) is None
         assert limits(sign_in(client, alice.email)) == (1, 0)
 
-    def test_asking_for_a_code_to_reauthenticate_counts_with_recover(self, limited, alice):
+    def test_asking_for_a_reauthentication_code_counts_with_recover(self, limited, alice):
         client = limited(RECOVER="2 per 5 minutes")
         session = alice.sign_in().on(client)
-        # Of the messages to her, one a minute is the tighter limit.
+        # Messages to her have a tighter limit of one a minute.
         assert limits(session.get("/reauthenticate")) == (1, 0)
         client.post("/recover", json={})
         assert_refused(session.get("/reauthenticate"), 300, 2)
 
-    def test_head_does_not_count_and_options_neither(self, limited):
+    def test_head_and_options_do_not_count(self, limited):
         client = limited(VERIFY="1 per 5 minutes", LOGIN="1 per 5 minutes")
         for _ in range(3):
             client.head("/verify?token=x&type=signup")
@@ -162,7 +160,7 @@ class TestByNetwork:
         assert limits(client.get("/verify")) == (1, 0)
         assert limits(ask(client, "POST", "/login-admin")) == (1, 0)
 
-    def test_nothing_is_done_beyond_it(self, limited, database, alice, hashes):
+    def test_refused_request_does_nothing(self, limited, database, alice, hashes):
         client = limited(LOGIN="1 per 5 minutes", SIGNUP="1 per 5 minutes", RECOVER="1 per 5 minutes")
         bodies = {
             "/token?grant_type=password": {"email": alice.email, "password": PASSWORD},
@@ -184,17 +182,17 @@ class TestByNetwork:
         ) == (before, hashed)
 
 
-class TestBySession:
-    """REFRESH: a server that refreshes for all its users is one network."""
+class TestLimitBySession:
+    """A server that refreshes for all its users has one network, so refreshes are limited by session."""
 
-    def test_each_session_has_its_own(self, limited, alice):
+    def test_each_session_has_its_own_count(self, limited, alice):
         client = limited(REFRESH="2 per 5 minutes")
         laptop, phone = alice.sign_in().on(client), alice.sign_in().on(client)
         assert [limits(laptop.refresh()), limits(laptop.refresh())] == [(2, 1), (2, 0)]
         assert_refused(laptop.refresh(), 300, 2)
         assert limits(phone.refresh()) == (2, 1)
 
-    def test_it_is_the_same_session_from_wherever_and_with_whichever_token(self, limited, alice):
+    def test_session_counts_whatever_the_network_and_token(self, limited, alice):
         client = limited(REFRESH="3 per 5 minutes")
         first = alice.sign_in().on(client)
         second = session_of(client, refresh(client, first.refresh_token))
@@ -205,10 +203,8 @@ class TestBySession:
             assert limits(response) == (3, 1 - number)
         assert_refused(second.refresh(), 300, 3)
 
-    def test_a_stolen_token_ends_the_session_when_it_is_used_up_too(self, limited, alice, database):
-        """Whoever has the newest token could otherwise refresh until the owner's is told no more than to come
-        back later.
-        """
+    def test_stolen_token_ends_the_session_when_its_limit_is_used_up(self, limited, alice, database):
+        """Otherwise a thief could use up the limit, so that the replay of the stolen token is never noticed."""
         client = limited(REFRESH="3 per 5 minutes")
         owner = alice.sign_in().on(client)
         thief = session_of(client, refresh(client, owner.refresh_token))
@@ -222,7 +218,7 @@ class TestBySession:
             == "refresh_token_reused"
         )
 
-    def test_a_refused_refresh_moves_nothing(self, limited, alice, database):
+    def test_refused_refresh_changes_nothing(self, limited, alice, database):
         client = limited(REFRESH="1 per 5 minutes")
         session = alice.sign_in().on(client).refreshed()
         before = database.everything("sessions")
@@ -231,20 +227,20 @@ class TestBySession:
         pass_time(database, 301)
         assert session.refresh().status_code == 200
 
-    def test_a_forged_token_is_refused_without_counting(self, limited, alice, database):
+    def test_forged_token_is_refused_without_counting(self, limited, alice, database):
         client = limited(REFRESH="1 per 5 minutes")
         for token in ("x", "A" * 56, "", 1, None, ["x"], alice.sign_in().access_token[:56]):
             response = client.post("/token?grant_type=refresh_token", json={"refresh_token": token})
             assert (response.status_code, limits(response)) == (400, None)
         assert database.count("request_counts") == 0
 
-    def test_no_more_get_through_at_once(self, limited, alice, parts):
+    def test_concurrent_refreshes_do_not_exceed_the_limit(self, limited, alice, parts):
         client = limited(REFRESH="5 per 5 minutes")
         session = alice.sign_in()
         answers = at_once(20, lambda _: refresh(client.application.test_client(), session.refresh_token))
         assert sorted(answer.status_code for answer in answers) == [200] * 5 + [429] * 15
 
-    def test_it_is_counted_by_the_statement_that_refreshes(self, limited, alice):
+    def test_refresh_is_counted_by_its_own_statement(self, limited, alice):
         client = limited(REFRESH="5 per 5 minutes")
         session = alice.sign_in().on(client)
         db = client.application.extensions[EXTENSION].db
@@ -253,8 +249,8 @@ class TestBySession:
         assert db.statements_run - before == 1
 
 
-class TestByUser:
-    def test_log_outs(self, limited, alice, bob):
+class TestLimitsByUser:
+    def test_log_outs_are_limited_by_user(self, limited, alice, bob):
         client = limited(LOGOUT="2 per 5 minutes")
         laptop, phone = alice.sign_in().on(client), alice.sign_in().on(client)
         assert limits(laptop.post("/logout?scope=local")) == (2, 1)
@@ -262,13 +258,13 @@ class TestByUser:
         assert_refused(phone.post("/logout"), 300, 2)
         assert limits(bob.sign_in().on(client).post("/logout")) == (2, 1)
 
-    def test_log_outs_are_20_in_5_minutes(self, limited, alice):
+    def test_log_outs_are_limited_to_20_in_5_minutes(self, limited, alice):
         session = alice.sign_in().on(limited())
         for remaining in range(19, -1, -1):
             assert limits(session.post("/logout?scope=others")) == (20, remaining)
         assert_refused(session.post("/logout?scope=others"), 300, 20)
 
-    def test_a_refused_log_out_ends_nothing(self, limited, alice):
+    def test_refused_log_out_ends_nothing(self, limited, alice):
         client = limited(LOGOUT="1 per 5 minutes")
         laptop, phone = alice.sign_in().on(client), alice.sign_in().on(client)
         phone.post("/logout?scope=local")
@@ -276,7 +272,7 @@ class TestByUser:
         assert laptop.post("/logout").status_code == 429
         assert laptop.get("/user").status_code == 200
 
-    def test_changes_of_ones_own_count_together(self, limited, alice, bob):
+    def test_changes_of_a_user_count_together(self, limited, alice, bob):
         client = limited(USER_CHANGES="4 per 5 minutes")
         session = alice.sign_in().on(client)
         assert limits(session.put("/user", json={"data": {"x": 1}})) == (4, 3)
@@ -288,7 +284,7 @@ class TestByUser:
         assert session.get("/user").json["user_metadata"] == {"x": 1}
         assert limits(bob.sign_in().on(client).put("/user", json={})) == (4, 3)
 
-    def test_changes_of_address_are_5_an_hour(self, limited, alice, database):
+    def test_address_changes_are_limited_to_5_an_hour(self, limited, alice, database):
         session = alice.sign_in().on(limited())
         for number in range(5):
             pass_time(database, 61)
@@ -300,12 +296,12 @@ class TestByUser:
         pass_time(database, 3600)
         assert session.put("/user", json={"email": "alice9@example.com"}).status_code == 200
 
-    def test_whether_an_address_is_taken_is_told_5_times_an_hour(self, limited, alice, bob):
+    def test_taken_addresses_are_revealed_5_times_an_hour(self, limited, alice, bob):
         session = alice.sign_in().on(limited())
         answers = [session.put("/user", json={"email": bob.email}).status_code for _ in range(7)]
         assert answers == [409] * 5 + [429] * 2
 
-    def test_they_count_from_wherever(self, limited, alice):
+    def test_user_is_counted_across_networks(self, limited, alice):
         client = limited(USER_CHANGES="2 per 5 minutes")
         headers = alice.sign_in().authorization
         answers = [
@@ -322,11 +318,8 @@ class TestByUser:
         ],
         ids=["ended", "expired"],
     )
-    def test_whoever_has_a_token_of_a_session_that_is_over_does_not_use_up_the_users(
-        self, limited, alice, database, end
-    ):
-        # Else a thief who has been thrown out could keep the user from changing the password, or from logging
-        # out.
+    def test_token_of_an_ended_session_does_not_use_up_the_users_limit(self, limited, alice, database, end):
+        # Otherwise a thief could keep the user from changing the password or logging out.
         client = limited()
         stolen, session = alice.sign_in().on(client), alice.sign_in().on(client)
         database.run(end, id=stolen.id)
@@ -336,7 +329,7 @@ class TestByUser:
         assert session.put("/user", json={"data": {"x": 1}}).status_code == 200
         assert session.post("/logout").status_code == 200
 
-    def test_whoever_has_an_expired_token_does_not_use_up_the_users(self, limited, alice, app):
+    def test_expired_token_does_not_use_up_the_users_limit(self, limited, alice, app):
         client = limited()
         session = alice.sign_in().on(client)
         issued_at = session.claims["iat"] - 3601
@@ -351,8 +344,8 @@ class TestByUser:
         assert session.post("/logout").status_code == 200
 
 
-class TestInvitations:
-    """30 an hour, and 3 a day for one address; kept where a crash leaves it alone."""
+class TestLimitsOfInvitations:
+    """30 an hour, and 3 a day for one address, in a table that survives a crash."""
 
     @pytest.fixture
     def invite(self, limited, service_role):
@@ -361,7 +354,7 @@ class TestInvitations:
             path, json={"email": email}, headers=service_role
         )
 
-    def test_three_a_day_go_to_one_address(self, invite, database):
+    def test_one_address_gets_three_invitations_a_day(self, invite, database):
         for spelling, path in (
             ("dave@example.com", "/admin/invite"),
             ("DAVE@example.com", "/invite"),
@@ -377,7 +370,7 @@ class TestInvitations:
         pass_time(database, 86_400)
         assert invite("dave@example.com").status_code == 200
 
-    def test_thirty_an_hour_go_out_in_all(self, invite, database):
+    def test_thirty_invitations_are_sent_an_hour(self, invite, database):
         assert {invite(f"user{number}@example.com").status_code for number in range(30)} == {200}
         response = invite("dave@example.com")
         assert_error(response, 429, "over_email_send_rate_limit")
@@ -386,8 +379,8 @@ class TestInvitations:
         assert invite("dave@example.com").status_code == 200
 
 
-class TestTheServiceRole:
-    def test_it_has_no_other_limit(self, limited, service_role, alice):
+class TestServiceRole:
+    def test_service_role_key_has_no_other_limit(self, limited, service_role, alice):
         client = limited()
         for _ in range(70):
             assert limits(client.post("/introspect", json={"token": "x"}, headers=service_role)) is None
@@ -395,7 +388,7 @@ class TestTheServiceRole:
             assert limits(client.get(path, headers=service_role)) is None
         assert limits(client.put(f"/admin/users/{alice.id}", json={}, headers=service_role)) is None
 
-    def test_it_does_not_lift_the_limits_of_public_routes(self, limited, service_role):
+    def test_service_role_key_does_not_lift_the_limits_of_public_routes(self, limited, service_role):
         client = limited(LOGIN="1 per 5 minutes")
         assert [client.post("/login-admin", json={}, headers=service_role).status_code for _ in range(2)] == [
             400,
@@ -403,20 +396,20 @@ class TestTheServiceRole:
         ]
 
 
-class TestHeaders:
-    def test_they_tell_of_the_limit_with_least_left(self, limited, alice):
+class TestRateLimitHeaders:
+    def test_headers_show_the_tightest_limit(self, limited, alice):
         client = limited(LOGIN="30 per 5 minutes", LOGIN_FAILURES="3 per 15 minutes")
         assert limits(sign_in(client, alice.email)) == (30, 29)
         assert [limits(sign_in(client, alice.email, WRONG)) for _ in range(3)] == [(3, 2), (3, 1), (3, 0)]
 
-    def test_a_message_too_many_has_nothing_left(self, limited, alice):
+    def test_refused_message_has_nothing_remaining(self, limited, alice):
         session = alice.sign_in().on(limited())
         assert session.get("/reauthenticate").status_code == 200
         response = session.get("/reauthenticate")
         assert_error(response, 429, "over_email_send_rate_limit")
         assert (limits(response) or (0, None))[1] == 0
 
-    def test_a_limit_of_several_counts_in_all(self, limited):
+    def test_one_of_several_limits_is_shown_as_a_whole(self, limited):
         client = limited(
             USER_CHANGES="3 per 5 minutes", ADDRESS_CHANGES="9 per hour", MESSAGES="100 per minute"
         )
@@ -426,7 +419,7 @@ class TestHeaders:
         assert limits(alice.put("/user", json={"email": "a@example.com"})) == (3, 2)
         assert limits(alice.put("/user", json={"data": {}})) == (3, 1)
 
-    def test_they_are_on_answers_of_every_status(self, limited, alice):
+    def test_responses_of_every_status_have_headers(self, limited, alice):
         client = limited()
         answers = {
             200: sign_in(client, alice.email),
@@ -439,7 +432,7 @@ class TestHeaders:
         for status, response in answers.items():
             assert (response.status_code, limits(response) is not None) == (status, True)
 
-    def test_what_can_not_be_given_back_is_no_reason_to_fail(self, limited, alice, database):
+    def test_request_succeeds_when_a_count_cannot_be_returned(self, limited, alice, database):
         session = alice.sign_in().on(limited())
         database.run("DELETE FROM sessions")
         database.run("ALTER TABLE request_counts ADD CONSTRAINT no_refunds CHECK (count > 0)")
@@ -448,42 +441,41 @@ class TestHeaders:
         finally:
             database.run("ALTER TABLE request_counts DROP CONSTRAINT no_refunds")
 
-    def test_an_address_that_is_null_is_no_change_of_it(self, limited, alice):
+    def test_null_address_is_not_counted_as_a_change(self, limited, alice):
         session = alice.sign_in().on(limited(ADDRESS_CHANGES="1 per hour"))
         for _ in range(3):
             assert (
                 session.put("/user", json={"email": None, "phone": None, "data": {"a": 1}}).status_code == 200
             )
 
-    def test_whoever_is_not_let_in_learns_nothing_of_a_users_limits(self, limited):
+    def test_refused_caller_does_not_see_the_limits_of_a_user(self, limited):
         client = limited()
         for path, method in (("/logout", "POST"), ("/user", "PUT"), ("/user", "DELETE")):
             for headers in ({}, {"Authorization": "Bearer nonsense"}):
                 assert limits(client.open(path, method=method, headers=headers)) is None
 
-    def test_browsers_may_read_them(self, limited):
+    def test_browsers_may_read_the_headers(self, limited):
         response = limited().post("/login-admin", json={}, headers={"Origin": "https://app.example.com"})
         exposed = response.headers["Access-Control-Expose-Headers"].lower()
         assert all(name.lower() in exposed for name in (*NAMES, "Retry-After"))
 
-    def test_the_refusal_can_be_read_by_them_too(self, limited):
+    def test_browsers_may_read_the_headers_of_a_refusal(self, limited):
         client = limited(LOGIN="1 per 5 minutes")
         for status in (400, 429):
             response = client.post("/login-admin", json={}, headers={"Origin": "https://app.example.com"})
             assert (response.status_code, response.headers["Access-Control-Allow-Origin"]) == (status, "*")
 
-    def test_the_last_second_is_one_second(self, limited, database):
+    def test_last_second_is_shown_as_one_second(self, limited, database):
         client = limited(LOGIN="1 per 5 minutes")
         ask(client, "POST", "/login-admin")
-        # So near to the end that it could round to nothing, were it not for the request itself, which may
-        # come too late.
+        # So near to the end that it would round to 0. The request itself may come too late.
         database.run("UPDATE request_counts SET expires_at = now() + interval '0.9 seconds'")
         response = ask(client, "POST", "/login-admin")
         assert (response.status_code, response.headers.get("Retry-After", "1")) in ((429, "1"), (400, "1"))
 
 
-class TestSettings:
-    def test_they_tell_the_limits_that_are_set(self, limited):
+class TestLimitSettings:
+    def test_settings_endpoint_shows_the_configured_limits(self, limited):
         client = limited(SIGNUP="7 per 10 minutes", LOGIN="20/hour", RECOVER="3 per 1 day")
         assert client.get("/settings").json["rate_limits"] == {
             "signup": {"requests": 7, "window": 600},
@@ -509,7 +501,7 @@ class TestSettings:
             "1.5 per minute",
         ],
     )
-    def test_a_limit_that_is_none_stops_the_start(self, environment, database, value):
+    def test_invalid_limit_prevents_the_start(self, environment, database, value):
         with pytest.raises(
             SettingsError, match=r"^AUTH_RATE_LIMIT_LOGIN: Must be a rate limit such as 30 per 5 minutes.$"
         ):
@@ -518,17 +510,17 @@ class TestSettings:
     @pytest.mark.parametrize(
         "value", ["mysql://x", "redis:", "postgresql://elsewhere/db", "memory", "memory://x"]
     )
-    def test_a_storage_that_is_none_stops_the_start(self, environment, database, value):
+    def test_invalid_storage_prevents_the_start(self, environment, database, value):
         with pytest.raises(
             SettingsError, match=r"^AUTH_RATE_LIMIT_STORAGE: Must be postgresql, memory:// or redis://….$"
         ):
             new_app(environment | {"AUTH_RATE_LIMIT_STORAGE": value})
 
 
-class TestLifted:
-    """AUTH_RATE_LIMITS_ENABLED=false, as all other tests run."""
+class TestLimitsDisabled:
+    """With AUTH_RATE_LIMITS_ENABLED=false, as in all other tests."""
 
-    def test_nothing_is_counted_or_said(self, client, alice, service_role, database):
+    def test_requests_are_not_counted(self, client, alice, service_role, database):
         session = alice.sign_in()
         for _ in range(35):
             for limit in BY_NETWORK:
@@ -542,7 +534,7 @@ class TestLifted:
         assert database.count("request_counts") == 0
         assert client.get("/settings").json["rate_limits"] == {}
 
-    def test_failures_and_messages_are_not_counted_either(self, client, alice, service_role, database):
+    def test_failed_passwords_and_messages_are_not_counted(self, client, alice, service_role, database):
         assert {sign_in(client, alice.email, WRONG).status_code for _ in range(15)} == {401}
         assert alice.try_to_sign_in().status_code == 200
         assert {client.post("/recover", json={"email": alice.email}).status_code for _ in range(8)} == {200}
@@ -553,7 +545,7 @@ class TestLifted:
         } == {200}
         assert database.count("failure_counts") == 0
 
-    def test_the_tries_of_a_code_stay(self, client, alice, outbox):
+    def test_attempts_of_a_code_are_counted_anyway(self, client, alice, outbox):
         client.post("/magiclink", json={"email": alice.email})
         sent = outbox.last(alice.email)
         for code in [sent.wrong_code] * 5 + [sent.code]:
@@ -561,18 +553,18 @@ class TestLifted:
             assert_error(response, 403, "otp_expired")
 
 
-class TestOverWorkersAndNodes:
-    def test_two_workers_count_together(self, limited_server):
+class TestWorkersAndNodes:
+    def test_two_workers_share_the_counts(self, limited_server):
         answers = at_once(60, lambda _: until_served(lambda: limited_server.post("/login-admin", json={})))
         assert sorted(answer.status_code for answer in answers) == [400] * 20 + [429] * 40
 
-    def test_failed_passwords_at_two_workers_count_together(self, limited_server, alice):
+    def test_two_workers_share_the_counts_of_failed_passwords(self, limited_server, alice):
         answers = at_once(20, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
         assert sorted(answer.status_code for answer in answers)[:10] == [401] * 10
         assert {answer.status_code for answer in answers[10:]} <= {401, 429}
         assert sum(answer.status_code == 401 for answer in answers) == 10
 
-    def test_two_nodes_count_together(self, limited):
+    def test_two_nodes_share_the_counts(self, limited):
         one, other = limited(LOGIN="3 per 5 minutes"), limited(LOGIN="3 per 5 minutes")
         assert [limits(ask(node, "POST", "/login-admin")) for node in (one, other, one)] == [
             (3, 2),
@@ -581,7 +573,7 @@ class TestOverWorkersAndNodes:
         ]
         assert ask(other, "POST", "/login-admin").status_code == 429
 
-    def test_a_restart_forgets_nothing(self, limited, alice):
+    def test_counts_survive_a_restart(self, limited, alice):
         client = limited(LOGIN="2 per 5 minutes")
         for _ in range(2):
             sign_in(client, alice.email, WRONG)
@@ -589,8 +581,8 @@ class TestOverWorkersAndNodes:
         assert_refused(ask(limited(LOGIN="2 per 5 minutes"), "POST", "/login-admin"), 300, 2)
 
 
-class TestInMemory:
-    def test_it_counts_and_refuses(self, make_app, database):
+class TestMemoryStorage:
+    def test_memory_storage_counts_and_refuses(self, make_app, database):
         client = make_app(
             AUTH_RATE_LIMITS_ENABLED="true",
             AUTH_RATE_LIMIT_STORAGE="memory://",
@@ -600,7 +592,7 @@ class TestInMemory:
         assert_refused(ask(client, "POST", "/login-admin"), 300, 2)
         assert database.count("request_counts") == 0
 
-    def test_failed_passwords_are_counted_in_the_database_all_the_same(self, make_app, alice, database):
+    def test_failed_passwords_are_counted_in_the_database(self, make_app, alice, database):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE="memory://").test_client()
         sign_in(client, alice.email, WRONG)
         assert database.count("failure_counts") == 2
@@ -617,7 +609,7 @@ def redis_service(serve, redis_server) -> Iterator[tuple[Service, ServerClient]]
         yield serving
 
 
-class TestInRedis:
+class TestRedisStorage:
     @pytest.fixture
     def server(self, redis_service, redis_server, database, app) -> Iterator[ServerClient]:
         with redis_server.client() as client:
@@ -626,18 +618,18 @@ class TestInRedis:
         if redis_server.process.poll() is not None:
             redis_server.start()
 
-    def test_two_workers_count_together_and_refuse(self, server, database):
+    def test_two_workers_share_the_counts_and_refuse(self, server, database):
         answers = at_once(40, lambda _: until_served(lambda: server.post("/login-admin", json={})))
         assert sorted(answer.status_code for answer in answers) == [400] * 20 + [429] * 20
         assert_refused(server.post("/login-admin", json={}), 300, 20)
         assert database.count("request_counts") == 0
 
-    def test_failed_passwords_are_counted_in_the_database_all_the_same(self, server, alice, database):
+    def test_failed_passwords_are_counted_in_the_database(self, server, alice, database):
         assert sign_in(server, alice.email, WRONG).status_code == 401
         assert database.count("failure_counts") == 2
 
     @pytest.mark.parametrize("fails", ["stop", "freeze"])
-    def test_should_it_fail_requests_are_let_through_and_the_log_says_so(
+    def test_requests_are_served_and_logged_when_redis_fails(
         self, server, redis_service, redis_server, alice, fails
     ):
         redis_server.stop() if fails == "stop" else redis_server.freeze()
@@ -647,21 +639,21 @@ class TestInRedis:
             answers = at_once(6, lambda _: server.post("/login-admin", json={}))
             assert {answer.status_code for answer in answers} == {400}
             assert time.monotonic() - began < 4
-            # What guards passwords does not depend on it.
+            # The counts of failed passwords do not depend on Redis.
             failed = [until_served(lambda: sign_in(server, alice.email, WRONG)).status_code for _ in range(3)]
             assert failed == [401, 401, 429]
         finally:
             redis_server.thaw()
         wait_until(lambda: "rate_limit_storage_failed" in redis_service[0].text()[logged:])
 
-    def test_when_it_is_back_requests_count_again(self, server, redis_server):
+    def test_requests_are_counted_again_when_redis_is_back(self, server, redis_server):
         redis_server.stop()
         assert server.post("/login-admin", json={}).status_code == 400
         redis_server.start()
         wait_until(lambda: limits(server.post("/login-admin", json={})) is not None)
 
 
-def test_the_message_of_a_refusal_is_a_sentence_without_details(limited):
+def test_refusal_has_a_message_and_no_details(limited):
     client = limited(SIGNUP="1 per 5 minutes")
     ask(client, "POST", "/signup")
     response = ask(client, "POST", "/signup")

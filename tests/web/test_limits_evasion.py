@@ -1,6 +1,4 @@
-"""Ways around the limits that are none: each of these is one more request of the same network, or one more
-try for the same user.
-"""
+"""Attempts to evade the limits: each request counts for the same network or user."""
 
 import http.client
 import json
@@ -45,7 +43,7 @@ CLIENT_HEADERS = [
 
 @pytest.fixture
 def limited(make_app):
-    """Make a client of an application that allows three log-ins in five minutes to a network."""
+    """Return a function that makes a client with a limit of three log-ins in five minutes."""
 
     def make(**changes):
         return make_app(
@@ -59,9 +57,9 @@ def statuses(ask, values):
     return [ask(value).status_code for value in values]
 
 
-class TestBySayingToComeFromElsewhere:
+class TestForgedClientAddress:
     @pytest.mark.parametrize("name", CLIENT_HEADERS)
-    def test_in_a_header(self, limited, name):
+    def test_forged_header_does_not_change_the_network(self, limited, name):
         client = limited()
         values = ["192.0.2.1", "for=192.0.2.2", "::1", "127.0.0.1", "198.51.100.1, 192.0.2.3"]
         assert statuses(lambda value: client.post(LOG_IN, json={}, headers={name: value}), values) == [
@@ -72,7 +70,7 @@ class TestBySayingToComeFromElsewhere:
             429,
         ]
 
-    def test_in_a_repeated_header(self, limited):
+    def test_repeated_header_does_not_change_the_network(self, limited):
         client = limited()
         values = [
             [("X-Forwarded-For", f"192.0.2.{number}"), ("X-Forwarded-For", f"192.0.2.{number + 1}")]
@@ -98,24 +96,23 @@ class TestBySayingToComeFromElsewhere:
             "2001:db8:{}::1",
         ],
     )
-    def test_in_what_a_trusted_proxy_adds_to(self, limited, sent):
+    def test_header_extended_by_a_trusted_proxy_does_not_change_the_network(self, limited, sent):
         client = limited(AUTH_TRUSTED_PROXIES="1")
         values = [f"{sent.format(number)}, {HOME}" for number in range(5)]
         assert statuses(
             lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values
         ) == [400, 400, 400, 429, 429]
 
-    def test_through_one_proxy_where_there_are_two(self, limited):
+    def test_missing_proxy_of_two_does_not_change_the_network(self, limited):
         client = limited(AUTH_TRUSTED_PROXIES="2")
-        # Who is between the proxies sends a header of one entry: it is taken for what it is, somebody behind
-        # the last proxy.
+        # A client between the two proxies sends one entry, and is taken for a client of the last proxy.
         values = [f"192.0.2.{number}" for number in range(5)]
         assert statuses(
             lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values
         ) == [400, 400, 400, 429, 429]
 
 
-class TestByAnotherAddressOfTheSameNetwork:
+class TestAddressesOfOneNetwork:
     @pytest.mark.parametrize(
         "addresses",
         [
@@ -128,7 +125,7 @@ class TestByAnotherAddressOfTheSameNetwork:
             ["unknown", "_hidden", "unix:", "x"],
         ],
     )
-    def test_it_is_one_network(self, limited, addresses):
+    def test_addresses_of_one_network_count_together(self, limited, addresses):
         client = limited(AUTH_TRUSTED_PROXIES="1")
         assert statuses(
             lambda address: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": address}), addresses
@@ -142,7 +139,7 @@ class TestByAnotherAddressOfTheSameNetwork:
             ["192.0.2.1", "2001:db8::c000:201"],
         ],
     )
-    def test_another_network_is_another(self, limited, addresses):
+    def test_addresses_of_other_networks_count_separately(self, limited, addresses):
         client = limited(AUTH_TRUSTED_PROXIES="1")
         for address in addresses:
             asked = [
@@ -153,7 +150,7 @@ class TestByAnotherAddressOfTheSameNetwork:
             ]
             assert asked == ["2", "1"]
 
-    def test_failed_passwords_count_by_network_too(self, make_app, alice):
+    def test_failed_passwords_count_by_network(self, make_app, alice):
         client = make_app(
             AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="3 per 15 minutes"
         ).test_client()
@@ -167,7 +164,7 @@ class TestByAnotherAddressOfTheSameNetwork:
         ]
 
 
-class TestByAnotherSpellingOfTheUser:
+class TestSpellingsOfAUser:
     @pytest.fixture
     def client(self, make_app):
         return make_app(
@@ -190,7 +187,7 @@ class TestByAnotherSpellingOfTheUser:
             ["älice@example.com", "ÄLICE@example.com", "älice@EXAMPLE.com", "Älice@example.com"],
         ],
     )
-    def test_of_the_email(self, client, database, spellings):
+    def test_spellings_of_an_email_count_together(self, client, database, spellings):
         assert statuses(lambda email: sign_in(client, email, WRONG), spellings) == [401, 401, 401, 429]
         assert database.count("failure_counts", "key LIKE 'account %%'") == 1
 
@@ -212,7 +209,7 @@ class TestByAnotherSpellingOfTheUser:
             "alice%40example.com",
         ],
     )
-    def test_what_is_no_spelling_of_it_is_no_try(self, client, alice, database, hashes, email):
+    def test_invalid_spelling_is_not_an_attempt(self, client, alice, database, hashes, email):
         response = sign_in(client, email, PASSWORD)
         assert_error(response, 400, "validation_failed", details=response.json["details"])
         assert (database.count("failure_counts"), database.count("sessions"), hashes.count) == (
@@ -221,7 +218,7 @@ class TestByAnotherSpellingOfTheUser:
             hashes.count,
         )
 
-    def test_of_the_phone(self, client, database):
+    def test_spellings_of_a_phone_count_together(self, client, database):
         spellings = ["+491701234567", "+49 170 1234567", "+49-170-1234567", "+49 (170) 123.45.67"]
         ask = lambda phone: client.post(LOG_IN, json={"phone": phone, "password": WRONG})  # noqa: E731
         assert statuses(ask, spellings) == [401, 401, 401, 429]
@@ -236,7 +233,7 @@ class TestByAnotherSpellingOfTheUser:
         )
 
 
-class TestByAnotherSpellingOfTheRoute:
+class TestSpellingsOfARoute:
     @pytest.mark.parametrize(
         "target",
         [
@@ -276,8 +273,8 @@ class TestByAnotherSpellingOfTheRoute:
             "//login-admin",
         ],
     )
-    def test_it_is_limited_or_no_route(self, limited_server, alice, database, target):
-        # All that the network may is used up; a way around would show as anything but a refusal.
+    def test_other_spelling_is_limited_or_not_found(self, limited_server, alice, database, target):
+        # The limit is used up, so that an evasion would show as another response.
         database.run(
             "INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/login/20/5/minute', 20, now() + interval '5 minutes')"
         )
@@ -303,7 +300,7 @@ class TestByAnotherSpellingOfTheRoute:
     @pytest.mark.parametrize(
         "method", ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "post", "Post", "XPOST"]
     )
-    def test_another_method_does_nothing(self, limited_server, alice, database, method):
+    def test_other_method_does_nothing(self, limited_server, alice, database, method):
         body = json.dumps({"email": alice.email, "password": PASSWORD}).encode()
         connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
         try:
@@ -315,14 +312,14 @@ class TestByAnotherSpellingOfTheRoute:
         assert database.count("sessions") == 0
 
 
-class TestByHowItIsSent:
-    def test_all_at_once(self, limited_server, alice, database):
+class TestWaysOfSending:
+    def test_concurrent_requests_count(self, limited_server, alice, database):
         answers = at_once(60, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
-        # Twenty log-ins of a network, and of these ten failures.
+        # Twenty log-ins are allowed to a network, and ten failures among them.
         assert sum(answer.status_code == 401 for answer in answers) <= 10
         assert {answer.status_code for answer in answers} == {401, 429}
 
-    def test_all_on_one_connection_without_waiting_for_answers(self, limited_server, database):
+    def test_pipelined_requests_count(self, limited_server, database):
         request = b"POST /login-admin HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
         last = request.replace(b"Host: x", b"Host: x\r\nConnection: close")
         with socket.create_connection(("127.0.0.1", limited_server.port), timeout=10) as connection:
@@ -331,7 +328,7 @@ class TestByHowItIsSent:
                 answer = stream.read()
         assert (answer.count(b"HTTP/1.1 400 "), answer.count(b"HTTP/1.1 429 ")) == (20, 10)
 
-    def test_with_a_body_that_is_refused(self, limited):
+    def test_requests_with_a_refused_body_count(self, limited):
         client = limited()
         bodies = [b"", b"{", b"[]", b'{"email": 1}', b'{"email": "a@example.com", "email": "b@example.com"}']
         answers = statuses(
@@ -339,7 +336,7 @@ class TestByHowItIsSent:
         )
         assert answers == [400, 400, 400, 429, 429]
 
-    def test_in_another_content_type(self, limited, alice, database):
+    def test_requests_with_another_content_type_count(self, limited, alice, database):
         client = limited()
         body = json.dumps({"email": alice.email, "password": PASSWORD})
         for kind in (
@@ -352,7 +349,7 @@ class TestByHowItIsSent:
             assert client.post(LOG_IN, data=body, content_type=kind).status_code == 415
         assert database.count("sessions") == 0
 
-    def test_through_the_other_log_in(self, limited, alice):
+    def test_both_log_in_routes_count_together(self, limited, alice):
         client = limited()
         paths = [LOG_IN, "/login-admin", LOG_IN, "/login-admin", LOG_IN]
         answers = statuses(
@@ -361,7 +358,7 @@ class TestByHowItIsSent:
         assert answers == [401, 401, 401, 429, 429]
 
 
-class TestByASuccessInBetween:
+class TestSuccessBetweenFailures:
     @pytest.fixture
     def client(self, make_app):
         return make_app(
@@ -370,20 +367,20 @@ class TestByASuccessInBetween:
             AUTH_RATE_LIMIT_LOGIN="100 per minute",
         ).test_client()
 
-    def test_on_ones_own_account(self, client, alice, mallory):
+    def test_success_with_another_user_returns_no_failure(self, client, alice, mallory):
         answers = []
         for _ in range(5):
             answers.append(sign_in(client, alice.email, WRONG).status_code)
             assert sign_in(client, mallory.email).status_code == 200
         assert answers == [401, 401, 401, 429, 429]
 
-    def test_on_the_same_account_gives_back_no_failure(self, client, alice):
+    def test_success_with_the_same_user_returns_no_failure(self, client, alice):
         assert [sign_in(client, alice.email, WRONG).status_code for _ in range(2)] == [401, 401]
         for _ in range(5):
             assert sign_in(client, alice.email).status_code == 200
         assert [sign_in(client, alice.email, WRONG).status_code for _ in range(2)] == [401, 429]
 
-    def test_from_elsewhere_gives_back_no_failure_here(self, client, alice):
+    def test_success_from_another_network_returns_no_failure(self, client, alice):
         body = {"email": alice.email, "password": WRONG}
         answers = []
         for _ in range(5):
@@ -391,13 +388,13 @@ class TestByASuccessInBetween:
             assert client.post(LOG_IN, json=body | {"password": PASSWORD}, **at(OFFICE)).status_code == 200
         assert answers == [401, 401, 401, 429, 429]
 
-    def test_of_the_log_ins_themselves(self, limited, alice):
+    def test_success_does_not_reset_the_limit_of_log_ins(self, limited, alice):
         client = limited()
         assert [sign_in(client, alice.email).status_code for _ in range(4)] == [200, 200, 200, 429]
 
 
-class TestByManyUsers:
-    def test_one_password_for_all_of_them_is_limited_by_network(self, limited, client, service_role):
+class TestManyUsers:
+    def test_one_password_for_many_users_is_limited_by_network(self, limited, client, service_role):
         people = [register(client, service_role, f"user{number}@example.com") for number in range(5)]
         spraying = limited()
         assert statuses(lambda person: sign_in(spraying, person.email, WRONG), people) == [

@@ -1,6 +1,4 @@
-"""Where requests are counted: each storage as the limits library tests its own, and what ours promises
-beyond.
-"""
+"""Storages of request counts: tested as the limits library tests its own, and the guarantees of ours."""
 
 import time
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ PER_MINUTE = RateLimitItemPerMinute(3)
 
 
 class Postgres:
-    """Our storage, on connections of its own; time moves in the rows."""
+    """Our storage with its own connections. Tests move time in the rows."""
 
     def __init__(self, database: Any, url: str) -> None:
         self.rows = database
@@ -47,7 +45,7 @@ class Postgres:
 
 
 class Memory:
-    """The library's storage in a process's memory."""
+    """The library's storage in memory."""
 
     def new(self) -> MemoryStorage:
         return MemoryStorage()
@@ -60,7 +58,7 @@ class Memory:
 
 
 class RedisServer:
-    """The library's storage in a Redis."""
+    """The library's storage in Redis."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
@@ -99,19 +97,19 @@ def limiter(storage) -> FixedWindowRateLimiter:
     return FixedWindowRateLimiter(storage)
 
 
-class TestTheStorage:
-    def test_what_was_never_counted_is_none(self, storage):
+class TestStorage:
+    def test_unknown_key_has_no_count(self, storage):
         assert storage.get("a") == 0
         assert storage.get_expiry("a") == pytest.approx(time.time(), abs=5)
 
-    def test_it_counts(self, storage):
+    def test_incr_counts(self, storage):
         assert [storage.incr("a", 60) for _ in range(3)] == [1, 2, 3]
         assert storage.get("a") == 3
 
-    def test_it_counts_several_at_once(self, storage):
+    def test_incr_counts_several_at_once(self, storage):
         assert [storage.incr("a", 60, amount) for amount in (1, 4, 2)] == [1, 5, 7]
 
-    def test_each_key_counts_by_itself(self, storage):
+    def test_keys_count_separately(self, storage):
         storage.incr("a", 60)
         storage.incr("b", 60, 5)
         assert (storage.get("a"), storage.get("b"), storage.get("A")) == (1, 5, 0)
@@ -126,31 +124,31 @@ class TestTheStorage:
             "%s %(key)s :key $1",
         ],
     )
-    def test_a_key_may_hold_anything(self, storage, key):
+    def test_key_may_contain_any_character(self, storage, key):
         storage.incr(key, 60)
         assert storage.incr(key, 60) == storage.get(key) == 2
         storage.clear(key)
         assert storage.get(key) == 0
 
-    def test_the_window_begins_with_the_first_and_does_not_move(self, storage, place):
+    def test_window_starts_with_the_first_count_and_does_not_move(self, storage, place):
         storage.incr("a", 60)
         assert storage.get_expiry("a") == pytest.approx(time.time() + 60, abs=5)
         place.age(storage, "a", 40)
         storage.incr("a", 60)
         assert storage.get_expiry("a") == pytest.approx(time.time() + 20, abs=5)
 
-    def test_a_window_that_has_ended_counts_for_nothing(self, storage, place):
+    def test_ended_window_does_not_count(self, storage, place):
         storage.incr("a", 60, 7)
         place.age(storage, "a", 61)
         assert storage.get("a") == 0
         assert storage.incr("a", 60) == 1
         assert storage.get_expiry("a") == pytest.approx(time.time() + 60, abs=5)
 
-    def test_a_window_may_be_long(self, storage):
+    def test_window_may_be_long(self, storage):
         storage.incr("a", 86_400 * 365)
         assert storage.get_expiry("a") == pytest.approx(time.time() + 86_400 * 365, abs=5)
 
-    def test_one_key_is_forgotten(self, storage):
+    def test_clear_deletes_one_key(self, storage):
         storage.incr("a", 60)
         storage.incr("b", 60)
         storage.clear("a")
@@ -158,29 +156,29 @@ class TestTheStorage:
         assert (storage.get("a"), storage.get("b")) == (0, 1)
         assert storage.incr("a", 60) == 1
 
-    def test_all_keys_are_forgotten(self, storage, limiter):
+    def test_reset_deletes_all_keys(self, storage, limiter):
         for amount in range(1, 11):
             limiter.hit(RateLimitItemPerMinute(amount))
-        # The library's own in memory tells no number.
+        # The library's storage in memory returns no number.
         assert storage.reset() in (10, None)
         assert limiter.get_window_stats(RateLimitItemPerMinute(10)).remaining == 10
 
-    def test_it_says_that_it_works(self, storage):
+    def test_check_succeeds(self, storage):
         assert storage.check() is True
 
-    def test_of_many_at_once_each_one_counts(self, storage):
+    def test_concurrent_counts_are_all_counted(self, storage):
         counts = at_once(16, lambda _: [storage.incr("a", 60) for _ in range(10)])
         assert sorted(count for each in counts for count in each) == list(range(1, 161))
         assert storage.get("a") == 160
 
 
-class TestTheFixedWindow:
-    """The strategy that we use, on each storage."""
+class TestFixedWindow:
+    """The strategy that we use, with each storage."""
 
-    def test_it_allows_so_many(self, limiter):
+    def test_strategy_allows_the_limit(self, limiter):
         assert [limiter.hit(PER_MINUTE, "a") for _ in range(5)] == [True, True, True, False, False]
 
-    def test_it_allows_as_many_again_after_the_window(self, limiter, storage, place):
+    def test_strategy_allows_the_limit_again_after_the_window(self, limiter, storage, place):
         for _ in range(5):
             limiter.hit(PER_MINUTE, "a")
         place.age(storage, PER_MINUTE.key_for("a"), 59)
@@ -188,7 +186,7 @@ class TestTheFixedWindow:
         place.age(storage, PER_MINUTE.key_for("a"), 2)
         assert [limiter.hit(PER_MINUTE, "a") for _ in range(4)] == [True, True, True, False]
 
-    def test_it_tells_how_many_are_left_and_until_when(self, limiter):
+    def test_strategy_returns_what_is_left_and_until_when(self, limiter):
         assert limiter.get_window_stats(PER_MINUTE, "a").remaining == 3
         for remaining in (2, 1, 0, 0):
             limiter.hit(PER_MINUTE, "a")
@@ -196,25 +194,25 @@ class TestTheFixedWindow:
             assert stats.remaining == remaining
             assert stats.reset_time == pytest.approx(time.time() + 60, abs=5)
 
-    def test_to_test_is_not_to_count(self, limiter):
+    def test_test_does_not_count(self, limiter):
         for allowed in (True, True, True, False):
             assert limiter.test(PER_MINUTE, "a") is allowed
             assert limiter.test(PER_MINUTE, "a") is allowed
             assert limiter.hit(PER_MINUTE, "a") is allowed
 
-    def test_what_costs_more_uses_up_more(self, limiter):
+    def test_cost_counts_as_several(self, limiter):
         assert limiter.hit(PER_MINUTE, "a", cost=2)
         assert not limiter.test(PER_MINUTE, "a", cost=2)
         assert not limiter.hit(PER_MINUTE, "a", cost=2)
         assert not limiter.hit(PER_MINUTE, "b", cost=4)
 
-    def test_clearing_allows_again(self, limiter):
+    def test_clear_allows_again(self, limiter):
         once = RateLimitItemPerMinute(1)
         assert [limiter.hit(once, "a"), limiter.hit(once, "a"), limiter.hit(once, "b")] == [True, False, True]
         limiter.clear(once, "a")
         assert [limiter.hit(once, "a"), limiter.hit(once, "b")] == [True, False]
 
-    def test_limits_and_identifiers_count_by_themselves(self, limiter):
+    def test_limits_and_identifiers_count_separately(self, limiter):
         for item in (
             RateLimitItemPerMinute(1),
             RateLimitItemPerHour(1),
@@ -225,14 +223,14 @@ class TestTheFixedWindow:
             for identifiers in (("a",), ("b",), ("a", "b"), ("a b",)):
                 assert limiter.hit(item, *identifiers)
 
-    def test_of_many_at_once_so_many_are_allowed(self, limiter):
+    def test_concurrent_hits_do_not_exceed_the_limit(self, limiter):
         hundred = RateLimitItemPerMinute(100)
         allowed = at_once(16, lambda _: sum(limiter.hit(hundred, "a") for _ in range(20)))
         assert sum(allowed) == 100
 
 
-class TestOurs:
-    """What the storage in Postgres promises beyond: one count for all processes, that outlives them."""
+class TestPostgresStorage:
+    """The storage in Postgres has one count for all processes, which survives them."""
 
     @pytest.fixture
     def place(self, database, database_url) -> Iterator[Postgres]:
@@ -240,15 +238,15 @@ class TestOurs:
         yield place
         place.end()
 
-    def test_it_is_found_by_its_scheme(self):
+    def test_storage_is_found_by_its_scheme(self):
         assert isinstance(storage_from_string("postgresql://"), PostgresStorage)
 
     @pytest.mark.parametrize("strategy", [MovingWindowRateLimiter, SlidingWindowCounterRateLimiter])
-    def test_other_strategies_say_that_they_can_not_use_it(self, storage, strategy):
+    def test_storage_refuses_other_strategies(self, storage, strategy):
         with pytest.raises(NotImplementedError):
             strategy(storage)
 
-    def test_two_processes_count_together(self, place):
+    def test_two_processes_share_the_counts(self, place):
         storages = [place.new() for _ in range(4)]
         allowed = at_once(
             16,
@@ -258,29 +256,29 @@ class TestOurs:
         )
         assert sum(allowed) == 3
 
-    def test_a_new_process_goes_on_where_the_last_one_ended(self, place):
+    def test_new_process_continues_the_counts(self, place):
         place.new().incr("a", 60, 5)
         place.end()
         assert place.new().incr("a", 60) == 6
 
-    def test_of_many_at_once_at_the_end_of_a_window_one_begins_the_next(self, storage, place):
+    def test_concurrent_counts_at_the_end_of_a_window_start_one_window(self, storage, place):
         storage.incr("a", 60, 1000)
         place.age(storage, "a", 61)
         counts = at_once(8, lambda _: [storage.incr("a", 60) for _ in range(5)])
         assert sorted(count for each in counts for count in each) == list(range(1, 41))
 
-    def test_a_count_has_one_row(self, storage, database):
+    def test_count_has_one_row(self, storage, database):
         for _ in range(5):
             storage.incr("a", 60)
         assert database.count("request_counts") == 1
 
-    def test_the_clock_is_the_databases(self, storage, database, monkeypatch):
+    def test_clock_is_that_of_the_database(self, storage, database, monkeypatch):
         storage.incr("a", 60)
         monkeypatch.setattr(time, "time", lambda: 0.0)
         assert storage.get_expiry("a") == pytest.approx(60, abs=5)
         assert storage.incr("a", 60) == 2
 
-    def test_looking_writes_nothing(self, storage, database):
+    def test_reading_writes_nothing(self, storage, database):
         storage.incr("a", 60)
         before = database.everything()
         storage.get("a")
@@ -288,7 +286,7 @@ class TestOurs:
         storage.check()
         assert database.everything() == before
 
-    def test_one_request_is_one_statement(self, make_app):
+    def test_limited_request_runs_one_statement(self, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         run = app.extensions["latchkey"].db
         before = run.statements_run
@@ -298,7 +296,7 @@ class TestOurs:
         response = app.test_client().post("/login-admin", json={})
         assert (response.headers["X-RateLimit-Remaining"], run.statements_run - before) == ("29", 1)
 
-    def test_failures_are_kept_in_a_table_that_a_crash_leaves_alone(self, database):
+    def test_failures_are_counted_in_a_logged_table(self, database):
         kinds = dict(
             database.all(
                 "SELECT relname, relpersistence FROM pg_class WHERE relname IN ('request_counts', 'failure_counts')"
@@ -307,8 +305,8 @@ class TestOurs:
         assert kinds == {"request_counts": "u", "failure_counts": "p"}
 
 
-class TestWithoutAServer:
-    """A storage that can't be reached raises what it says that it raises, or wraps it."""
+class TestUnreachableServer:
+    """A storage that is unreachable raises its `base_exceptions`, or wraps them."""
 
     @pytest.fixture(params=["postgresql", "redis"])
     def absent(self, request) -> Any:
@@ -319,7 +317,7 @@ class TestWithoutAServer:
             database=sql.Database(f"postgresql://postgres@127.0.0.1:{port}/x", size=1), **options
         )
 
-    def test_it_says_that_it_does_not_work(self, absent):
+    def test_check_fails(self, absent):
         assert absent().check() is False
 
     @pytest.mark.parametrize(
@@ -331,7 +329,7 @@ class TestWithoutAServer:
             lambda storage: storage.clear("a"),
         ],
     )
-    def test_errors_are_its_own_or_wrapped(self, absent, use):
+    def test_errors_are_of_the_storage_or_wrapped(self, absent, use):
         storage = absent()
         assert issubclass(storage.base_exceptions, psycopg2.Error | redis.RedisError)
         with pytest.raises(storage.base_exceptions):

@@ -1,4 +1,4 @@
-"""Paths: the prefix /auth/v1, and that no other spelling of a path is a way around anything."""
+"""Paths: the prefix /auth/v1, and other spellings of paths."""
 
 import http.client
 
@@ -10,7 +10,7 @@ from tests.support.cast import PASSWORD
 UNKNOWN = "There is nothing at this path"
 
 
-class TestThePrefix:
+class TestPrefix:
     @pytest.mark.parametrize(
         "path",
         [
@@ -22,16 +22,16 @@ class TestThePrefix:
             "/",
         ],
     )
-    def test_what_is_public_is_served_under_it_too(self, client, path):
+    def test_public_routes_are_served_under_the_prefix(self, client, path):
         plain, prefixed = client.get(path), client.get(f"/auth/v1{path}")
         assert prefixed.status_code == 200
         if path != "/health":
             assert prefixed.data == plain.data
 
-    def test_it_is_a_page_itself(self, client):
+    def test_prefix_itself_is_a_page(self, client):
         assert client.get("/auth/v1").status_code == 200
 
-    def test_a_whole_story_works_under_it(self, client, mailbox, service_role):
+    def test_all_steps_of_a_user_work_under_the_prefix(self, client, mailbox, service_role):
         dave = {"email": "dave@example.com", "password": PASSWORD}
         assert client.post("/auth/v1/signup", json=dave).status_code == 201
         link = mailbox.link_for("dave@example.com").replace("/verify", "/auth/v1/verify")
@@ -58,10 +58,10 @@ class TestThePrefix:
             "/auth",
         ],
     )
-    def test_nothing_else_is(self, client, path):
+    def test_other_prefixes_are_404(self, client, path):
         assert_error(client.get(path), 404, "not_found", UNKNOWN)
 
-    def test_what_is_unknown_under_it_is_404(self, client):
+    def test_unknown_path_under_the_prefix_is_404(self, client):
         assert_error(client.get("/auth/v1/nothing"), 404, "not_found", UNKNOWN)
 
 
@@ -84,7 +84,7 @@ class TestUnknownPaths:
         ],
     )
     @pytest.mark.parametrize("method", ["GET", "POST"])
-    def test_they_are_404(self, client, path, method):
+    def test_unknown_path_is_404(self, client, path, method):
         if (path, method) == ("/admin/users/", "POST"):
             return
         response = client.open(path, method=method)
@@ -95,7 +95,7 @@ class TestUnknownPaths:
             {404: "not_found", 405: "method_not_allowed"}[response.status_code],
         )
 
-    def test_their_name_is_not_repeated(self, client):
+    def test_unknown_path_is_not_repeated(self, client):
         assert "script" not in client.get("/<script>").text
 
 
@@ -115,7 +115,7 @@ class TestMethods:
             ("/auth/v1/user", {"GET", "PUT", "DELETE"}),
         ],
     )
-    def test_those_that_are_not_there_are_405(self, client, path, allowed):
+    def test_unsupported_method_is_405(self, client, path, allowed):
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} - allowed:
             response = client.open(path, method=method)
             assert_error(response, 405, "method_not_allowed", "This path does not answer this method")
@@ -124,13 +124,13 @@ class TestMethods:
             )
 
     @pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-Method-Override"])
-    def test_a_header_does_not_change_them(self, client, alice, header):
+    def test_header_does_not_override_the_method(self, client, alice, header):
         session = alice.sign_in()
         assert client.get("/user", headers=session.authorization | {header: "DELETE"}).status_code == 200
         assert session.get("/user").status_code == 200
 
     @pytest.mark.parametrize("path", ["/health", "/settings", "/openapi.yaml", "/.well-known/jwks.json", "/"])
-    def test_head_answers_as_get_without_a_body(self, client, path):
+    def test_head_is_get_without_a_body(self, client, path):
         got, headed = client.get(path), client.head(path)
         assert (headed.status_code, headed.data) == (200, b"")
         assert headed.headers["Content-Type"] == got.headers["Content-Type"]
@@ -140,8 +140,8 @@ class TestMethods:
         assert (client.head("/user").status_code, client.head("/user").data) == (401, b"")
 
 
-class TestOnTheServer:
-    """The test client normalizes paths; a socket does not."""
+class TestPathsOnTheServer:
+    """Over a real socket, as the test client normalizes paths."""
 
     @pytest.fixture
     def ask(self, running_server, database, app):
@@ -184,20 +184,20 @@ class TestOnTheServer:
             "/%61uth/v1/token?grant_type=password",
         ],
     )
-    def test_what_reaches_a_view_reaches_that_view(self, ask, alice, path):
+    def test_spellings_that_match_reach_the_same_view(self, ask, alice, path):
         status, _, _ = ask(path, "POST", b'{"email": "alice@example.com", "password": "Wrong-Horse-1"}')
         assert status in (401, 404)
 
     @pytest.mark.parametrize("target", ["http://evil.example/health", "http://localhost/user", "*"])
-    def test_an_absolute_target_is_no_other_path(self, ask, target):
+    def test_absolute_target_is_the_same_path(self, ask, target):
         status, _, _ = ask(target)
         assert status in (200, 400, 401, 404)
 
-    def test_a_long_query_is_no_500(self, ask):
+    def test_long_query_is_not_a_500(self, ask):
         status, _, _ = ask("/settings?" + "x" * 8000)
         assert status in (200, 400, 414)
 
 
-def test_a_body_for_an_unknown_path_is_404_or_415(client):
+def test_body_for_an_unknown_path_is_404_or_415(client):
     response = client.post("/nothing", json={})
     assert_error(response, 404, "not_found", A_SENTENCE)

@@ -1,4 +1,4 @@
-"""Proxies and the addresses of clients: AUTH_TRUSTED_PROXIES."""
+"""The addresses of clients behind proxies (AUTH_TRUSTED_PROXIES)."""
 
 import json
 
@@ -14,7 +14,7 @@ PROXY = "10.0.0.1"
 
 @pytest.fixture
 def seen(make_app, alice, database):
-    """Return where a log-in came from, as the session has it: `seen(1, peer, "192.0.2.1, 10.0.0.2")`."""
+    """Return the address that a log-in recorded: `seen(1, peer, "192.0.2.1, 10.0.0.2")`."""
     clients = {}
 
     def sign_in(proxies, peer, forwarded=None, **headers):
@@ -37,7 +37,7 @@ def seen(make_app, alice, database):
 
 class TestWithoutAProxy:
     @pytest.mark.parametrize("peer", [HOME, "2001:db8::1", "127.0.0.1", PROXY])
-    def test_the_peer_is_the_client(self, seen, peer):
+    def test_peer_is_the_client(self, seen, peer):
         assert seen(0, peer) == peer
         assert seen(0, peer, OFFICE) == peer
 
@@ -54,7 +54,7 @@ class TestWithoutAProxy:
             "X_Forwarded_Server",
         ],
     )
-    def test_no_header_says_otherwise(self, seen, header):
+    def test_forwarding_headers_are_ignored(self, seen, header):
         assert seen(0, HOME, **{header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}) == HOME
 
 
@@ -78,11 +78,13 @@ class TestBehindProxies:
             (1, f"  {HOME}  ", HOME),
         ],
     )
-    def test_so_many_entries_from_the_right_are_theirs(self, seen, proxies, forwarded, expected):
+    def test_client_is_counted_from_the_right_by_the_number_of_proxies(
+        self, seen, proxies, forwarded, expected
+    ):
         assert seen(proxies, PROXY, forwarded) == expected
 
     @pytest.mark.parametrize(("proxies", "forwarded"), [(1, None), (1, ""), (2, None)])
-    def test_without_the_header_the_peer_is_the_client(self, seen, proxies, forwarded):
+    def test_peer_is_the_client_when_the_header_is_missing(self, seen, proxies, forwarded):
         assert seen(proxies, PROXY, forwarded) == PROXY
 
     @pytest.mark.parametrize(
@@ -102,16 +104,16 @@ class TestBehindProxies:
             "'; DROP TABLE users; --",
         ],
     )
-    def test_what_is_no_address_is_none(self, seen, garbage):
+    def test_client_is_unknown_when_the_header_is_not_an_address(self, seen, garbage):
         assert seen(1, PROXY, garbage) is None
 
     @pytest.mark.parametrize("header", ["X_Real_IP", "Forwarded", "X_Client_IP", "CF_Connecting_IP"])
-    def test_other_headers_are_not_believed(self, seen, header):
+    def test_other_headers_are_ignored(self, seen, header):
         assert seen(1, PROXY, HOME, **{header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}) == HOME
 
 
-class TestAddressesInAnswers:
-    """The public address is AUTH_BASE_URL; no header makes it another."""
+class TestAddressesInResponses:
+    """URLs in responses come from AUTH_BASE_URL, never from headers."""
 
     @pytest.mark.parametrize("proxies", ["0", "1"])
     def test_links_and_issuer_do_not_follow_headers(self, make_app, alice, outbox, proxies):
@@ -156,8 +158,8 @@ class TestAddressesInAnswers:
             "x\ty",
         ],
     )
-    def test_a_host_that_is_none_is_no_500(self, app, host):
-        # Not held to openapi.yaml, which does not say of each operation that HTTP itself may be wrong.
+    def test_invalid_host_is_not_a_500(self, app, host):
+        # openapi.yaml does not describe invalid HTTP.
         client = FlaskClient(app, app.response_class)
         for path, status in (("/health", 200), ("/user", 401), ("/nothing", 404)):
             response = client.get(path, headers={"Host": host})
@@ -166,7 +168,7 @@ class TestAddressesInAnswers:
                 assert_error(response, 400, "validation_failed", A_SENTENCE)
 
     @pytest.mark.parametrize("proto", ["", "javascript", "https, http", "HTTPS", "a b", "x" * 3000])
-    def test_a_scheme_that_is_none_is_no_500(self, make_app, proto):
+    def test_invalid_scheme_is_not_a_500(self, make_app, proto):
         client = make_app(AUTH_TRUSTED_PROXIES="1").test_client()
         assert (
             client.get("/health", headers={"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}).status_code
@@ -174,8 +176,8 @@ class TestAddressesInAnswers:
         )
 
 
-class TestTheWarning:
-    """A proxy that nobody has named would make all clients one: the log says so, once."""
+class TestWarningAboutAProxy:
+    """Behind a proxy that is not configured, all clients would share one address. The log warns once."""
 
     @pytest.fixture
     def warnings(self, make_app, capfd):
@@ -203,25 +205,25 @@ class TestTheWarning:
     @pytest.mark.parametrize(
         "peer", ["127.0.0.1", "::1", PROXY, "192.168.1.1", "172.16.0.1", "fd00::1", "::ffff:10.0.0.1"]
     )
-    def test_it_is_given_once_for_a_proxy_of_this_network(self, warnings, peer):
+    def test_warning_is_logged_once_for_a_proxy_in_the_network(self, warnings, peer):
         (warning,) = warnings("0", peer, X_Forwarded_For=HOME)
         assert "AUTH_TRUSTED_PROXIES" in warning["reason"]
         assert HOME not in str(warning)
 
-    def test_it_is_not_given_to_strangers(self, warnings):
+    def test_warning_is_not_logged_for_public_peers(self, warnings):
         assert warnings("0", "8.8.8.8", X_Forwarded_For=HOME) == []
 
-    def test_it_is_not_given_without_such_a_header(self, warnings):
+    def test_warning_is_not_logged_without_the_header(self, warnings):
         assert warnings("0", "127.0.0.1") == []
 
-    def test_it_is_not_given_where_a_proxy_is_named(self, warnings):
+    def test_warning_is_not_logged_when_a_proxy_is_configured(self, warnings):
         assert warnings("1", "127.0.0.1", X_Forwarded_For=HOME) == []
 
-    def test_the_header_of_the_scheme_is_one_too(self, warnings):
+    def test_warning_is_logged_for_the_header_of_the_scheme(self, warnings):
         assert len(warnings("0", "127.0.0.1", X_Forwarded_Proto="https")) == 1
 
 
-def test_on_a_real_connection_the_header_is_ignored_too(server, alice, database):
+def test_header_is_ignored_on_a_real_connection(server, alice, database):
     headers = {
         "X-Forwarded-For": HOME,
         "X-Forwarded-Proto": "https",

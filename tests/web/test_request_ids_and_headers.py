@@ -1,6 +1,4 @@
-"""What every response has, whoever made it: an id, and headers that keep it from being stored, sniffed or
-passed on.
-"""
+"""The request id and the security headers of every response."""
 
 import socket
 
@@ -13,7 +11,7 @@ SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 
 
 def one_of_each(client, session):
-    """Return responses of every kind that a client can get."""
+    """Return responses of every kind."""
     return {
         "200": client.get("/settings"),
         "200 with a token": session.get("/user"),
@@ -35,7 +33,7 @@ def one_of_each(client, session):
 
 
 class TestHeaders:
-    def test_every_response_has_them(self, client, alice):
+    def test_every_response_has_the_headers(self, client, alice):
         for name, response in one_of_each(client, alice.sign_in()).items():
             assert name.startswith(str(response.status_code)) or not name[0].isdigit(), (name, response)
             assert {header: response.headers.get(header) for header in SECURITY} == SECURITY, name
@@ -43,12 +41,12 @@ class TestHeaders:
             assert response.headers["Cache-Control"] == "no-store", name
 
     @pytest.mark.parametrize("path", ["/openapi.yaml", "/.well-known/jwks.json"])
-    def test_what_is_the_same_for_all_may_be_kept(self, client, path):
+    def test_public_responses_may_be_cached(self, client, path):
         response = client.get(path)
         assert response.headers["Cache-Control"] == "public, max-age=300"
         assert {header: response.headers.get(header) for header in SECURITY} == SECURITY
 
-    def test_the_server_tells_no_version(self, server):
+    def test_server_header_has_no_version(self, server):
         for path in ("/health", "/nothing", "/"):
             assert not any(digit in server.get(path).headers.get("Server", "") for digit in "0123456789")
 
@@ -61,7 +59,7 @@ class TestRequestIds:
     @pytest.mark.parametrize(
         "id", ["12345678", "a" * 128, "A.b-c_d.1", "0190a5b4-6d7e-7c3a-9f00-0123456789ab"]
     )
-    def test_a_sane_one_is_taken(self, client, id):
+    def test_valid_request_id_is_kept(self, client, id):
         assert client.get("/health", headers={"X-Request-Id": id}).headers["X-Request-Id"] == id
 
     @pytest.mark.parametrize(
@@ -77,20 +75,20 @@ class TestRequestIds:
             "12345678,12345678",
         ],
     )
-    def test_any_other_is_replaced(self, client, id):
+    def test_invalid_request_id_is_replaced(self, client, id):
         assert client.get("/health", headers={"X-Request-Id": id}).headers["X-Request-Id"] == A_UUID
 
-    def test_each_request_has_its_own(self, client):
+    def test_each_request_has_its_own_id(self, client):
         assert len({client.get("/health").headers["X-Request-Id"] for _ in range(20)}) == 20
 
-    def test_errors_have_it_too(self, client):
+    def test_errors_have_a_request_id(self, client):
         response = client.get("/nothing", headers={"X-Request-Id": "my-request-1"})
         assert_error(response, 404, "not_found")
         assert response.headers["X-Request-Id"] == "my-request-1"
 
 
-class TestFailures:
-    """A 500 tells nothing of the inside but the request's id."""
+class TestUnexpectedFailures:
+    """A 500 reveals nothing but the request id."""
 
     @pytest.fixture
     def broken(self, database):
@@ -98,7 +96,7 @@ class TestFailures:
         yield
         database.run("ALTER TABLE sessions_of_before RENAME TO sessions")
 
-    def test_it_is_the_envelope_with_the_id(self, client, alice, broken, capfd):
+    def test_response_is_the_envelope_with_the_request_id(self, client, alice, broken, capfd):
         response = client.post(
             "/token?grant_type=password",
             json={"email": alice.email, "password": PASSWORD},
@@ -112,7 +110,7 @@ class TestFailures:
         )
         assert "sessions" not in response.text
 
-    def test_the_log_has_the_rest(self, make_app, alice, broken, capfd):
+    def test_log_names_the_failure(self, make_app, alice, broken, capfd):
         client = make_app().test_client()
         client.post(
             "/token?grant_type=password",
@@ -125,11 +123,11 @@ class TestFailures:
         assert PASSWORD not in log
 
 
-class TestOnTheServer:
-    """What gunicorn answers by itself is no different."""
+class TestResponsesOfTheServer:
+    """Responses made by gunicorn are like all others."""
 
     def ask(self, server, request):
-        """Return the status and the rest of the answer to some bytes."""
+        """Send bytes, and return the status and the rest of the response."""
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
@@ -190,7 +188,7 @@ class TestOnTheServer:
             "too long",
         ],
     )
-    def test_a_broken_request_gets_the_envelope(self, server, request_bytes, statuses):
+    def test_malformed_request_gets_the_envelope(self, server, request_bytes, statuses):
         status, answer = self.ask(server, request_bytes)
         assert status in statuses, answer[:300]
         head, _, body = answer.partition("\r\n\r\n")
@@ -201,14 +199,14 @@ class TestOnTheServer:
         assert f'"code": {status}' in body or f'"code":{status}' in body
         assert "error_code" in body
 
-    def test_a_chunked_body_is_read(self, server):
+    def test_chunked_body_is_read(self, server):
         body = b'{"email": "dave@example.com", "password": "Correct-Horse-1"}'
         chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
         head = b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         status, _ = self.ask(server, head + chunked)
         assert status == "201"
 
-    def test_a_chunked_body_over_a_mebibyte_is_413(self, server):
+    def test_chunked_body_over_a_mebibyte_is_413(self, server):
         head = b"POST /signup HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         status, answer = self.ask(
             server,
@@ -222,13 +220,13 @@ class TestOnTheServer:
         assert status == "413"
         assert "request_entity_too_large" in answer
 
-    def test_a_body_over_a_mebibyte_is_413(self, server):
+    def test_body_over_a_mebibyte_is_413(self, server):
         response = server.post(
             "/signup", content=b" " * (1024 * 1024 + 1), headers={"Content-Type": "application/json"}
         )
         assert_error(response, 413, "request_entity_too_large", "The body is larger than 1 MiB")
 
-    def test_a_body_of_a_mebibyte_is_read(self, server):
+    def test_body_of_a_mebibyte_is_read(self, server):
         response = server.post(
             "/signup", content=b" " * 1024 * 1024, headers={"Content-Type": "application/json"}
         )

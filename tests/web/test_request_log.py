@@ -1,4 +1,4 @@
-"""The log: one event for each request, of what is chosen; and never a secret."""
+"""The request log: one event per request, and never a secret."""
 
 import io
 import json
@@ -25,7 +25,7 @@ NEW = "Another-Horse-1"
 
 @pytest.fixture
 def events(make_app, capfd):
-    """Return what an application logs of requests: a client, and a function that returns the events so far."""
+    """Return a client, and a function that returns the events logged so far."""
 
     def make(**changes):
         client = make_app(**{"AUTH_LOG_LEVEL": "info", **changes}).test_client()
@@ -35,8 +35,8 @@ def events(make_app, capfd):
     return make
 
 
-class TestAnEvent:
-    def test_it_has_what_is_chosen_and_nothing_else(self, events):
+class TestRequestEvent:
+    def test_event_has_the_chosen_members_only(self, events):
         client, logged = events()
         client.get("/settings", headers={"X-Request-Id": "the-id-of-this-request"}, **at(HOME))
         (event,) = logged()
@@ -53,7 +53,7 @@ class TestAnEvent:
             "user_id": None,
         }
 
-    def test_it_names_the_route_and_not_the_path(self, events, alice, service_role):
+    def test_event_names_the_route_and_not_the_path(self, events, alice, service_role):
         client, logged = events()
         client.get(f"/admin/users/{alice.id}?x={WRONG}", headers=service_role)
         client.get(f"/auth/v1/admin/users/{alice.id}", headers=service_role)
@@ -64,7 +64,7 @@ class TestAnEvent:
             "/verify",
         ]
 
-    def test_it_names_the_user_who_asked(self, events, alice):
+    def test_event_names_the_caller(self, events, alice):
         client, logged = events()
         session = alice.sign_in()
         logged()
@@ -83,14 +83,14 @@ class TestAnEvent:
             ("HEAD", "/settings", 200, "/settings"),
         ],
     )
-    def test_refusals_are_logged_too(self, events, method, path, status, route):
+    def test_refused_requests_are_logged(self, events, method, path, status, route):
         client, logged = events()
         client.open(path, method=method)
         assert [(event["method"], event["status"], event["route"]) for event in logged()] == [
             (method, status, route)
         ]
 
-    def test_its_id_is_that_of_the_response(self, events):
+    def test_event_has_the_id_of_the_response(self, events):
         client, logged = events()
         sent = ["x", "a\r\nb", "<script>", "a" * 200, '"}{', "a b c d e f g h", ""]
         answers = [client.get("/settings", headers={"X-Request-Id": id.replace("\r\n", "")}) for id in sent]
@@ -100,19 +100,19 @@ class TestAnEvent:
             == [A_UUID] * len(sent)
         )
 
-    def test_nothing_that_is_sent_breaks_a_line(self, events):
+    def test_input_cannot_break_a_line(self, events):
         client, logged = events()
         client.open(
             '/\n%0a%0d{"event": "forged"}', method="GET", headers={"User-Agent": 'x"}\\n{"event": "forged"}'}
         )
         assert {event["event"] for event in logged()} == {"request"}
 
-    def test_it_is_of_level_info(self, events):
+    def test_event_has_level_info(self, events):
         client, logged = events(AUTH_LOG_LEVEL="warning")
         client.get("/settings")
         assert logged() == []
 
-    def test_as_text_it_is_one_line(self, make_app, capfd):
+    def test_text_event_is_one_line(self, make_app, capfd):
         client = make_app(AUTH_LOG_LEVEL="info", AUTH_LOG_FORMAT="text").test_client()
         capfd.readouterr()
         client.get("/settings")
@@ -120,7 +120,7 @@ class TestAnEvent:
         assert "request" in line
         assert "/settings" in line
 
-    def test_as_text_what_a_client_sends_tells_a_terminal_nothing(self, make_app, alice, capfd):
+    def test_text_event_cannot_control_the_terminal(self, make_app, alice, capfd):
         client = make_app(AUTH_LOG_LEVEL="info", AUTH_LOG_FORMAT="text").test_client()
         session = alice.sign_in().on(client)
         session.refreshed().refreshed()
@@ -141,12 +141,12 @@ class TestAnEvent:
 BODY = {"email": "dave@example.com", "password": PASSWORD, "app_metadata": {"key": "a-value-of-this-test"}}
 
 
-class TestAFailureOfOurs:
-    """A 500 tells the client nothing but its id; the log tells what happened, and still no secret."""
+class TestUnexpectedFailure:
+    """A 500 reveals nothing but the request id; the log has the reason, but no secrets."""
 
     @pytest.fixture
     def fail(self, make_app, database, service_role, capfd) -> Iterator[Callable[..., Any]]:
-        """Have a request fail as if we had forgotten a constraint; return the response and the log."""
+        """Return the response and the log of a request that violates a constraint without an error of its own."""
         database.run("ALTER TABLE users ADD CONSTRAINT of_this_test CHECK (email <> 'dave@example.com')")
 
         def fail(log_format: str) -> tuple[Any, str]:
@@ -158,7 +158,7 @@ class TestAFailureOfOurs:
         database.run("ALTER TABLE users DROP CONSTRAINT of_this_test")
 
     @pytest.mark.parametrize("log_format", ["json", "text"])
-    def test_it_is_answered_with_the_id_alone_and_the_log_names_it(self, fail, log_format):
+    def test_response_has_only_the_id_and_the_log_names_the_failure(self, fail, log_format):
         response, text = fail(log_format)
         id = response.headers["X-Request-Id"]
         assert_error(
@@ -168,7 +168,7 @@ class TestAFailureOfOurs:
             assert part in text
 
     @pytest.mark.parametrize("log_format", ["json", "text"])
-    def test_the_log_has_neither_what_was_sent_nor_what_the_row_would_have_held(self, fail, log_format):
+    def test_log_contains_neither_the_input_nor_the_row(self, fail, log_format):
         _, text = fail(log_format)
         assert [
             secret
@@ -178,7 +178,7 @@ class TestAFailureOfOurs:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_log_that_can_not_be_written_does_not_keep_anybody_out(make_app, alice, monkeypatch):
+def test_requests_are_served_when_the_log_cannot_be_written(make_app, alice, monkeypatch):
     with (
         io.TextIOWrapper(open("/dev/full", "wb", buffering=0), write_through=True) as full,
         monkeypatch.context() as patch,
@@ -191,22 +191,20 @@ def test_a_log_that_can_not_be_written_does_not_keep_anybody_out(make_app, alice
 
 
 def secrets_of(app: Any) -> list[str]:
-    """Return the secrets of a deployment."""
+    """Return all secrets of a deployment."""
     settings = app.extensions[EXTENSION].settings
     return [*settings.secret_key, *settings.service_role_key, json.loads(settings.jwt_keys)["keys"][0]["d"]]
 
 
 @pytest.fixture
 def talkative(serve) -> Iterator[tuple[Service, ServerClient]]:
-    """A service of one worker that logs at the level debug."""
+    """A service with one worker that logs at level debug."""
     with serve(AUTH_WORKERS="1", AUTH_LOG_LEVEL="debug") as serving:
         yield serving
 
 
-def test_a_whole_story_leaves_no_secret_in_the_log(
-    talkative, app, alice, carol, service_role, outbox, database
-):
-    """Everything that holds a secret is sent, rightly and wrongly; at the level that logs most."""
+def test_no_secret_is_logged_at_level_debug(talkative, app, alice, carol, service_role, outbox, database):
+    """Sends every secret to the right and to wrong places."""
     service, server = talkative
     secrets = [PASSWORD, WRONG, NEW, *secrets_of(app)]
 
@@ -227,7 +225,7 @@ def test_a_whole_story_leaves_no_secret_in_the_log(
         secrets.extend(secret for secret in (sent.token, sent.code) if secret)
         return sent
 
-    # Signing up, in and on.
+    # Sign-ups and log-ins.
     keep(server.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}))
     sent = keep_sent("dave@example.com")
     keep(server.get(f"/verify?type=signup&token={sent.token}x"))
@@ -249,7 +247,7 @@ def test_a_whole_story_leaves_no_secret_in_the_log(
         keep(server.post("/verify", json={"type": kind, "email": alice.email, "token": sent.wrong_code}))
         keep(server.post("/verify", json={"type": kind, "email": alice.email, "token": sent.code}))
         keep(server.get(f"/verify?type={kind}&token={sent.token}"))
-    # What users and administrators change.
+    # Changes by users and administrators.
     session = session_of(server, keep(sign_in(server, alice.email)))
     keep(session.put("/user", json={"password": NEW, "nonce": "123456", "current_password": WRONG}))
     keep(session.get("/reauthenticate"))
@@ -270,7 +268,7 @@ def test_a_whole_story_leaves_no_secret_in_the_log(
             "/introspect", data={"token": session.refresh_token}, headers={"apikey": SERVICE_ROLE_KEY}
         )
     )
-    # What is sent to where it does not belong.
+    # Secrets in the wrong places.
     secret = session.access_token
     for path in (
         f"/{secret}",
@@ -309,7 +307,7 @@ def test_a_whole_story_leaves_no_secret_in_the_log(
         b"POST /token HTTP/1.1\r\n" + HOST + f"Content-Length: 500\r\n\r\n{{'password': '{WRONG}'".encode(),
     )
     exchange(service.port, f"{SERVICE_ROLE_KEY} {secret} HTTP/1.1\r\n\r\n".encode())
-    # What the database says no to, too late, or not at all.
+    # Refusals by the database, late answers and outages.
     with database.locked("users", alice.id):
         assert sign_in(server, alice.email, PASSWORD).status_code == 503
     server.post("/admin/users", json={"email": alice.email, "password": PASSWORD}, headers=service_role)
