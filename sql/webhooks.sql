@@ -247,7 +247,7 @@ WITH stale AS (
   SELECT m.id, CASE WHEN w.id IS NULL THEN 'void' ELSE 'failed' END AS outcome
     FROM outbox AS m
     LEFT JOIN webhooks AS w ON w.id::text = m.recipient
-   WHERE m.channel = 'webhook' AND m.outcome IS NULL AND (SELECT is_janitors_turn())
+   WHERE m.channel = 'webhook' AND m.outcome IS NULL
      AND (w.id IS NULL
           OR w.disabled_at IS NOT NULL AND m.created_at <= now() - make_interval(secs => :give_up))
    LIMIT :batch
