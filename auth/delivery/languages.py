@@ -1,10 +1,9 @@
-"""The languages of messages and pages: their catalogues of strings, and the choice for a user."""
+"""The languages of messages and pages: the strings of messages, and the choice for a user."""
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 TEMPLATES = Path(__file__).parent / "templates"
 DEFAULT = "en"
@@ -15,33 +14,23 @@ _LANGUAGE_RANGE = re.compile(
 )
 _LANGUAGE_TAG = re.compile(r"([a-zA-Z]{2,3})(?:[-_][a-zA-Z0-9_-]*)?")
 
-# The strings of one language, by channel, kind and name.
-Catalogue = dict[str, dict[str, dict[str, str]]]
 
+def load_catalogues(folder: Path | None = None) -> dict[str, dict[str, str]]:
+    """Return the strings of each language by name, such as `email.signup.subject`.
 
-def load_catalogues(folder: Path | None = None) -> dict[str, Catalogue]:
-    """Return the catalogue of each language. The operator's folder may replace strings and add languages.
-
-    Raises `ValueError`, with a message for the operator, for a malformed or incomplete catalogue.
+    The operator's folder may replace strings and add languages. Raises `ValueError`, with a message for the
+    operator, for a malformed or incomplete catalogue.
     """
     catalogues = {path.stem: _read(path) for path in sorted(TEMPLATES.glob("*.toml"))}
-    needed = set(names(catalogues[DEFAULT]))
+    names = catalogues[DEFAULT].keys()
     for path in sorted(folder.glob("*.toml")) if folder else []:
         custom = _read(path)
-        if unknown := set(names(custom)) - needed:
-            raise ValueError(f"{path.name}: there is no string {sorted(unknown)[0]}")
-        merged = _merge(catalogues.get(path.stem, {}), custom)
-        if missing := needed - set(names(merged)):
-            raise ValueError(f"{path.name}: the string {sorted(missing)[0]} is missing")
-        catalogues[path.stem] = merged
+        if unknown := custom.keys() - names:
+            raise ValueError(f"{path.name}: there is no string {min(unknown)}")
+        catalogues[path.stem] = catalogues.get(path.stem, {}) | custom
+        if missing := names - catalogues[path.stem].keys():
+            raise ValueError(f"{path.name}: the string {min(missing)} is missing")
     return catalogues
-
-
-def names(catalogue: Catalogue) -> Iterator[str]:
-    """Yield the names of all strings: `email.signup.subject`."""
-    for channel, kinds in catalogue.items():
-        for kind, strings in kinds.items():
-            yield from (f"{channel}.{kind}.{name}" for name in strings)
 
 
 def choose(supported: Sequence[str], locale: object, accept_language: object) -> str:
@@ -59,28 +48,18 @@ def _accepted(header: str) -> list[str]:
     return [language for quality, language in sorted(qualities, key=lambda pair: -pair[0]) if quality]
 
 
-def _read(path: Path) -> Catalogue:
+def _read(path: Path) -> dict[str, str]:
     try:
-        catalogue = tomllib.loads(path.read_text(encoding="utf-8"))
+        strings = {
+            f"{channel}.{kind}.{name}": text
+            for channel, kinds in tomllib.loads(path.read_text(encoding="utf-8")).items()
+            for kind, texts in kinds.items()
+            for name, text in texts.items()
+        }
     except (ValueError, OSError) as error:
         raise ValueError(f"{path.name}: {error}") from None
-    if not _is_catalogue(catalogue):
+    except AttributeError:
+        strings = {"": None}
+    if not all(isinstance(text, str) for text in strings.values()):
         raise ValueError(f"{path.name}: must hold strings in tables [channel.kind]")
-    return catalogue
-
-
-def _is_catalogue(value: Mapping[str, Any], depth: int = 3) -> bool:
-    if depth == 1:
-        return all(isinstance(text, str) for text in value.values())
-    return all(isinstance(table, dict) and _is_catalogue(table, depth - 1) for table in value.values())
-
-
-def _merge(catalogue: Catalogue, change: Catalogue) -> Catalogue:
-    channels = catalogue.keys() | change.keys()
-    return {
-        channel: {
-            kind: catalogue.get(channel, {}).get(kind, {}) | change.get(channel, {}).get(kind, {})
-            for kind in catalogue.get(channel, {}).keys() | change.get(channel, {}).keys()
-        }
-        for channel in channels
-    }
+    return strings

@@ -74,8 +74,7 @@ def variables_of(text):
 
 
 def string(language, name):
-    channel, kind, string_name = name.split(".")
-    return CATALOGUES[language][channel][kind][string_name]
+    return CATALOGUES[language][name]
 
 
 class RenderedHtml(HTMLParser):
@@ -100,25 +99,21 @@ class TestCatalogues:
 
     @each_language
     def test_catalogue_has_every_string_and_no_other(self, language):
-        assert sorted(languages.names(CATALOGUES[language])) == sorted(languages.names(ENGLISH))
+        assert sorted(CATALOGUES[language]) == sorted(ENGLISH)
 
     @each_language
-    @pytest.mark.parametrize("name", sorted(languages.names(ENGLISH)))
+    @pytest.mark.parametrize("name", sorted(ENGLISH))
     def test_translations_keep_the_placeholders(self, language, name):
         assert variables_of(string(language, name)) == variables_of(string("en", name))
 
     @each_language
     def test_every_string_is_translated(self, language):
-        same = {
-            name
-            for name in languages.names(ENGLISH)
-            if language != "en" and string(language, name) == string("en", name)
-        }
+        same = {name for name in ENGLISH if language != "en" and string(language, name) == string("en", name)}
         assert same == set()
 
     @each_language
     def test_strings_have_no_markup(self, language):
-        for name in languages.names(ENGLISH):
+        for name in ENGLISH:
             assert not re.search(r"[<>&\n]|  |^\s|\s$", string(language, name)), name
 
     @each_language
@@ -408,7 +403,7 @@ class TestCustomTemplates:
             ("en/magiclink.txt", "{{ lnik }}", "en/magiclink: UndefinedError: 'lnik' is undefined"),
             ("en/magiclink.html", "{% if %}", "en/magiclink: TemplateSyntaxError"),
             ("en/magiclink.txt", "{{ link.__class__.__mro__ }}", "en/magiclink: SecurityError"),
-            ("en/magiclink.txt", "{{ say('nothing') }}", "en/magiclink: KeyError: 'nothing'"),
+            ("en/magiclink.txt", "{{ say('nothing') }}", "en/magiclink: TemplatesNotFound"),
             (
                 "sv.toml",
                 '[email.signup]\nsubject = "Hej"',
@@ -449,11 +444,7 @@ class TestTheDocumentation:
     def test_documentation_lists_every_variable(self):
         used = set().union(*(variables_of(path.read_text()) for path in languages.TEMPLATES.glob("layout*")))
         used |= set().union(
-            *(
-                variables_of(string("en", name))
-                for name in languages.names(ENGLISH)
-                if name != "email.common.browser"
-            )
+            *(variables_of(string("en", name)) for name in ENGLISH if name != "email.common.browser")
         )
         named = " ".join(self.table("Your own words"))
         assert [name for name in used if not re.search(rf"\b{name}\b", named)] == []

@@ -485,9 +485,7 @@ class TestTheCatalogues:
     def test_the_mail_of_a_sign_up_names_the_button_as_the_page_does(self, language):
         decline = TEXTS[language]["common"]["decline"]
         assert decline in TEXTS[language]["signup"]["warning"]
-        assert decline in languages.load_catalogues()[language]["email"]["signup"]["closing"].replace(
-            "\u00a0", " "
-        )
+        assert decline in languages.load_catalogues()[language]["email.signup.closing"].replace("\u00a0", " ")
 
 
 class TestHeaders:
