@@ -3,8 +3,10 @@
 import contextlib
 import json
 import logging
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +15,22 @@ import structlog
 from auth.settings import Settings
 
 _JSON = json.JSONEncoder(default=str)
+
+
+class ThrottledLog:
+    """Logs an event at most once a second, with how many times it has happened since the last line."""
+
+    def __init__(self, event: str) -> None:
+        self._event = event
+        self._times = 0
+        self._logged_at = -math.inf
+
+    def count(self) -> None:
+        now = time.monotonic()
+        self._times += 1
+        if now - self._logged_at >= 1:
+            times, self._times, self._logged_at = self._times, 0, now
+            structlog.get_logger().warning(self._event, times=times)
 
 
 class _Logger:
@@ -26,14 +44,6 @@ class _Logger:
     debug = info = warning = error = msg
 
 
-def _format(settings: Settings) -> str:
-    return settings.log_format or ("text" if sys.stderr.isatty() else "json")
-
-
-def _level(settings: Settings) -> int:
-    return logging.getLevelNamesMapping()[settings.log_level.upper()]
-
-
 def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dict) -> None:
     """Send structlog's events to standard error, each with the members that `context` returns."""
     processors: list[structlog.types.Processor] = [
@@ -41,27 +51,25 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dic
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         lambda _logger, _method, event: {**event, **context()},
     ]
-    if _format(settings) == "json":
-        processors.extend([structlog.processors.format_exc_info, _as_json])
+    is_terminal = sys.stderr.isatty()
+    if (settings.log_format or ("text" if is_terminal else "json")) == "json":
+        processors += [
+            structlog.processors.format_exc_info,
+            lambda _logger, _method, event: _JSON.encode(event),
+        ]
     else:
-        processors.append(_printable)
-        processors.append(
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
-            )
-        )
+        plain = structlog.dev.plain_traceback
+        console = structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain)
+        processors += [_printable, console]
     # urllib3's warnings quote URLs, which may contain secrets.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     structlog.configure(
         processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(_level(settings)),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=_Logger,
         cache_logger_on_first_use=False,
     )
-
-
-def _as_json(_logger: object, _method: str, event: structlog.types.EventDict) -> str:
-    return _JSON.encode(event)
 
 
 def _printable(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:

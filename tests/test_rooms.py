@@ -12,7 +12,7 @@ FILES = [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py"]
 FILES += sorted((ROOT / "auth").rglob("*.py")) + sorted((ROOT / "sql").rglob("*.py"))
 
 # Files that stand at the top of auth/, and may be imported from every room.
-SHARED = {"addresses", "logs", "throttled_log"}
+SHARED = {"addresses", "logs"}
 # What each room imports besides itself and SHARED.
 BELOW_CONTEXT = {"delivery", "providers", "passwords", "settings", "tokens", "net", "sql"}
 MAY_IMPORT = {

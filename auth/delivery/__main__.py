@@ -23,7 +23,14 @@ def main() -> None:
     try:
         config = settings.load()
         logs.configure(config)
-        deliverer = _make_deliverer(config)
+        db = Database(
+            config.database_url,
+            size=_CONNECTIONS,
+            prepare=config.db_prepare,
+            constants=statement_constants(config),
+            origin=lambda: {"actor": "service"},
+        )
+        deliverer = Deliverer(config, db, Sealer(derive(config.secret_key, "outbox")))
     except (settings.SettingsError, OSError) as error:
         sys.exit(str(error))
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -32,18 +39,6 @@ def main() -> None:
     log.info("delivery_started")
     deliverer.run()
     log.info("delivery_stopped")
-
-
-def _make_deliverer(config: settings.Settings) -> Deliverer:
-    constants, origin = statement_constants(config), {"actor": "service"}
-    db = Database(
-        config.database_url,
-        size=_CONNECTIONS,
-        prepare=config.db_prepare,
-        constants=constants,
-        origin=lambda: origin,
-    )
-    return Deliverer(config, db, Sealer(derive(config.secret_key, "outbox")))
 
 
 if __name__ == "__main__":

@@ -37,12 +37,8 @@ def _mail(settings: Settings) -> Sender | None:
 
 def _sms(settings: Settings) -> Sender | None:
     if settings.sms_provider == "twilio":
-        return TwilioSender(
-            settings.twilio_api_url,
-            settings.twilio_account_sid,
-            settings.twilio_auth_token,
-            settings.twilio_from,
-        )
+        account = settings.twilio_account_sid, settings.twilio_auth_token
+        return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)
     if settings.sms_provider == "webhook":
         return WebhookSender(settings.sms_webhook_url, settings.sms_webhook_secret)
     return _substitute(settings, is_chosen=settings.sms_provider == targets.CONSOLE)

@@ -15,48 +15,34 @@ KEPT = 500
 
 def keep(db: Database, sealer: Sealer, message: Message) -> None:
     """Keep a message in place of its earlier attempts. Raises `psycopg2.Error`."""
-    content = {
-        "subject": message.subject,
-        "text": message.text,
-        "html": message.html,
-        "link": message.link,
-        "code": message.code,
-    }
-    db.run(
-        "keep_in_dev_inbox",
-        id=message.id,
-        sealed=seal_json(sealer, content, _bound_to(message.id)),
-        keep=KEPT,
-    )
+    content = {name: getattr(message, name) for name in ("subject", "text", "html", "link", "code")}
+    sealed = seal_json(sealer, content, _bound_to(message.id))
+    db.run("keep_in_dev_inbox", id=message.id, sealed=sealed, keep=KEPT)
 
 
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:
     """Return the kept messages, the newest first."""
     found = []
     for row in db.all("select_dev_inbox", recipient=recipient):
-        try:
-            content = open_json(sealer, row.sealed, _bound_to(row.id))
-        except CannotOpen:
-            continue  # Its key is no longer in AUTH_SECRET_KEY.
-        message = {"id": row.id, "channel": row.channel, "kind": row.kind, "recipient": row.recipient}
-        del content["html"]
-        outcome = {
-            "created_at": row.created_at,
-            "outcome": row.outcome,
-            "last_error": row.last_error,
-            "response": row.response,
-        }
-        found.append(message | content | outcome)
+        if content := _open(sealer, row):
+            message = row._asdict() | content
+            del message["sealed"], message["html"]
+            found.append(message)
     return found
 
 
 def html_of(db: Database, sealer: Sealer, id: str) -> str | None:
     """Return the HTML of a message, or None if there is no such message or no HTML."""
     row = db.one("select_dev_inbox_message", id=id)
+    content = _open(sealer, row) if row else None
+    return content["html"] if content else None
+
+
+def _open(sealer: Sealer, row: Any) -> dict[str, Any] | None:
     try:
-        return open_json(sealer, row.sealed, _bound_to(row.id))["html"] if row else None
+        return open_json(sealer, row.sealed, _bound_to(row.id))
     except CannotOpen:
-        return None
+        return None  # Its key is no longer in AUTH_SECRET_KEY.
 
 
 def _bound_to(id: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg2
 import structlog
 
-from auth.delivery import http, signatures, webhooks
+from auth.delivery import http, webhooks
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.tokens.keys import CannotOpen, Sealer
@@ -28,9 +28,8 @@ def as_message(row: Any) -> Message:
     """Return the message of an event. Its id is the event's, and stays the same for every attempt."""
     variables = row.variables
     body = {"event": row.kind, "timestamp": variables["timestamp"], "data": variables["data"]}
-    return Message(
-        f"msg_{variables['event_id']}", row.kind, row.created_at, "", json.dumps(body, ensure_ascii=False)
-    )
+    text = json.dumps(body, ensure_ascii=False)
+    return Message(f"msg_{variables['event_id']}", row.kind, row.created_at, "", text)
 
 
 class EventSender(Sender):
@@ -48,11 +47,9 @@ class EventSender(Sender):
         self._timeout = timeout
 
     def claim(self, db: Database, _channel: str, /, **parameters: Any) -> Any:
-        """Claim the next event."""
         return db.one("claim_event", **parameters)
 
     def compose(self, row: Any, _render: Callable[[Any], Message], /) -> Message:
-        """Return the message of an event."""
         return as_message(row)
 
     def send(self, recipient: str, message: Message) -> str:
@@ -81,11 +78,10 @@ class EventSender(Sender):
         except CannotOpen as error:
             raise TryLater(f"its secret can't be opened: {error}") from None
         allows = webhooks.allowed_addresses(endpoint.url, self._private_networks)
-        headers = signatures.headers(message.id, message.text, secrets)
+        headers = http.signed_headers(message.id, message.text, secrets)
+        body = message.text.encode()
         try:
-            return http.post(
-                endpoint.url, message.text.encode(), headers, timeout=self._timeout, allows=allows
-            )
+            return http.post(endpoint.url, body, headers, timeout=self._timeout, allows=allows)
         except TryLater as failure:
             # Without `is_down`: the log names the webhook, not the channel.
             raise TryLater(str(failure)) from failure
@@ -99,10 +95,8 @@ class EventSender(Sender):
     def _note_failure(
         self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None
     ) -> None:
-        pauses = {"asked": asked, "shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE}
-        failed = self._db.one(
-            "note_webhook_failure", id=webhook_id, is_gone=is_gone, most_mails=MAX_MAILS, **pauses
-        )
+        limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MAX_MAILS}
+        failed = self._db.one("note_webhook_failure", id=webhook_id, is_gone=is_gone, asked=asked, **limits)
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)
         elif failed and failed.is_news:

@@ -1,12 +1,13 @@
 """HTTP POST to SMS providers and webhooks, bounded in time and size."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
+from standardwebhooks import Webhook
 from urllib3.exceptions import HTTPError
 
 from auth.delivery.senders import TryLater
@@ -68,6 +69,20 @@ def post(
         with response, contextlib.suppress(HTTPError, OSError):
             answered = response.raw.read(_MAX_BYTES)
         return Response(response.status_code, answered, _retry_after(response.headers.get("Retry-After")))
+
+
+def signed_headers(id: str, body: str, secrets: Sequence[str]) -> dict[str, str]:
+    """Return the headers of a JSON body, signed with every secret (Standard Webhooks).
+
+    With them receivers, who know one of the secrets, verify the sender and detect replays.
+    """
+    now = datetime.now(UTC)
+    return {
+        "Content-Type": "application/json",
+        "webhook-id": id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": " ".join(Webhook(secret).sign(id, now, body) for secret in secrets),
+    }
 
 
 def _retry_after(value: str | None) -> float | None:

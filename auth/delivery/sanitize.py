@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from auth.settings.presets import PRESETS
+
 # The first match counts: browsers also name their ancestors.
 _BROWSERS = (
     ("Edge", r"Edg(e|A|iOS)?/"),
@@ -21,20 +23,11 @@ _SYSTEMS = (
     ("ChromeOS", r"CrOS"),
     ("Linux", r"Linux|X11"),
 )
-_PROVIDERS = {
-    "apple": "Apple",
+_PROVIDERS = {name: name.title() for name in PRESETS} | {
     "azure": "Microsoft",
-    "bitbucket": "Bitbucket",
-    "discord": "Discord",
-    "facebook": "Facebook",
     "github": "GitHub",
     "gitlab": "GitLab",
-    "google": "Google",
     "linkedin": "LinkedIn",
-    "slack": "Slack",
-    "spotify": "Spotify",
-    "twitch": "Twitch",
-    "twitter": "Twitter",
 }
 _PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
 _HOST = re.compile(r"[a-z0-9.:-]{1,253}")
@@ -58,11 +51,8 @@ def provider(name: object) -> str | None:
 def person(name: object) -> str | None:
     """Return a person's name, unless it is long or looks like an address or a link."""
     text = name.strip() if isinstance(name, str) else ""
-    return (
-        text
-        if text and len(text) <= _LONGEST_NAME and text.isprintable() and not re.search(r"[@/:]|\w\.\w", text)
-        else None
-    )
+    is_name = text.isprintable() and not re.search(r"[@/:]|\w\.\w", text)
+    return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
 
 
 def host(url: object) -> str | None:

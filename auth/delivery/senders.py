@@ -1,7 +1,5 @@
 """The interface of all senders, and the senders that need no server."""
 
-import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -57,15 +55,10 @@ class Sender:
 class ConsoleSender(Sender):
     """Prints messages on standard output, for development. Never in the log: logs are kept and shipped."""
 
-    _lock = threading.Lock()
-
     def send(self, recipient: str, message: Message) -> str:
-        """Print one message in one piece."""
         rule = "-" * 72
         subject = f"Subject: {message.subject}\n" if message.subject else ""
-        with self._lock:
-            sys.stdout.write(f"{rule}\nTo: {recipient}\n{subject}\n{message.text}{rule}\n")
-            sys.stdout.flush()
+        print(f"{rule}\nTo: {recipient}\n{subject}\n{message.text}{rule}\n", end="", flush=True)
         return "standard output"
 
 
@@ -73,7 +66,6 @@ class DiscardingSender(Sender):
     """Sends nothing, because the development inbox has the message already."""
 
     def send(self, recipient: str, message: Message) -> str:
-        """Do nothing."""
         return "kept in the development inbox"
 
 

@@ -3,7 +3,7 @@
 import json
 from urllib.parse import urlencode
 
-from auth.delivery import http, signatures
+from auth.delivery import http
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 
@@ -26,22 +26,15 @@ class TwilioSender(Sender):
     def send(self, recipient: str, message: Message) -> str:
         """Send one SMS and return Twilio's id of it."""
         body = urlencode({"To": recipient, "Body": message.text.strip(), **self._sender}).encode()
-        response = http.post(
-            self._url,
-            body,
-            {"Content-Type": "application/x-www-form-urlencoded"},
-            self._credentials,
-            timeout=self._timeout,
-        )
-        members = _json_object(response.body)
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        response = http.post(self._url, body, headers, self._credentials, timeout=self._timeout)
         # The response repeats the text with the code, so only some members are kept.
+        names = ("sid", "status") if response.is_success else ("code", "message")
+        members = _json_object(response.body)
+        told = one_line(" ".join(str(members.get(name, "")) for name in names), message.code)
         if response.is_success:
-            return one_line(
-                f"{response.status} {members.get('sid', '')} {members.get('status', '')}", message.code
-            )
-        raise _failure(
-            response, one_line(f"{members.get('code', '')} {members.get('message', '')}", message.code)
-        )
+            return one_line(f"{response.status} {told}")
+        raise _failure(response, told)
 
 
 class WebhookSender(Sender):
@@ -55,12 +48,8 @@ class WebhookSender(Sender):
     def send(self, recipient: str, message: Message) -> str:
         """Post one SMS. Its id is the same in every attempt, so that the endpoint can detect duplicates."""
         body = json.dumps({"to": recipient, "message": message.text.strip()}, ensure_ascii=False)
-        response = http.post(
-            self._url,
-            body.encode(),
-            signatures.headers(message.id, body, [self._secret]),
-            timeout=self._timeout,
-        )
+        headers = http.signed_headers(message.id, body, [self._secret])
+        response = http.post(self._url, body.encode(), headers, timeout=self._timeout)
         if response.is_success:
             return response.status_line
         raise _failure(response)

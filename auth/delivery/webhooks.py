@@ -55,10 +55,8 @@ def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]
 
     Public addresses need https.
     """
-    reaches = ({"private"} if private_networks else set()) | (
-        {"public"} if urlsplit(url).scheme == "https" else set()
-    )
-    return lambda address: reach(address) in reaches
+    is_allowed = {"private": private_networks, "public": urlsplit(url).scheme == "https", "forbidden": False}
+    return lambda address: is_allowed[reach(address)]
 
 
 def new_secret() -> str:
@@ -69,18 +67,12 @@ def new_secret() -> str:
 def reseal(db: Database, sealer: Sealer) -> None:
     """Encrypt secrets with the newest key, so that older ones can be removed. Raises `psycopg2.Error`."""
     for webhook in db.all("select_webhook_secrets"):
+        id = webhook.id
         sealed = [bytes(secret) for secret in (webhook.secret, webhook.previous_secret) if secret]
-        if not all(sealer.is_newest(secret) for secret in sealed):
-            # A secret whose key is gone already fails at the next delivery, with that reason.
-            with contextlib.suppress(CannotOpen):
-                newest, previous = [
-                    *(sealer.seal(sealer.open(secret, webhook.id), webhook.id) for secret in sealed),
-                    None,
-                ][:2]
-                db.run(
-                    "reseal_webhook",
-                    id=webhook.id,
-                    old_secret=sealed[0],
-                    secret=newest,
-                    previous_secret=previous,
-                )
+        if all(map(sealer.is_newest, sealed)):
+            continue
+        # A secret whose key is gone already fails at the next delivery, with that reason.
+        with contextlib.suppress(CannotOpen):
+            newest, *others = [sealer.seal(sealer.open(secret, id), id) for secret in sealed]
+            previous = others[0] if others else None
+            db.run("reseal_webhook", id=id, old_secret=sealed[0], secret=newest, previous_secret=previous)

@@ -11,9 +11,9 @@ from gunicorn.http.errors import ParseException
 from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
 from werkzeug.exceptions import HTTPException
 
+from auth.logs import ThrottledLog
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
-from auth.throttled_log import ThrottledLog
 from auth.web import audit
 from auth.web.application import JsonResponse
 

@@ -2,7 +2,7 @@
 
 from structlog.testing import capture_logs
 
-from auth.throttled_log import ThrottledLog
+from auth.logs import ThrottledLog
 
 
 def test_throttled_log_counts_the_events_since_its_last_line():
