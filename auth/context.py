@@ -1,4 +1,4 @@
-"""The parts of a running service, made once from its settings. Nothing below this module imports Flask."""
+"""The parts of a running service, made once from its settings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,8 +22,6 @@ EXTENSION = "latchkey"
 
 @dataclass(frozen=True)
 class Latchkey:
-    """The parts of one application."""
-
     settings: Settings
     db: Database
     access_tokens: AccessTokens
@@ -65,8 +63,6 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
 
 
 class _Current:
-    """The parts of the application that serves the request."""
-
     def __getattr__(self, name: str) -> Any:
         return getattr(current_app._get_current_object().extensions[EXTENSION], name)  # type: ignore[attr-defined]
 

@@ -86,8 +86,8 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 def guard_of(view: Any) -> str | None:
     """Return the name of the decorator of auth/web/guard.py that is outermost around a view, if one is."""
-    file, name = layers(view)[0]
-    return name.partition(".")[0] if file.endswith("auth/web/guard.py") else None
+    file, _ = layers(view)[0]
+    return view.guard if file.endswith("auth/web/guard.py") else None
 
 
 def is_limited(view: Any) -> bool:

@@ -59,7 +59,7 @@ class Key:
 
 
 class AccessTokens:
-    """Issues and verifies the access tokens of one deployment.
+    """Issues and verifies access tokens.
 
     With a secret, tokens are signed with HS256, and the keys of the JWK Set only verify. `lifetime` is in
     seconds.

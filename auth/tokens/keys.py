@@ -30,13 +30,13 @@ def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
 
 
 def mac(key: bytes, message: bytes) -> bytes:
-    """Return the HMAC-SHA256 of a message, 32 bytes."""
+    """Return the HMAC-SHA256 of a message."""
     started = _hmac(key).copy()
     started.update(message)
     return started.finalize()
 
 
-# Starting an HMAC takes longer than finishing it; a started one is worth 3 % of a refresh.
+# Starting an HMAC takes longer than finishing it: 3 % of a refresh.
 @functools.cache
 def _hmac(key: bytes) -> HMAC:
     return HMAC(key, hashes.SHA256())
@@ -52,11 +52,8 @@ class Sealer:
     def seal(self, plaintext: str, row_id: str) -> bytes:
         """Encrypt. Return key id, nonce and ciphertext."""
         nonce = os.urandom(_NONCE_LENGTH)
-        return (
-            self._newest
-            + nonce
-            + self._ciphers[self._newest].encrypt(nonce, plaintext.encode(), row_id.encode())
-        )
+        ciphertext = self._ciphers[self._newest].encrypt(nonce, plaintext.encode(), row_id.encode())
+        return self._newest + nonce + ciphertext
 
     def is_newest(self, sealed: bytes) -> bool:
         """Whether a ciphertext was made with the newest key."""

@@ -52,7 +52,7 @@ def hash_token(token: str) -> bytes | None:
 
 
 class Codes:
-    """The codes of one deployment."""
+    """Makes the MACs of codes, as a hash of six digits could be reversed."""
 
     def __init__(self, secret_keys: Sequence[str]) -> None:
         # Codes that were sent before AUTH_SECRET_KEY was rotated fail; they last an hour at most.

@@ -8,7 +8,6 @@ last character is unused, so that a token has one spelling.
 import base64
 import hmac
 import re
-import struct
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +40,7 @@ class RefreshTokens:
 
     def make(self, session_id: str, counter: int) -> str:
         """Return the token of a session's counter, which is always the same."""
-        body = uuid.UUID(session_id).bytes + struct.pack(">Q", counter)
+        body = uuid.UUID(session_id).bytes + counter.to_bytes(8)
         return base64.urlsafe_b64encode(body + self._mac(self._keys[0], body)).decode()
 
     def read(self, token: str) -> RefreshToken:
@@ -51,10 +50,9 @@ class RefreshTokens:
             raise InvalidRefreshToken
         raw = base64.urlsafe_b64decode(token)
         body, mac = raw[:-_MAC_LENGTH], raw[-_MAC_LENGTH:]
-        if not any(hmac.compare_digest(self._mac(key, body), mac) for key in self._keys):
-            raise InvalidRefreshToken
-        (counter,) = struct.unpack(">Q", body[16:])
-        if counter >= _COUNTER_LIMIT:
+        counter = int.from_bytes(body[16:])
+        is_ours = any(hmac.compare_digest(self._mac(key, body), mac) for key in self._keys)
+        if not is_ours or counter >= _COUNTER_LIMIT:
             raise InvalidRefreshToken
         return RefreshToken(str(uuid.UUID(bytes=body[:16])), counter)
 

@@ -15,12 +15,12 @@ from werkzeug.utils import cached_property
 
 
 class BoundedRequest(Request):
-    """A request whose body is read at once: 2 % of a refresh. Werkzeug reads it piece by piece."""
+    """A request whose body is read in one call: 2 % of a refresh."""
 
     @cached_property
     def stream(self) -> IO[bytes]:
         """The body, up to `MAX_CONTENT_LENGTH` bytes. Raises `ClientDisconnected`."""
-        # Servers that do not end the body, such as Flask's test client, need Werkzeug's limits.
+        # Flask's test client does not terminate the input.
         if "wsgi.input_terminated" not in self.environ:
             return super().stream
         try:
@@ -35,22 +35,22 @@ class Application(Flask):
     request_class = BoundedRequest
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a view or hook as it is, without asking whether it is a coroutine: 1 % of GET /user."""
+        """Return a view without asking whether it is a coroutine: 1 % of GET /user."""
         return func
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Return what matches the route of a request, without parsing its host twice: 3 % of GET /user."""
+        """Return a URL adapter without parsing the host: 3 % of GET /user."""
         if request is None:
             return super().create_url_adapter(request)
         return MapAdapter(self.url_map, "", "/", "", request.scheme, request.path, request.method)
 
 
 class JsonResponse(Response):
-    """A response whose body is JSON already, made by Postgres or by `json.dumps`."""
+    """A response whose body is JSON already."""
 
     default_mimetype = "application/json"
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Send the response without copying its headers to adjust them: 1 % of GET /user."""
+        """Send the response without copying its headers: 1 % of GET /user."""
         start_response(self.status, self.headers.to_wsgi_list())
         return () if environ["REQUEST_METHOD"] == "HEAD" else self.iter_encoded()

@@ -1,7 +1,6 @@
-"""The current counts of wrong passwords, wrong codes and messages, in words for operators."""
+"""Counts of wrong passwords, wrong codes and messages per address, as administrators see them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from limits import RateLimitItem
@@ -9,8 +8,16 @@ from limits import RateLimitItem
 from auth.settings import Settings
 from sql import Database
 
-# The limit in the SQL function spend_code.
-_WRONG_CODES_A_DAY = 20
+_WRONG_CODES_A_DAY = 20  # as in spend_code of schema.sql
+# What the keys of each prefix count, for programs and for people.
+_KINDS = {
+    "login": ("passwords", "wrong passwords"),
+    "account": ("passwords", "wrong passwords"),
+    "code": ("codes", "wrong codes"),
+    "message": ("messages", "messages"),
+    "invite": ("invitations", "invitations"),
+    "sms": ("messages", "SMS"),
+}
 _USED_UP = {
     "passwords": ": more are refused",
     "codes": ": more are refused, links are not",
@@ -19,75 +26,68 @@ _USED_UP = {
 }
 
 
-@dataclass(frozen=True)
-class Count:
-    """One window. `address` and `network` are None when it counts all of them."""
-
-    text: str
-    what: str
-    address: str | None
-    network: str | None
-    count: int
-    amount: int
-    until: str
-    is_used_up: bool
-
-
 def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the counts that concern some addresses: of passwords and codes all, of messages those used up."""
-    # Whole keys, as the keys of invitations to one address begin with that of all.
+    """Return the counts of wrong passwords and codes for addresses, and the used-up limits of messages."""
+    # Whole keys, which an index finds: those of invitations to one address begin like that of all.
     totals = [key("sms", settings.rate_limit_sms_total), key("invite", settings.rate_limit_invite)]
     rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
     counts = [count for count in (_count(settings, row) for row in rows) if count]
     return [
-        asdict(count)
+        count
         for count in counts
-        if count.is_used_up or (count.count and count.what in ("passwords", "codes"))
+        if count["is_used_up"] or (count["count"] and count["what"] in ("passwords", "codes"))
     ]
 
 
 def key(prefix: str, limit: RateLimitItem) -> str:
-    """Return the key that counts messages for a limit."""
+    """Return the key of a count of messages, of which there is one for each length of window."""
     return f"{prefix} {limit.get_expiry()}"
 
 
-def _count(settings: Settings, row: Any) -> Count | None:
-    """Return the count of a row; None if no limit of this deployment has the length of its window."""
+def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
+    """Return what a key counts; None if no limit has a window of that length."""
     prefix, *parts = row.key.split(" ")
     seconds = int(parts.pop()) if prefix in ("message", "invite", "sms") else None
     address, network = [*parts, None, None][:2]
-    what, told, limits = {
-        "login": ("passwords", "wrong passwords", [settings.rate_limit_login_failures]),
-        "account": ("passwords", "wrong passwords", [settings.rate_limit_account_failures]),
-        "code": ("codes", "wrong codes", []),
-        "message": (
-            "messages",
-            "messages",
-            settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient,
-        ),
-        "invite": (
-            "invitations",
-            "invitations",
-            [settings.rate_limit_invite_per_address if address else settings.rate_limit_invite],
-        ),
-        "sms": ("messages", "SMS", [settings.rate_limit_sms_total]),
-    }[prefix]
-    amount = _amount(limits, seconds) if settings.rate_limits_enabled else None
+    amount = _amount(_limits(settings, prefix, address, network), seconds)
     if prefix == "code":
-        amount = _WRONG_CODES_A_DAY  # counted even without rate limits
-    if amount is None:
+        amount = _WRONG_CODES_A_DAY
+    elif amount is None or not settings.rate_limits_enabled:
         return None
+    what, noun = _KINDS[prefix]
     is_used_up = row.count >= amount
     count = min(row.count, amount)
-    text = f"{count} of {amount} {told}"
-    text += f" for {address}" if address else " in all"
+    text = f"{count} of {amount} {noun}" + (f" for {address}" if address else " in all")
     if network:
         text += f" from {network}"
     elif prefix == "account":
         text += ", from networks that its user has never signed in from"
-    day, minute = row.until[:10], row.until[11:16]  # of "2026-01-02T03:04:05.678901Z"
-    text += f", until {day} {minute}" + (_USED_UP[what] if is_used_up else "")
-    return Count(text, what, address, network, count, amount, row.until, is_used_up)
+    # "2026-01-02T03:04:05.678901Z"
+    text += f", until {row.until[:10]} {row.until[11:16]}" + (_USED_UP[what] if is_used_up else "")
+    return {
+        "text": text,
+        "what": what,
+        "address": address,
+        "network": network,
+        "count": count,
+        "amount": amount,
+        "until": row.until,
+        "is_used_up": is_used_up,
+    }
+
+
+def _limits(
+    settings: Settings, prefix: str, address: str | None, network: str | None
+) -> Iterable[RateLimitItem]:
+    if prefix == "message":
+        return settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient
+    invitations = settings.rate_limit_invite_per_address if address else settings.rate_limit_invite
+    return {
+        "login": [settings.rate_limit_login_failures],
+        "account": [settings.rate_limit_account_failures],
+        "invite": [invitations],
+        "sms": [settings.rate_limit_sms_total],
+    }.get(prefix, [])
 
 
 def _amount(limits: Iterable[RateLimitItem], seconds: int | None) -> int | None:

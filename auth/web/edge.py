@@ -1,6 +1,4 @@
-"""The edge: what every request and response passes. Request ids, the client's address, CORS, headers and the
-log line.
-"""
+"""What every request and response passes: request ids, client addresses, CORS, headers, the log line."""
 
 import functools
 import re
@@ -28,17 +26,13 @@ _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
 _CORS_ALLOWED = [
-    "authorization",
-    "apikey",
-    "content-type",
-    "x-client-info",
-    "x-supabase-api-version",
-    "x-request-id",
+    *("authorization", "apikey", "content-type"),
+    *("x-client-info", "x-supabase-api-version", "x-request-id"),
 ]
 
 
 class Edge:
-    """The outermost WSGI layer. Serves every path under `/auth/v1` too, adds headers, and logs the request."""
+    """WSGI middleware that serves every path under `/auth/v1` too, adds headers, and logs the request."""
 
     def __init__(self, application: WSGIApplication, settings: Settings) -> None:
         self._application = application
@@ -51,20 +45,15 @@ class Edge:
             environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
 
         # Flask calls this within its request context.
-        def start(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None
-        ) -> Callable[[bytes], object]:
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             method, code = environ["REQUEST_METHOD"], int(status[:3])
             names = {name for name, _ in headers}
             headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
-            # Flask-CORS, asked for each response, takes 5 % of GET /user.
-            if (
-                self._allows_any_origin
-                and method != "OPTIONS"
-                and "Cross-Origin-Resource-Policy" not in names
-            ):
+            # Flask-CORS takes 5 % of GET /user, so it answers preflights only.
+            is_open = self._allows_any_origin and "Cross-Origin-Resource-Policy" not in names
+            if is_open and method != "OPTIONS":
                 headers += response_headers.CORS_FOR_ALL
             self._log_request(method, code)
             return start_response(status, headers, exc_info)
@@ -76,7 +65,7 @@ class Edge:
         self._log.info(
             "request",
             method=method,
-            # The rule, not the path or the query, which may contain links and state.
+            # The rule, as paths and queries may contain tokens of links and state.
             route=rule.rule if rule else None,
             status=status,
             milliseconds=round((time.perf_counter() - g.began_at) * 1000, 1),
@@ -86,17 +75,15 @@ class Edge:
 
 
 def register(app: Flask, settings: Settings) -> None:
-    """Install the edge around an application."""
     app.before_request(_begin)
     app.after_request(_cors(settings))
-    if settings.trusted_proxies:
-        proxies = settings.trusted_proxies
+    if proxies := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
     app.wsgi_app = Edge(app.wsgi_app, settings)  # type: ignore[method-assign]
 
 
 def log_context() -> dict[str, str]:
-    """Return the members of every log event of a request: its id, once it has one."""
+    """Return what is added to every log event of a request."""
     try:
         return {"request_id": g.request_id}
     except (RuntimeError, AttributeError):
@@ -104,15 +91,15 @@ def log_context() -> dict[str, str]:
 
 
 def client() -> dict[str, str | None]:
-    """Return the client's address, network and user agent as parameters of a statement."""
+    """Return the client's address, network and user agent as statement parameters."""
     return g.client
 
 
 def _begin() -> None:
     environ = request.environ
     g.began_at = time.perf_counter()
-    sent = environ.get("HTTP_X_REQUEST_ID", "")
-    g.request_id = sent if _REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+    request_id = environ.get("HTTP_X_REQUEST_ID", "")
+    g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else str(uuid.uuid4())
     ip, network, is_public = networks.locate(environ.get("REMOTE_ADDR", ""))
     g.client = {
         "ip": ip,
@@ -128,7 +115,8 @@ def _begin() -> None:
 def _warn_about_proxy() -> None:
     log.warning(
         "proxy_not_trusted",
-        reason="a peer of this network sends X-Forwarded-For: if it is your proxy, set AUTH_TRUSTED_PROXIES to 1",
+        reason="a peer of this network sends X-Forwarded-For: "
+        "if it is your proxy, set AUTH_TRUSTED_PROXIES to 1",
     )
 
 

@@ -1,4 +1,4 @@
-"""Errors as the outside sees them: one exception, one envelope, one place that turns everything else into it."""
+"""Errors as clients see them: the table, the exception, the envelope, and the handlers."""
 
 import traceback
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ from auth.web.application import JsonResponse
 log = structlog.get_logger()
 _queue_full = ThrottledLog("hashing_queue_full")
 
-# Every error that a client is told: HTTP status and the sentence for people. A prefix sets a context apart in
-# which the same error_code has another status or sentence: `refresh.user_banned` is error_code `user_banned`.
+# HTTP status and message of each error. A prefix marks a context in which an error_code has another status or
+# message: `refresh.user_banned` has error_code `user_banned`.
 ERRORS = {
     # The request
     "bad_json": (400, "The body could not be read"),
@@ -118,7 +118,6 @@ ERRORS = {
     "hashing.service_unavailable": (503, "Too many sign-ins at once; try again shortly"),
     "provider.service_unavailable": (503, "The provider can't be reached; try again shortly"),
 }
-# What constraints of the database refuse.
 _CONSTRAINTS = {
     "users_email_key": "email_exists",
     "users_phone_key": "phone_exists",
@@ -129,11 +128,7 @@ _HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed", 413: "request_entit
 
 
 class ApiError(Exception):
-    """An error of the table `ERRORS`, to be answered in the envelope of the specification.
-
-    `details` names the field and what it must be; `members` are added to the envelope; `values` fill in the
-    sentence.
-    """
+    """An error of `ERRORS`. `members` are added to the envelope; `values` are formatted into the message."""
 
     def __init__(
         self,
@@ -144,17 +139,17 @@ class ApiError(Exception):
         members: Mapping[str, Any] | None = None,
         **values: str,
     ) -> None:
-        self.status, sentence = ERRORS[key]
+        self.status, message = ERRORS[key]
         self.error_code = key.rpartition(".")[2]
-        self.msg = sentence.format(**values)
+        self.msg = message.format(**values)
         self.details = details
-        self.headers = dict(headers or {})
-        self.members = dict(members or {})
+        self.headers = headers or {}
+        self.members = members or {}
         super().__init__(self.msg)
 
 
 def unavailable(key: str = "service_unavailable") -> ApiError:
-    """Return a 503 that asks the client to come back in two seconds."""
+    """Return a 503 that asks the client to retry in two seconds."""
     return ApiError(key, headers={"Retry-After": "2"})
 
 
@@ -166,7 +161,7 @@ def found(row: Any, key: str) -> Any:
 
 
 def envelope(error: ApiError) -> Response:
-    """Return the error envelope of the specification."""
+    """Return the response for an error."""
     audit.refused(error.error_code)
     body: dict[str, Any] = {"code": error.status, "msg": error.msg}
     if error.details:
@@ -181,7 +176,6 @@ def envelope(error: ApiError) -> Response:
 
 
 def register(app: Flask) -> None:
-    """Install the handlers."""
     app.register_error_handler(ApiError, envelope)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(psycopg2.Error, _database_error)
@@ -214,7 +208,6 @@ def _database_error(error: psycopg2.Error) -> Response:
 
 
 def _size_details(constraint: str) -> str | None:
-    """Name the member of the body that sent a column which is too large."""
     column = constraint.removesuffix("_size")
     if column == constraint:
         return None
@@ -224,7 +217,7 @@ def _size_details(constraint: str) -> str | None:
 
 
 def _broken_body(_error: ParseException) -> Response:
-    # gunicorn reads a body when a view does, and finds only then that a chunk of it is malformed.
+    # gunicorn parses chunks when the view reads the body.
     return envelope(ApiError("bad_json", "the body's chunks are malformed"))
 
 
@@ -240,10 +233,9 @@ def _too_many_waiting(_error: TooManyWaiting) -> Response:
 
 
 def _unexpected(error: Exception) -> Response:
-    # Neither the message nor the values at hand: what Postgres says of a broken row is all that is in it.
-    where = [
-        f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
-    ]
+    # Not str(error): Postgres quotes the values of the row in its DETAIL.
+    frames = traceback.extract_tb(error.__traceback__)
+    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
     log.error("unexpected_failure", error=type(error).__name__, said=said, where=where)
     return envelope(ApiError("unexpected_failure", request_id=g.request_id))

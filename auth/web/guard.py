@@ -1,4 +1,4 @@
-"""Decorators that let callers in. Each view that is not public has one, outermost."""
+"""Authentication of callers. Each view that is not public has one of these decorators outermost."""
 
 import contextlib
 import functools
@@ -18,13 +18,13 @@ from auth.web.errors import ApiError
 
 View = Callable[..., ResponseReturnValue]
 
-# RFC 6750, section 2.1, but without "=", which would give a token several spellings.
+# RFC 6750, section 2.1, without "=", which would give one token several spellings.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
-# Besides X-Forwarded-*, in Werkzeug's spelling.
+# Beside X-Forwarded-*, as Werkzeug spells them.
 _FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via", "Cf-Connecting-Ip", "True-Client-Ip"}
 
-# The states of `caller_state` except `live`, with their keys in `ERRORS`.
+# Keys of `ERRORS` for the results of `caller_state` other than `live`.
 _REFUSALS = {
     "bad_jwt": "expired.bad_jwt",
     "session_not_found": "session_not_found",
@@ -34,71 +34,57 @@ _REFUSALS = {
 }
 
 
-def access_token(view: View) -> View:
-    """Let in users by their access token. The view passes `caller()` to its statement, and the row to `admit`."""
+def _guard(check: Callable[[], None]) -> Callable[[View], View]:
+    """Make a decorator of views from a function that sets `g.caller`, or raises `ApiError`."""
 
-    @functools.wraps(view)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        g.caller = _token_holder()
-        return view(*args, **kwargs)
-
-    return guarded
-
-
-def admin(view: View) -> View:
-    """Let in the service role key, and users who are administrators now."""
-
-    @functools.wraps(view)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        g.is_administrative = True
-        if _has_service_role_key():
-            g.caller = None
-        else:
-            _refuse_wrong_key()
-            g.caller = _token_holder()
-            if not live_caller().is_admin:
-                raise ApiError("not_admin")
-        return view(*args, **kwargs)
-
-    return guarded
-
-
-def service_role(view: View) -> View:
-    """Let in the service role key only."""
-
-    @functools.wraps(view)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        g.is_administrative = True
-        if not _has_service_role_key():
-            _refuse_wrong_key()
-            # A valid access token gets 403, an invalid one 401.
-            g.caller = _token_holder()
-            live_caller()
-            raise ApiError("insufficient_permissions")
-        g.caller = None
-        return view(*args, **kwargs)
-
-    return guarded
-
-
-def developer(view: View) -> View:
-    """Let in the service role key, and requests from this machine to a local service. Needs `AUTH_DEV_INBOX`."""
-    by_key = service_role(view)
-
-    @functools.wraps(view)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        if not latchkey.settings.dev_inbox:
-            raise ApiError("not_found")
-        if latchkey.settings.is_local and _is_on_this_machine():
-            g.caller = None
+    def decorate(view: View) -> View:
+        @functools.wraps(view)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            check()
             return view(*args, **kwargs)
-        return by_key(*args, **kwargs)
 
-    return guarded
+        guarded.guard = check.__name__  # type: ignore[attr-defined]
+        return guarded
+
+    return decorate
+
+
+@_guard
+def access_token() -> None:
+    """Admit access tokens. The view passes `caller()` to its statement, and the row to `admit`."""
+    g.caller = _token_holder()
+
+
+@_guard
+def admin() -> None:
+    """Admit the service role key, and users who are administrators now."""
+    _require_administrative_credentials()
+    if not is_service_role() and not live_caller().is_admin:
+        raise ApiError("not_admin")
+
+
+@_guard
+def service_role() -> None:
+    """Admit the service role key only."""
+    _require_service_role()
+
+
+@_guard
+def developer() -> None:
+    """Admit the service role key, and clients on this machine if the service listens there only.
+
+    The routes exist with `AUTH_DEV_INBOX` only.
+    """
+    if not latchkey.settings.dev_inbox:
+        raise ApiError("not_found")
+    if latchkey.settings.is_local and _is_on_this_machine():
+        g.caller = None
+    else:
+        _require_service_role()
 
 
 def caller() -> dict[str, str | int]:
-    """Return the caller as parameters of a statement that selects `caller_state`."""
+    """Return the parameters of a statement that uses `caller_state`."""
     known: Caller = g.caller
     return {
         "caller_id": known.user_id,
@@ -108,18 +94,16 @@ def caller() -> dict[str, str | int]:
 
 
 def caller_id() -> str:
-    """Return the key of limits per user."""
     return g.caller.user_id
 
 
 def is_service_role() -> bool:
-    """Whether `admin` let in the service role key."""
+    """Whether the caller of an administrative view used the service role key."""
     return g.caller is None
 
 
 def admit(row: Any) -> Any:
-    """Return the row of a statement that selects `caller_state`. Raises `ApiError` unless that is `live`."""
-    # No row: the user has been deleted.
+    """Return the row of a statement that uses `caller_state`. Raises `ApiError` unless that is `live`."""
     state = "user_not_found" if row is None else row.state
     if state in _REFUSALS:
         raise ApiError(_REFUSALS[state])
@@ -127,8 +111,24 @@ def admit(row: Any) -> Any:
 
 
 def live_caller() -> Any:
-    """Return the caller's row. Raises `ApiError` as `admit` does."""
+    """Return the row of the caller. Raises `ApiError` unless its state is `live`."""
     return admit(latchkey.db.one("select_caller", **caller()))
+
+
+def _require_service_role() -> None:
+    _require_administrative_credentials()
+    if not is_service_role():
+        live_caller()
+        raise ApiError("insufficient_permissions")
+
+
+def _require_administrative_credentials() -> None:
+    """Set `g.caller` to the holder of the access token, or to None for the service role key."""
+    g.is_administrative = True
+    is_keyless = not _has_service_role_key()
+    if is_keyless and _single_header("apikey") and not _single_header("Authorization"):
+        raise ApiError("service_role.bad_jwt")
+    g.caller = _token_holder() if is_keyless else None
 
 
 def _token_holder() -> Caller:
@@ -139,7 +139,7 @@ def _token_holder() -> Caller:
     if scheme.lower() == "bearer":
         with contextlib.suppress(InvalidAccessToken):
             return latchkey.access_tokens.verify(token.lstrip(" "))
-    # Only now, as matching a long token takes 2 % of GET /user.
+    # Only now: the regular expression takes longer than finding a token in the cache of `verify`.
     if _BEARER.fullmatch(authorization):
         raise ApiError("bad_jwt")
     raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
@@ -153,32 +153,20 @@ def _single_header(name: str) -> str:
     return value
 
 
-def _refuse_wrong_key() -> None:
-    if _single_header("apikey") and not _single_header("Authorization"):
-        raise ApiError("service_role.bad_jwt")
-
-
 def _has_service_role_key() -> bool:
     # Unlike a token, a configured key may contain any character.
     scheme, _, credential = _single_header("Authorization").partition(" ")
     sent = [_single_header("apikey"), credential.strip() if scheme.lower() == "bearer" else ""]
-    # Every pair is compared, so that the time does not tell which one matched. Empty credentials never match.
     keys = latchkey.settings.service_role_key
+    # Compare all pairs, so that the time does not tell which one matches.
     matches = [hmac.compare_digest(key.encode(), value.encode()) for key in keys for value in sent if value]
     return any(matches)
 
 
 def _is_on_this_machine() -> bool:
-    """Whether a client on this machine sent the request itself, to a local name.
-
-    A local proxy forwards anybody's requests, and a web page can make the browser send them to a name of its
-    own that resolves to this machine (DNS rebinding).
-    """
+    """Whether a client on this machine sent the request, not a proxy, nor a browser after DNS rebinding."""
     if any(name.startswith("X-Forwarded-") or name in _FORWARDING_HEADERS for name, _ in request.headers):
         return False
     peer = networks.parse(request.remote_addr or "")
-    return (
-        peer is not None
-        and peer.is_loopback
-        and networks.is_loopback(urlsplit(f"//{request.host}").hostname or "")
-    )
+    host = urlsplit(f"//{request.host}").hostname or ""
+    return peer is not None and peer.is_loopback and networks.is_loopback(host)

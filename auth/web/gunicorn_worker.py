@@ -1,4 +1,4 @@
-"""gunicorn's gevent worker, with deadlines for requests, an end for idle connections, and our error envelope."""
+"""gunicorn's gevent worker, with request deadlines, a bounded stop, and our error envelope."""
 
 import time
 from contextlib import suppress
@@ -14,8 +14,8 @@ from gunicorn.workers.ggevent import GeventWorker
 from auth.web.response_headers import error_response
 
 REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
-LINGER = 2  # seconds that a worker told to stop waits for clients that have sent nothing, or half a request
-DRAINED = 65_536  # bytes read of a body that the application left unread; gunicorn would read all of it
+LINGER = 2  # seconds that a stopping worker waits for clients that have sent nothing, or half a request
+DRAINED = 65_536  # bytes read of an unread body, by us and by close_graceful; gunicorn's parser has no limit
 _REFUSALS = {
     LimitRequestLine: "url.request_entity_too_large",
     LimitRequestHeaders: "headers.request_entity_too_large",
@@ -78,7 +78,7 @@ class Worker(GeventWorker):
             sock.begun_at = time.monotonic()
         try:
             super().handle_request(listener_name, req, sock, addr)
-            with suppress(ParseException):  # a response to a bad chunk would be taken for the next request's
+            with suppress(ParseException):  # an error sent for a bad chunk would answer the next request
                 if len(req.body.read(DRAINED)) < DRAINED:
                     sock.begun_at = 0.0
                     return True

@@ -1,4 +1,4 @@
-"""What requests contain: JSON and form bodies and queries, checked by the schemas of marshmallow."""
+"""Request bodies and queries, checked by marshmallow schemas."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ View = TypeVar("View", bound=Callable)
 
 
 def accepts_forms(view: View) -> View:
-    """Let a view take `application/x-www-form-urlencoded` too."""
+    """Let a view accept `application/x-www-form-urlencoded` bodies too."""
     view.accepts_forms = True  # type: ignore[attr-defined]
     return view
 
@@ -43,7 +43,7 @@ def refuse_body() -> None:
 
 def whole_body() -> bytes:
     """Read the body. Raises `ApiError` 413, or 400 if it is shorter than its Content-Length."""
-    # A body without Content-Length is cut off at MAX_CONTENT_LENGTH, which is one byte more than is allowed.
+    # A chunked body is cut off at MAX_CONTENT_LENGTH, one byte above MAX_BODY.
     body = request.get_data()
     if len(body) > MAX_BODY:
         raise ApiError("request_entity_too_large")
@@ -76,9 +76,7 @@ def read_query(schema: Schema) -> dict[str, Any]:
 
 
 def checked_redirect(body: Mapping[str, Any]) -> str | None:
-    """Return `redirect_to` of the body or else the query; the site if it is not allowed, None if it is
-    missing.
-    """
+    """Return `redirect_to` of body or query: None if missing, the site if it is not allowed."""
     sent = body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
     return latchkey.redirects.checked(sent) if sent else None
 
@@ -94,7 +92,7 @@ def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str
     for name in schema.fields:
         if len(values.getlist(name)) > 1:
             raise ApiError("validation_failed", f"{name}: must be given once")
-        # Postgres cannot store it.
+        # Postgres cannot store NUL.
         if "\0" in values.get(name, ""):
             raise ApiError("validation_failed", f"{name}: must not hold NUL characters")
     return values.to_dict()

@@ -28,8 +28,7 @@ def decode(body: bytes) -> dict[str, Any]:
         raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}") from None
     except InvalidJson:
         raise
-    # A syntax error, or a number with more digits than Python reads.
-    except ValueError:
+    except ValueError:  # a syntax error, or an integer with more digits than Python reads
         raise InvalidJson("the body must be valid JSON") from None
     if not isinstance(value, dict):
         raise InvalidJson("the body must be a JSON object")

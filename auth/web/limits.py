@@ -66,7 +66,8 @@ class PostgresStorage(Storage):
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         """Count a request and return the count."""
         row = self._db.one("count_request", key=key, amount=amount, seconds=expiry)
-        self._remember(key, row)
+        if has_request_context():
+            g.setdefault("limit_counts", {})[key] = row
         return row.count
 
     def get(self, key: str) -> int:
@@ -80,7 +81,6 @@ class PostgresStorage(Storage):
         return time.time() + (row.seconds_left if row else 0)
 
     def check(self) -> bool:
-        """Whether the database answers."""
         try:
             return self._db.one("ping") is not None
         except psycopg2.Error:
@@ -102,11 +102,6 @@ class PostgresStorage(Storage):
         known = g.get("limit_counts", {}) if has_request_context() else {}
         return known.get(key) or self._db.one("select_request_count", key=key)
 
-    @staticmethod
-    def _remember(key: str, row: Any) -> None:
-        if has_request_context():
-            g.setdefault("limit_counts", {})[key] = row
-
 
 def _network() -> str:
     return g.client["network"]
@@ -116,10 +111,8 @@ class _StorageErrors(logging.Handler):
     """Passes Flask-Limiter's errors on to our log."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        log.warning(
-            "rate_limit_storage_failed", reason=record.getMessage(), error=str(error) if error else None
-        )
+        error = str(record.exc_info[1]) if record.exc_info else None
+        log.warning("rate_limit_storage_failed", reason=record.getMessage(), error=error)
 
 
 _storage_errors = _StorageErrors(logging.ERROR)
@@ -174,7 +167,7 @@ def note(window: Window) -> None:
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    """Return the rate-limit headers of a response: those of the tightest limit that counted its request."""
+    """Return the rate-limit headers for the tightest limit that counted the request."""
     # Asking Flask-Limiter for every response takes 2 % of GET /user.
     windows = [*g.get("windows", ()), *(_counted(status) if "is_limited" in g else ())]
     if not windows:

@@ -6,9 +6,10 @@ from http import HTTPStatus
 
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 CORS_EXPOSED = [
-    "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-Request-Id", "X-Total-Count", "Link",
-]  # fmt: skip
-# For pages of any origin (AUTH_CORS_ORIGINS=*).
+    *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
+    *("Retry-After", "X-Request-Id", "X-Total-Count", "Link"),
+]
+# With AUTH_CORS_ORIGINS=*.
 CORS_FOR_ALL = (
     ("Access-Control-Allow-Origin", "*"),
     ("Access-Control-Expose-Headers", ", ".join(CORS_EXPOSED)),
@@ -16,10 +17,8 @@ CORS_FOR_ALL = (
 
 
 def error_response(key: str) -> tuple[bytes, int, str]:
-    """Return the bytes of a response with an error of `ERRORS`, after which the connection ends; its status
-    and request id.
-    """
-    # Imported here: the master imports this module, and must not keep the application's code over a reload.
+    """Return a raw response for an error of `ERRORS` that ends the connection, its status and request id."""
+    # Imported here, as the master imports this module, and must not keep old application code after a reload.
     from auth.web.errors import ApiError
 
     request_id = str(uuid.uuid4())
