@@ -52,8 +52,8 @@ def measure() -> Iterator[Figure]:
         }
         for name in ("constant", "user", "refresh", "health", "settings"):
             requests[name]()  # warm up
-        # Each round starts with another measurement, so that none always follows the same one, which may leave
-        # a busy disk or a hot core behind.
+        # Each round starts with another measurement, so that none always follows the same one, which may
+        # leave a busy disk or a hot core behind.
         order = deque([*requests, *ceilings])
         for _ in range(ROUNDS):
             for name in order:

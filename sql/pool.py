@@ -35,7 +35,7 @@ _served_last: dict[str, str] = {}
 
 
 class Connection(PlainConnection):
-    """A connection that waits until `deadline`, in the time of `time.monotonic`, or for as long as it takes."""
+    """A connection that waits until `deadline`, a time of `time.monotonic`, or without limit."""
 
     def __init__(self, dsn: str, deadline: float | None) -> None:
         self.deadline = deadline
@@ -104,7 +104,7 @@ def _hosts(url: str) -> list[str]:
 
 
 class Pool:
-    """Lends at most `size` connections. The last one returned is lent first: its backend's caches are warm."""
+    """Lends at most `size` connections, the last returned first: its backend's caches are warm."""
 
     def __init__(self, url: str, size: int) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""The hourly work of a delivery process. Nothing depends on it: every statement refuses expired rows itself."""
+"""The hourly work of a delivery process. Nothing depends on it: statements refuse expired rows themselves."""
 
 from auth.delivery import webhooks
 from auth.tokens.keys import Sealer

@@ -54,7 +54,7 @@ def provider_named(name: str) -> Provider:
 
 
 def new_secrets(scopes: str | None) -> dict[str, Any]:
-    """Return what only we know of a flow: the nonce and the code verifier; and the scopes that it asks for."""
+    """Return what only we know of a flow: nonce and code verifier; and the scopes that it asks for."""
     return {"nonce": one_time.new_token(), "code_verifier": one_time.new_token(), "scopes": scopes}
 
 

@@ -66,7 +66,7 @@ class Message:
     def write(
         self, tx: Transaction, user_id: str | None, kind: str, *, secret: bool = True, **others: Any
     ) -> None:
-        """Write the message, without link and code unless `secret`. `others` are variables of its template."""
+        """Write the message; link and code only if `secret`. `others` are variables of its template."""
         secrets = {name: value for name, value in (("token", self.link), ("code", self.code)) if value}
         languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
         sealed = seal_json(latchkey.sealer, secrets, self.id) if secrets else None

@@ -22,7 +22,7 @@ class Attempt:
     failure: limits.Window | None
 
     def check(self, password: str) -> bool:
-        """Check the password, at the cost of a hash in any case. A failure shows in the response's headers."""
+        """Check the password, always at the cost of a hash. A failure shows in the response's headers."""
         matches = latchkey.passwords.check(password, self.password_hash)
         if not matches and self.failure:
             limits.note(self.failure)

@@ -21,8 +21,8 @@ _FORBIDDEN = [
         ),
     )
 ]
-# IPv6 prefixes with an IPv4 address in the last 32 bits: IPv4-compatible and -translated (RFC 2765), and NAT64
-# (RFC 6052, RFC 8215).
+# IPv6 prefixes with an IPv4 address in the last 32 bits: IPv4-compatible and -translated (RFC 2765), and
+# NAT64 (RFC 6052, RFC 8215).
 _IPV4_PREFIXES = [
     ipaddress.IPv6Network(network)
     for network in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
@@ -32,7 +32,8 @@ _ALLOCATED = ipaddress.IPv6Network("2000::/3")
 
 
 def parse(address: str) -> IPv4 | IPv6 | None:
-    """Parse an address as a peer or proxy sends it: `1.2.3.4`, `1.2.3.4:80` or `[::1]:80`. Return None for others.
+    """Parse an address as a peer or proxy sends it: `1.2.3.4`, `1.2.3.4:80` or `[::1]:80`. Return None for
+    others.
 
     An IPv4-mapped IPv6 address is the IPv4 address.
     """

@@ -19,7 +19,8 @@ class AddressRefused(OSError):
 
 
 class Deadline:
-    """Ends all connections made inside it when the time is up: a socket's own timeout restarts with each byte.
+    """Ends all connections made inside it when the time is up: a socket's own timeout restarts with each
+    byte.
 
     `allows` checks the very address that is connected to, because an earlier lookup of the name proves
     nothing (DNS rebinding). The lookup itself takes as long as the system's resolver waits.
@@ -55,7 +56,7 @@ class Deadline:
         return Deadline._current.get()
 
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
-        """Connect to the first of a host's addresses that answers; `timeout` is for each. Raises `OSError`."""
+        """Connect to a host's first address that answers; `timeout` is for each. Raises `OSError`."""
         failure: OSError = TimeoutError()
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
             left = self._ends_at - time.monotonic()

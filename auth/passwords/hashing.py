@@ -37,7 +37,7 @@ class TooManyWaiting(Exception):
 
 
 def normalize(password: str) -> str:
-    """Return a password in NFC: keyboards disagree on how they compose a letter (NIST SP 800-63B, 5.1.1.2)."""
+    """Return a password in NFC: keyboards compose letters differently (NIST SP 800-63B, 5.1.1.2)."""
     return unicodedata.normalize("NFC", password)
 
 
@@ -89,13 +89,13 @@ class Passwords:
         return matches and password_hash is not None
 
     def renewed_hash(self, password: str, password_hash: str) -> str | None:
-        """Return a hash at today's cost for one that was made at another, else None. Raises `TooManyWaiting`."""
+        """Return a hash at today's cost for one of another cost, else None. Raises `TooManyWaiting`."""
         cost = re.match(r"\$2[aby]\$(\d\d)\$", password_hash)
         return None if cost and int(cost[1]) == self._cost else self.hash(password)
 
 
 def _prepare(password: str) -> bytes:
-    """Return what bcrypt is given: what is longer than it reads is hashed first, so that every byte counts."""
+    """Return the input for bcrypt. A longer one than it reads is hashed first, so that every byte counts."""
     password_bytes = password.encode()
     if len(password_bytes) <= _BCRYPT_BYTES:
         return password_bytes

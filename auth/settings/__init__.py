@@ -244,8 +244,8 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
     # The inbox shows all links to everybody who has the service role key.
     if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
         lines.append(
-            "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, or AUTH_RATE_LIMITS_ENABLED=false"
-            " marks a test environment."
+            "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, or"
+            " AUTH_RATE_LIMITS_ENABLED=false marks a test environment."
         )
     return lines
 

@@ -16,7 +16,8 @@ from auth.settings.presets import PRESETS
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 SUFFIXES = (
-    "CLIENT_ID", "CLIENT_SECRET", "ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL", "SCOPES",
+    "CLIENT_ID", "CLIENT_SECRET", "ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL",
+    "SCOPES",
     "LINK_BY_EMAIL", "TEAM_ID", "KEY_ID", "PRIVATE_KEY",
 )  # fmt: skip
 _NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SUFFIXES)})")
@@ -73,7 +74,8 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
         validator(_client_ids)
         if is_known
         else _refusal(
-            "this provider is not built in: set its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL"
+            "this provider is not built in: set its _ISSUER,"
+            " or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL"
         )
     )
     client_ids: list[str] = env.list(f"{prefix}CLIENT_ID", validate=needs) or []

@@ -65,7 +65,8 @@ def running_postgres_url(directory: Path) -> str:
         lines = []
     if len(lines) < 8 or lines[7].strip() != "ready":
         raise NotRunningError(
-            "DATABASE_URL is not set, and no service runs with the Postgres of its own: start it first, with make run"
+            "DATABASE_URL is not set, and no service runs with the Postgres of its own:"
+            " start it first, with make run"
         )
     return postgres_url(Path(lines[4] or data))
 

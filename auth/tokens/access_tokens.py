@@ -1,7 +1,7 @@
 """Access tokens: JWTs as of RFC 9068, signed and verified as RFC 8725 recommends.
 
-The only module that imports PyJWT. It does not check whether a token has expired or its session has ended: the
-statement that serves the request does, by the database's clock (SQL function `caller_state`).
+The only module that imports PyJWT. It does not check whether a token has expired or its session has ended:
+the statement that serves the request does, by the database's clock (SQL function `caller_state`).
 """
 
 import base64

@@ -20,7 +20,7 @@ class CannotOpen(Exception):
 
 
 def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
-    """Return a 32-byte key for each root secret. The first one seals and signs; all of them open and verify."""
+    """Return a 32-byte key for each root secret. The first one seals and signs; all open and verify."""
     return tuple(
         HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"latchkey {purpose}".encode()).derive(
             secret.encode()

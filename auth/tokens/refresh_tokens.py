@@ -1,8 +1,8 @@
 """Refresh tokens: opaque to clients, verified without the database, never stored.
 
-A token is 42 bytes in 56 base64url characters: the session's id (16), its counter (8), and a MAC of both (18).
-So forged tokens never reach the database, and a copy of the database contains no usable ones. No bit of the
-last character is unused, so that a token has one spelling.
+A token is 42 bytes in 56 base64url characters: the session's id (16), its counter (8), and a MAC of both
+(18). So forged tokens never reach the database, and a copy of the database contains no usable ones. No bit of
+the last character is unused, so that a token has one spelling.
 """
 
 import base64

@@ -44,7 +44,8 @@ def linking_page() -> Response:
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    # Browsers apply form-action to each redirect of the response, to the provider's and the application's too.
+    # Browsers apply form-action to each redirect of the response, to the provider's and the application's
+    # too.
     targets = {"https:", origin(latchkey.redirects.checked(flow.redirect_to))}
     if latchkey.settings.is_local:
         targets.add("http:")

@@ -73,7 +73,7 @@ def reauthenticate() -> Response:
 
 
 def _request(purpose: str, body: dict[str, Any]) -> Response:
-    """Send a message. Any address runs the same statements, and writes one message, if only of kind `none`."""
+    """Send a message. Any address runs the same statements and writes one message, perhaps of kind `none`."""
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_channel(email, phone)
     link = {"redirect_to": checked_redirect(body)}

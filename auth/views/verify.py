@@ -25,7 +25,8 @@ blueprint = Blueprint("verify", __name__)
 _PREVIEW_BOTS = re.compile(
     r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
     r"|teams|embed|vkshare|safelinks|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud"
-    r"|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat|viber|kakaotalk|ms-?office|microsoft office|outlook",
+    r"|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat"
+    r"|viber|kakaotalk|ms-?office|microsoft office|outlook",
     re.IGNORECASE,
 )
 _PREFETCH_HEADERS = {"sec-purpose", "purpose", "x-purpose", "x-moz"}
@@ -38,7 +39,7 @@ _DONE = {
 @blueprint.get("/verify")
 @limited("verify", unless=lambda: request.method == "HEAD")
 def verify_link() -> Response:
-    """Spend a link for a program. A browser gets a page with a button: scanners and previews spend nothing."""
+    """Spend a link for a program. A browser gets a page with a button, so that scanners spend nothing."""
     query = read_query(schemas.VerifyQuery())
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)

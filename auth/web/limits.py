@@ -42,8 +42,8 @@ class Window:
 class PostgresStorage(Storage):
     """A storage of the limits library in the service's database, for fixed windows.
 
-    For one request the library calls `incr`, then `get` and `get_expiry` for the headers. `incr` keeps its row
-    for the other two, so that the request runs one statement.
+    For one request the library calls `incr`, then `get` and `get_expiry` for the headers. `incr` keeps its
+    row for the other two, so that the request runs one statement.
     """
 
     STORAGE_SCHEME = ["postgresql"]  # noqa: RUF012 (so does the base class)

@@ -56,7 +56,7 @@ def _masked(address: str) -> str:
 
 
 def _root() -> str:
-    """Return the relative URL from this page to the service's root, which a proxy may serve under a prefix."""
+    """Return the relative URL from this page to the service's root, which may be served under a prefix."""
     # A proxy may serve / as /auth or as /auth/, where relative URLs differ.
     if request.path == "/":
         return f"{urlsplit(latchkey.settings.base_url).path}/"

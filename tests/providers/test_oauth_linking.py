@@ -1,4 +1,6 @@
-"""Which user an identity signs in: the user linked to it, or, with a trusted provider, the user of its address."""
+"""Which user an identity signs in: the user linked to it, or, with a trusted provider, the user of its
+address.
+"""
 
 import pytest
 

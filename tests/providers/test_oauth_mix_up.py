@@ -49,7 +49,8 @@ def told(provider: FakeProvider, code: str) -> bool:
 
 
 class TestHostileProvider:
-    """Mallory runs acme, and redirects Alice from there to GitHub with acme's state; Alice authorized GitHub before.
+    """Mallory runs acme, and redirects Alice from there to GitHub with acme's state; Alice authorized GitHub
+    before.
 
     The code_challenge is that of a flow of Mallory's, in which the code would sign her in as Alice. GitHub
     sends no `iss`.

@@ -46,8 +46,8 @@ HOSTS = {
     "twitter": "x.com",
 }
 
-# Samples of the documentation: the claims of an id_token, or the responses of the userinfo endpoint and of the
-# list of addresses; and what is read from them: subject, email, verified, name, picture.
+# Samples of the documentation: the claims of an id_token, or the responses of the userinfo endpoint and of
+# the list of addresses; and what is read from them: subject, email, verified, name, picture.
 SAMPLES: dict[str, tuple[Any, Any, tuple[str, str | None, bool, str | None, str | None]]] = {
     "azure": (
         {

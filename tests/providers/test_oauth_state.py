@@ -421,8 +421,8 @@ class TestOtherBrowser:
         assert database.count("users") == 0
 
     def test_planted_cookie_does_not_bind_the_flow_of_alice(self, service, database):
-        # Without TLS there is no __Host- prefix, and a neighbouring host can plant cookies: still each flow has
-        # a state of its own.
+        # Without TLS there is no __Host- prefix, and a neighbouring host can plant cookies: still each flow
+        # has a state of its own.
         mallorys = service.browser()
         url = service.return_url(mallorys, "google")
         alices = service.browser()

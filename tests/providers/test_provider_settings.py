@@ -166,8 +166,8 @@ class TestStartupErrors:
 
     @pytest.mark.parametrize("name", ["EMAIL", "PHONE"])
     def test_reserved_provider_name_prevents_the_start(self, load, name):
-        # Its operator could claim the subjects of email and phone identities, which are user ids, and sign in as
-        # any user.
+        # Its operator could claim the subjects of email and phone identities, which are user ids, and sign in
+        # as any user.
         prefix = f"AUTH_PROVIDER_{name}_"
         assert problems(load, **{f"{prefix}CLIENT_ID": "x", f"{prefix}ISSUER": "https://acme.example"})
 

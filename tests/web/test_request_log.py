@@ -146,7 +146,9 @@ class TestUnexpectedFailure:
 
     @pytest.fixture
     def fail(self, make_app, database, service_role, capfd) -> Iterator[Callable[..., Any]]:
-        """Return the response and the log of a request that violates a constraint without an error of its own."""
+        """Return the response and the log of a request that violates a constraint without an error of its
+        own.
+        """
         database.run("ALTER TABLE users ADD CONSTRAINT of_this_test CHECK (email <> 'dave@example.com')")
 
         def fail(log_format: str) -> tuple[Any, str]:
