@@ -15,6 +15,7 @@ import bcrypt
 import psycopg2
 import pytest
 import structlog
+from flask import Flask
 
 # ruff: noqa: E402
 # Modules with fixtures and hooks for all tests.
@@ -31,10 +32,11 @@ pytest.register_assert_rewrite(
 )
 
 from app import create_app
-from auth import settings
+from auth import logs, settings
 from auth.context import EXTENSION
 from auth.operations.embedded_postgres import EmbeddedPostgres
-from sql import schema
+from auth.web import edge
+from sql import pool, schema
 from tests.support import log_watch
 from tests.support.cast import Person, register
 from tests.support.contract import CheckedClient
@@ -88,6 +90,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             pytest.exit("another test run uses the database of TEST_DATABASE_URL", 2)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _patient_pool() -> Iterator[None]:
+    """Wait for Postgres on a busy machine; tests/faults keeps the deadlines of the service."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "DEADLINE", 20.0)
+        patch.setattr(pool, "CHECKOUT_DEADLINE", 20.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def database_url(state_dir: Path) -> Iterator[str]:
     """A database with our schema for this xdist worker: beside the one of `TEST_DATABASE_URL`, or in an
@@ -139,21 +150,60 @@ def environment(database_url: str, state_dir: Path) -> dict[str, str]:
     return {**ENVIRONMENT, "DATABASE_URL": database_url, "AUTH_STATE_DIR": str(state_dir)}
 
 
+class Apps:
+    """Applications by their settings, kept from test to test: to make one and connect it takes 50 ms."""
+
+    LIMIT = 16
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._idle: list[tuple[dict[str, str], Flask]] = []
+
+    def take(self, changes: dict[str, str], fresh: bool) -> Flask:
+        """Return an application that no test uses, with a log that goes to the present standard error."""
+        for position, (with_changes, app) in enumerate(self._idle):
+            if with_changes == changes and not fresh:
+                del self._idle[position]
+                logs.configure(app.extensions[EXTENSION].settings, edge.log_context)
+                return app
+        return new_app({**self._environment, **changes})
+
+    def give_back(self, changes: dict[str, str], app: Flask) -> None:
+        self._idle.append((changes, app))
+        while len(self._idle) > self.LIMIT:
+            _, oldest = self._idle.pop(0)
+            oldest.extensions[EXTENSION].db.close()
+
+    def close(self) -> None:
+        for _, app in self._idle:
+            app.extensions[EXTENSION].db.close()
+
+
+@pytest.fixture(scope="session")
+def apps(environment) -> Iterator[Apps]:
+    apps = Apps(environment)
+    yield apps
+    apps.close()
+
+
 @pytest.fixture
-def make_app(environment, database) -> Iterator[Callable]:
-    """Make an application: `make_app(AUTH_AUTOCONFIRM="true")` is one with that setting."""
+def make_app(apps: Apps, database) -> Iterator[Callable]:
+    """Make an application with other settings: `make_app(AUTH_AUTOCONFIRM="true")`.
+
+    It may have served earlier tests: `fresh=True` makes one that has nothing in memory.
+    """
     made = []
-    # The log is one for the process, and goes to what standard error was when an application was made.
     log = structlog.get_config()
 
-    def make(**changes: str):
-        made.append(new_app({**environment, **changes}))
-        return made[-1]
+    def make(fresh: bool = False, **changes: str) -> Flask:
+        app = apps.take(changes, fresh)
+        made.append((changes, app))
+        return app
 
     yield make
     structlog.configure(**log)
-    for app in made:
-        app.extensions[EXTENSION].db.close()
+    for changes, app in made:
+        apps.give_back(changes, app)
 
 
 def clear_settings(patch: pytest.MonkeyPatch) -> None:

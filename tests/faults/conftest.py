@@ -46,6 +46,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(f"{line.fault:{width}}  {line.times:>10}  {line.seen}")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _patient_pool() -> None:
+    """Override the patience of the other tests."""
+
+
 @pytest.fixture(scope="session")
 def note() -> Callable[[str, Any, str], None]:
     """Write a line of the closing table: the fault, how often, what was seen."""

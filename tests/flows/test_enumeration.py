@@ -1,7 +1,6 @@
-"""Who has an address shows nowhere: the same body, after the same statements and commits, whoever is asked
-about.
+"""Responses do not reveal whether an address has a user: same body, statements and commits for all.
 
-With a mail server that takes mail, one that is down, and one that hangs; and none of them slows a request.
+Also with a mail server that is down or hangs, which slows no request.
 """
 
 import time
@@ -19,11 +18,10 @@ from tests.support.processes import free_port, wait_until
 from tests.support.server import at_once, until_served
 from tests.support.smtp_server import BadMailServer, MailServer
 
-# Seconds: far less than anybody waits for a mail server, and more than a busy machine needs.
+# Seconds: far less than a mail server may take, and more than a busy machine needs.
 PATIENCE = 5
 NOBODY, NOBODYS_PHONE = "nobody@example.com", "+15550100"
-# Each endpoint that takes an address of a stranger's choice: path, the rest of the body, and what is asked
-# about.
+# Each endpoint that takes any address: path, the rest of the body, and the member with the address.
 REQUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "/magiclink": ("/magiclink", {}, "email"),
     "/magiclink without create_user": ("/magiclink", {"create_user": False}, "email"),
@@ -41,7 +39,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 def answer_of(client, name, address):
-    """Return all that can be seen of an answer, but for what is never the same twice."""
+    """Return everything visible of a response except values that are unique each time."""
     path, body, field = REQUESTS[name]
     response = client.post(path, json=body | {field: address})
     shown = response.json
@@ -75,7 +73,7 @@ def answer_of(client, name, address):
 
 @pytest.fixture
 def everybody(client, service_role, database):
-    """Somebody in each state that a stranger might want to know of, by email and phone."""
+    """Email and phone of a user in each state that an attacker might probe."""
     known = {}
     states: dict[str, dict[str, Any]] = {
         "confirmed": {"email_confirm": True, "phone_confirm": True, "password": PASSWORD},
@@ -104,9 +102,9 @@ def everybody(client, service_role, database):
     }
 
 
-class TestTheAnswer:
+class TestResponse:
     @pytest.mark.parametrize("name", REQUESTS)
-    def test_it_is_the_same_for_everybody(self, client, everybody, name):
+    def test_response_is_the_same_for_each_state(self, client, everybody, name):
         field = REQUESTS[name][2]
         answers = {
             state: answer_of(client, name, addresses[field])
@@ -117,8 +115,10 @@ class TestTheAnswer:
         assert {state: answer for state, answer in answers.items() if answer != answers["unknown"]} == {}
 
     @pytest.mark.parametrize("name", REQUESTS)
-    def test_so_are_statements_commits_and_hashes(self, client, everybody, parts, database, hashes, name):
-        """One transaction, which writes one message: to send, or in order to send nothing."""
+    def test_statements_commits_and_hashes_are_the_same_for_each_state(
+        self, client, everybody, parts, database, hashes, name
+    ):
+        """One transaction writes one message, a real one or one that is not sent."""
         field = REQUESTS[name][2]
         work = {}
         for state, addresses in everybody.items():
@@ -134,9 +134,7 @@ class TestTheAnswer:
         assert work["unknown"][1:] == (1 if name.startswith("/signup") else 0, 1)
 
     def test_a_statement_is_one_transaction(self, client, database):
-        """Connections commit each statement: what a request for an unknown address has written was written at
-        once.
-        """
+        """Connections commit each statement, so a request for an unknown address writes once."""
         client.post("/magiclink", json={"email": NOBODY})
         tables = ("users", "identities", "one_time_tokens", "outbox")
         union = " UNION ALL ".join(f"SELECT xmin::text AS writer FROM {table}" for table in tables)
@@ -147,7 +145,9 @@ class TestTheAnswer:
     @pytest.mark.parametrize(
         "name", ["/magiclink", "/otp by phone", "/recover", "/resend signup", "/signup by email"]
     )
-    def test_so_they_are_where_limits_count_and_over_the_quota(self, make_app, everybody, database, name):
+    def test_responses_and_statements_are_the_same_with_limits_and_beyond_the_quota(
+        self, make_app, everybody, database, name
+    ):
         field = REQUESTS[name][2]
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         client, parts = app.test_client(), app.extensions["latchkey"]
@@ -165,7 +165,7 @@ class TestTheAnswer:
         assert work["unknown", "first"][1] == 1
 
     @pytest.mark.parametrize("name", REQUESTS)
-    def test_what_it_refuses_it_refuses_for_everybody(self, client, everybody, name):
+    def test_invalid_request_is_refused_for_each_state(self, client, everybody, name):
         path, body, field = REQUESTS[name]
         changes: list[dict[str, Any]] = [
             {"redirect_to": 1},
@@ -184,8 +184,8 @@ class TestTheAnswer:
             assert {answer.status_code for answer in answers} == {400}
             assert len({answer.text for answer in answers}) == 1
 
-    def test_the_message_names_its_user_nowhere_outside(self, client, everybody, database):
-        """The id in the answer is the message's, made for it alone."""
+    def test_response_does_not_contain_the_id_of_the_user(self, client, everybody, database):
+        """The id in the response is that of the message."""
         ids = {
             answer["message_id"]
             for answer in (
@@ -197,7 +197,7 @@ class TestTheAnswer:
 
 
 class TestCodesAndLinks:
-    def test_a_wrong_code_is_the_same_for_everybody(self, client, everybody, parts):
+    def test_wrong_code_gets_the_same_response_for_each_state(self, client, everybody, parts):
         client.post("/magiclink", json={"email": "confirmed@example.com"})
         answers, work = set(), set()
         for addresses in everybody.values():
@@ -209,7 +209,7 @@ class TestCodesAndLinks:
                 work.add(parts.db.statements_run - before)
         assert (len(answers), work) == (1, {2})
 
-    def test_a_dead_link_is_the_same_as_none(self, client, alice, parts, database):
+    def test_void_link_gets_the_same_response_as_an_unknown_one(self, client, alice, parts, database):
         outbox = Outbox(parts, database)
         client.post("/magiclink", json={"email": alice.email})
         token = outbox.last().token
@@ -217,14 +217,14 @@ class TestCodesAndLinks:
         assert follow(client, "magiclink", token).location == follow(client, "magiclink", "x" * 43).location
         assert hand_in(client, "magiclink", token).text == hand_in(client, "magiclink", "x" * 43).text
 
-    def test_the_codes_of_nobody_run_out_as_those_of_somebody(self, client, alice):
+    def test_tries_of_a_code_run_out_for_unknown_addresses_too(self, client, alice):
         for email in (alice.email, NOBODY):
             responses = [type_in(client, "magiclink", email, f"{number:06}") for number in range(25)]
             assert {response.status_code for response in responses} == {403}
 
 
 class MoodyMailServer(BadMailServer):
-    """A mail server that behaves in turn well and in one bad way after the other."""
+    """A mail server whose behaviour can change."""
 
     def become(self, stage, behaviour):
         self.reached.clear()
@@ -232,9 +232,9 @@ class MoodyMailServer(BadMailServer):
 
 
 class TestWithoutSlowness:
-    """Of a mail server nothing reaches a request, and the mail arrives when it is well again."""
+    """A faulty mail server slows no request, and mail arrives when it recovers."""
 
-    def test_a_mail_server_that_hangs_drips_or_closes(self, serve, database, parts, alice):
+    def test_mail_server_that_hangs_drips_or_closes_slows_no_request(self, serve, database, parts, alice):
         messages = Messages(database, parts)
         with (
             MoodyMailServer("NEVER", "") as mail,
@@ -258,7 +258,7 @@ class TestWithoutSlowness:
                 until(partial(messages.outcome, newest), "sent", messages)
             assert set(mail.taken) == {alice.email, NOBODY}
 
-    def test_a_mail_server_that_is_down_and_comes_back(self, serve, database, parts, alice):
+    def test_mail_is_delivered_when_the_mail_server_comes_back(self, serve, database, parts, alice):
         port = free_port()
         with serve(AUTH_SMTP_URL=f"smtp://127.0.0.1:{port}", AUTH_DELIVER="true", AUTH_WORKERS="1") as (
             _,
@@ -273,7 +273,9 @@ class TestWithoutSlowness:
                 until(lambda: {sent["To"] for sent in mail.mails}, {alice.email, NOBODY}, messages)
 
     @pytest.mark.parametrize("state", ["up", "down", "hanging"])
-    def test_the_statements_are_the_same_in_each_case(self, make_app, everybody, database, state):
+    def test_statements_are_the_same_for_each_state_of_the_mail_server(
+        self, make_app, everybody, database, state
+    ):
         with MailServer() as up, BadMailServer("GREETING", "hang") as hanging:
             url = {"up": up.url(), "down": f"smtp://127.0.0.1:{free_port()}", "hanging": hanging.url}[state]
             app = make_app(AUTH_SMTP_URL=url, AUTH_DELIVER="true")
@@ -292,12 +294,12 @@ class TestWithoutSlowness:
                             database.count("outbox") - messages,
                         )
                     )
-            # One for each path, and one more for sign-ups by phone, which name no email.
+            # One kind for each path, and another for sign-ups by phone, whose response has no email.
             assert len(seen) == len({path for path, _, _ in REQUESTS.values()})
 
 
 def until(look: Callable[[], Any], expected: Any, messages: Messages) -> None:
-    """Wait for what will be seen when messages are tried again; the pauses between the tries end at once."""
+    """Wait for an expected value while messages are retried without their pauses."""
 
     def is_so():
         messages.end_pauses()
@@ -307,7 +309,7 @@ def until(look: Callable[[], Any], expected: Any, messages: Messages) -> None:
 
 
 def timed(server, email):
-    """Return what a request for a link is answered, and the seconds that it takes."""
+    """Request a link; return the message of the response and the seconds that it took."""
     began = time.monotonic()
     response = until_served(lambda: server.post("/magiclink", json={"email": email}))
     assert response.status_code == 200
@@ -315,7 +317,7 @@ def timed(server, email):
 
 
 class TestSignIn:
-    def test_who_has_no_password_looks_like_nobody(self, client, everybody, parts, hashes):
+    def test_user_without_a_password_looks_like_an_unknown_one(self, client, everybody, parts, hashes):
         answers = set()
         for state in ("unknown", "without a password", "invited", "unconfirmed"):
             statements, hashed = parts.db.statements_run, hashes.count
@@ -325,6 +327,6 @@ class TestSignIn:
         assert len(answers) == 1
 
     @pytest.mark.parametrize("phone", [PHONE, OTHER_PHONE])
-    def test_a_phone_of_nobody_too(self, client, phone):
+    def test_unknown_phone_looks_like_a_wrong_password(self, client, phone):
         response = client.post("/token?grant_type=password", json={"phone": phone, "password": PASSWORD})
         assert_error(response, 401, "invalid_credentials")

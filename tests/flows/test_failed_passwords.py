@@ -1,6 +1,4 @@
-"""Failed passwords: counted by address and network, and by address alone where its user has never signed in
-from.
-"""
+"""Failed passwords: limits per address and network, and per address for networks unknown to the user."""
 
 import pytest
 
@@ -16,9 +14,7 @@ TOO_MANY = "Too many failed sign-ins; try again later, or sign in by a link"
 
 @pytest.fixture
 def limited(make_app):
-    """Make a client of an application with the limits of failures as they are, or as said, and none that
-    could come before.
-    """
+    """Make a client with the default or the given limits of failures, and high limits for everything else."""
 
     def make(**limits):
         changes = {f"AUTH_RATE_LIMIT_{name}": value for name, value in limits.items()}
@@ -34,7 +30,7 @@ def log_in(client, email, password=PASSWORD, place=HOME, path="/token?grant_type
 
 
 def fail(client, email, times, place=HOME):
-    """Try a wrong password so often; return the statuses."""
+    """Try a wrong password `times` times; return the statuses."""
     return [log_in(client, email, WRONG, place).status_code for _ in range(times)]
 
 
@@ -61,7 +57,7 @@ def everyone_elses(number):
 
 
 class TestByAddressAndNetwork:
-    def test_ten_in_fifteen_minutes_are_checked(self, limited, alice):
+    def test_ten_failures_in_fifteen_minutes_are_allowed(self, limited, alice):
         client = limited()
         for left in range(9, -1, -1):
             response = log_in(client, alice.email, WRONG)
@@ -72,7 +68,7 @@ class TestByAddressAndNetwork:
             )
         assert_locked(log_in(client, alice.email, WRONG), 900)
 
-    def test_then_the_right_password_is_refused_too(self, limited, alice, database, hashes):
+    def test_right_password_is_refused_beyond_the_limit(self, limited, alice, database, hashes):
         client = limited()
         fail(client, alice.email, 10)
         before, hashed = database.everything("users", "sessions", "known_networks"), hashes.count
@@ -81,7 +77,7 @@ class TestByAddressAndNetwork:
         assert database.everything("users", "sessions", "known_networks") == before
         assert hashes.count == hashed
 
-    def test_until_the_window_ends(self, limited, alice, database):
+    def test_right_password_works_after_the_window(self, limited, alice, database):
         client = limited()
         fail(client, alice.email, 10)
         pass_time(database, 600)
@@ -89,23 +85,23 @@ class TestByAddressAndNetwork:
         pass_time(database, 301)
         assert log_in(client, alice.email).status_code == 200
 
-    def test_what_is_refused_does_not_prolong_it(self, limited, alice, database):
+    def test_refused_attempts_do_not_prolong_the_window(self, limited, alice, database):
         client = limited()
         fail(client, alice.email, 30)
         pass_time(database, 901)
         assert log_in(client, alice.email).status_code == 200
 
-    def test_another_network_is_not_touched(self, limited, alice):
+    def test_other_network_has_its_own_limit(self, limited, alice):
         client = limited()
         fail(client, alice.email, 11, ELSEWHERE)
         assert log_in(client, alice.email, place=HOME).status_code == 200
 
-    def test_another_user_is_not_touched(self, limited, alice, bob):
+    def test_other_user_has_its_own_limit(self, limited, alice, bob):
         client = limited()
         fail(client, alice.email, 11)
         assert log_in(client, bob.email).status_code == 200
 
-    def test_an_address_without_a_user_is_counted_alike(self, limited, alice, service_role, parts):
+    def test_unknown_address_is_counted_like_a_known_one(self, limited, alice, service_role, parts):
         client = limited()
         client.post(
             "/admin/users",
@@ -124,7 +120,7 @@ class TestByAddressAndNetwork:
             )
         assert seen[0] == seen[1] == seen[2]
 
-    def test_it_takes_the_same_statements_and_hashes(self, limited, alice, hashes):
+    def test_limited_attempt_costs_the_same_statements_and_hashes(self, limited, alice, hashes):
         client = limited()
         database = client.application.extensions[EXTENSION].db
         work = []
@@ -139,15 +135,15 @@ class TestByAddressAndNetwork:
         assert [hashed for _, _, hashed in work[:12]] == [1] * 10 + [0] * 2
 
 
-class TestARightPassword:
-    def test_it_gives_back_its_own_count_and_no_other(self, limited, alice):
+class TestRightPassword:
+    def test_right_password_returns_only_its_own_count(self, limited, alice):
         client = limited()
         assert fail(client, alice.email, 9) == [401] * 9
         for _ in range(3):
             assert log_in(client, alice.email).status_code == 200
         assert fail(client, alice.email, 2) == [401, 429]
 
-    def test_any_number_of_log_ins_count_for_nothing(self, limited, alice, database):
+    def test_successful_sign_ins_are_not_counted(self, limited, alice, database):
         client = limited()
         assert {log_in(client, alice.email).status_code for _ in range(25)} == {200}
         assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
@@ -161,34 +157,32 @@ class TestARightPassword:
         ],
         ids=["banned", "unconfirmed", "no administrator"],
     )
-    def test_of_somebody_who_may_not_come_in_is_no_failure_either(
-        self, limited, alice, database, change, path
-    ):
+    def test_right_password_of_a_refused_user_is_not_counted(self, limited, alice, database, change, path):
         client = limited()
         database.run(change)
         assert {log_in(client, alice.email, path=path).status_code for _ in range(12)} == {403}
         assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
 
-    def test_it_shows_no_failures_in_its_headers(self, limited, alice):
+    def test_headers_do_not_describe_the_limit_of_failures(self, limited, alice):
         client = limited()
         fail(client, alice.email, 5)
         assert log_in(client, alice.email).headers["X-RateLimit-Limit"] == "1000"
 
 
 class TestByAddressAlone:
-    """Strangers' failures: 100 a day, from networks where the user has never signed in."""
+    """100 failures a day from networks where the user has never signed in."""
 
     def stranger(self, client, email, number, times=1):
         return fail(client, email, times, everyone_elses(number))
 
-    def test_they_add_up_over_networks(self, limited, alice, database):
+    def test_failures_of_unknown_networks_add_up(self, limited, alice, database):
         client = limited(ACCOUNT_FAILURES="5 per day")
         assert [self.stranger(client, alice.email, number) for number in range(5)] == [[401]] * 5
         assert_locked(log_in(client, alice.email, WRONG, everyone_elses(9)), 86_400)
         pass_time(database, 86_401)
         assert self.stranger(client, alice.email, 9) == [401]
 
-    def test_they_are_a_hundred_a_day(self, limited, alice, database):
+    def test_hundred_failures_a_day_are_allowed(self, limited, alice, database):
         client = limited()
         self.stranger(client, alice.email, 1)
         key = f"account {alice.email}"
@@ -199,7 +193,7 @@ class TestByAddressAlone:
         database.run("UPDATE failure_counts SET count = 99 WHERE key = %(key)s", key=key)
         assert [self.stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
 
-    def test_they_do_not_lock_the_owner_out_of_a_network_that_is_known(self, limited, alice):
+    def test_failures_elsewhere_do_not_lock_a_known_network(self, limited, alice):
         client = limited(ACCOUNT_FAILURES="5 per day")
         assert log_in(client, alice.email, place=HOME).status_code == 200
         for number in range(10):
@@ -207,7 +201,7 @@ class TestByAddressAlone:
         assert log_in(client, alice.email, place=HOME).status_code == 200
         assert log_in(client, alice.email, place=ELSEWHERE).status_code == 429
 
-    def test_they_do_lock_out_the_right_password_from_elsewhere(self, limited, alice, hashes):
+    def test_right_password_from_an_unknown_network_is_refused_beyond_the_limit(self, limited, alice, hashes):
         client = limited(ACCOUNT_FAILURES="5 per day")
         for number in range(5):
             self.stranger(client, alice.email, number)
@@ -215,27 +209,27 @@ class TestByAddressAlone:
         assert_locked(log_in(client, alice.email, place=OFFICE), 86_400)
         assert hashes.count == hashed
 
-    def test_the_owners_failures_at_home_are_none_of_them(self, limited, alice):
+    def test_failures_from_a_known_network_are_not_counted(self, limited, alice):
         client = limited(ACCOUNT_FAILURES="5 per day")
         log_in(client, alice.email, place=HOME)
         assert fail(client, alice.email, 8, HOME) == [401] * 8
         assert log_in(client, alice.email, place=OFFICE).status_code == 200
 
-    def test_what_the_network_may_not_any_more_is_none_of_them(self, limited, alice):
+    def test_attempts_refused_per_network_are_not_counted(self, limited, alice):
         client = limited(ACCOUNT_FAILURES="5 per day", LOGIN_FAILURES="3 per 15 minutes")
         assert fail(client, alice.email, 50, ELSEWHERE) == [401] * 3 + [429] * 47
         assert [self.stranger(client, alice.email, number) for number in range(3)] == [[401], [401], [429]]
 
-    def test_a_right_password_gives_its_own_count_back(self, limited, alice, database):
+    def test_right_password_from_an_unknown_network_returns_its_own_count(self, limited, alice, database):
         client = limited(ACCOUNT_FAILURES="3 per day")
         for number in range(2):
             self.stranger(client, alice.email, number)
-        # From four networks that are new to the user.
+        # From four networks unknown to the user.
         for number in range(10, 14):
             assert log_in(client, alice.email, place=everyone_elses(number)).status_code == 200
         assert [self.stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
 
-    def test_an_address_without_a_user_is_counted_alike(self, limited, alice):
+    def test_unknown_address_is_counted_like_a_known_one(self, limited, alice):
         client = limited(ACCOUNT_FAILURES="3 per day")
         seen = [
             [self.stranger(client, email, number) for number in range(5)]
@@ -243,7 +237,7 @@ class TestByAddressAlone:
         ]
         assert seen[0] == seen[1] == [[401], [401], [401], [429], [429]]
 
-    def test_a_link_lets_the_owner_in_and_makes_the_network_known(self, limited, alice, outbox):
+    def test_sign_in_by_link_works_beyond_the_limit_and_makes_the_network_known(self, limited, alice, outbox):
         client = limited(ACCOUNT_FAILURES="3 per day")
         for number in range(4):
             self.stranger(client, alice.email, number)
@@ -261,18 +255,18 @@ class TestKnownNetworks:
         return limited(ACCOUNT_FAILURES="1 per day")
 
     def knows(self, client, email, place):
-        """Whether the user may still sign in from there, while strangers have used up what they may."""
+        """Whether the user may sign in from a network while the limit for unknown networks is used up."""
         fail(client, email, 2, "198.18.0.1")
         return log_in(client, email, place=place).status_code == 200
 
-    def test_one_is_known_after_a_log_in(self, client, alice):
+    def test_network_is_known_after_a_sign_in(self, client, alice):
         assert log_in(client, alice.email, place=HOME).status_code == 200
         assert self.knows(client, alice.email, HOME)
 
-    def test_none_is_known_before(self, client, alice):
+    def test_network_is_unknown_before_a_sign_in(self, client, alice):
         assert not self.knows(client, alice.email, HOME)
 
-    def test_a_wrong_password_makes_none_known(self, client, alice):
+    def test_wrong_password_does_not_make_the_network_known(self, client, alice):
         fail(client, alice.email, 1, HOME)
         assert not self.knows(client, alice.email, HOME)
 
@@ -283,37 +277,37 @@ class TestKnownNetworks:
             "UPDATE users SET email_confirmed_at = NULL",
         ],
     )
-    def test_a_right_one_without_a_session_makes_none_known(self, client, alice, database, change):
+    def test_refused_sign_in_does_not_make_the_network_known(self, client, alice, database, change):
         database.run(change)
         assert log_in(client, alice.email, place=HOME).status_code == 403
         database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = now()")
         assert not self.knows(client, alice.email, HOME)
 
-    def test_a_refresh_makes_none_known(self, client, alice):
+    def test_refresh_does_not_make_the_network_known(self, client, alice):
         session = session_of(client, log_in(client, alice.email, place=HOME))
         client.post(
             "/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}, **at(OFFICE)
         )
         assert not self.knows(client, alice.email, OFFICE)
 
-    def test_it_is_known_for_this_user_alone(self, client, alice, mallory):
+    def test_network_is_known_per_user(self, client, alice, mallory):
         assert log_in(client, mallory.email, place=HOME).status_code == 200
         assert not self.knows(client, alice.email, HOME)
 
-    def test_of_ipv6_a_64_is_one(self, client, alice):
+    def test_ipv6_network_is_a_64_prefix(self, client, alice):
         assert log_in(client, alice.email, place="2001:db8::1").status_code == 200
         assert self.knows(client, alice.email, "2001:0DB8::ffff:1")
         assert not self.knows(client, alice.email, "2001:db8:0:1::1")
 
-    def test_it_is_not_inherited_with_the_address(self, client, alice, service_role):
+    def test_next_user_of_the_address_does_not_inherit_known_networks(self, client, alice, service_role):
         log_in(client, alice.email, place=HOME)
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
         register(client, service_role, alice.email)
         assert not self.knows(client, alice.email, HOME)
 
 
-class TestTheCurrentPassword:
-    """Where it is asked for to reauthenticate, a wrong one counts as at log-in."""
+class TestCurrentPassword:
+    """A wrong current password for reauthentication counts like a failed sign-in."""
 
     @pytest.fixture
     def session(self, limited, alice):
@@ -335,7 +329,7 @@ class TestTheCurrentPassword:
     def _old(self, session, database):
         database.run("UPDATE sessions SET created_at = now() - interval '2 days'")
 
-    def test_three_are_checked(self, session, alice, hashes):
+    def test_wrong_current_passwords_are_limited(self, session, alice, hashes):
         for _ in range(3):
             assert_error(self.change(session, WRONG), 400, "current_password_invalid", details=A_SENTENCE)
         hashed = hashes.count
@@ -349,19 +343,19 @@ class TestTheCurrentPassword:
         )
         assert hashes.count == hashed
 
-    def test_they_count_together_with_log_ins(self, session, alice):
+    def test_wrong_current_passwords_and_failed_sign_ins_share_the_limit(self, session, alice):
         assert fail(session.client, alice.email, 2) == [401, 401]
         assert self.change(session, WRONG).status_code == 400
         assert log_in(session.client, alice.email).status_code == 429
 
-    def test_a_right_one_gives_its_count_back(self, session, alice):
+    def test_right_current_password_returns_its_count(self, session, alice):
         assert fail(session.client, alice.email, 2) == [401, 401]
         assert self.change(session, PASSWORD).status_code == 200
         assert fail(session.client, alice.email, 2) == [401, 429]
 
 
-class TestTheHashingQueue:
-    def test_what_is_turned_away_there_is_no_failure(self, limited, alice, database):
+class TestHashingQueue:
+    def test_attempt_refused_by_the_queue_is_not_counted(self, limited, alice, database):
         client = limited()
         passwords = client.application.extensions[EXTENSION].passwords
         with crowd(passwords):
@@ -370,12 +364,12 @@ class TestTheHashingQueue:
         assert database.count("failure_counts") == 0
         assert fail(client, alice.email, 11) == [401] * 10 + [429]
 
-    def test_what_is_refused_takes_no_place_in_it(self, limited, alice):
+    def test_limited_attempt_takes_no_place_in_the_queue(self, limited, alice):
         client = limited(LOGIN_FAILURES="1 per 15 minutes")
         fail(client, alice.email, 40)
         assert sign_in(client, "nobody@example.com", WRONG).status_code == 401
 
-    def test_a_database_that_fails_meanwhile_frees_the_place(self, limited, alice, database):
+    def test_database_error_frees_the_place_in_the_queue(self, limited, alice, database):
         client = limited()
         app = client.application
         for _ in range(20):

@@ -1,7 +1,7 @@
-"""The first proof of an address: what was there before, and is not proved by it, goes.
+"""The first proof of an address removes everything on the account that it does not prove.
 
-Mallory signs up with Dave's address and waits. Whatever she has set by the time that Dave proves the address
-must not be hers afterwards. And a sign-up never changes a user that it did not make.
+Mallory signs up with Dave's address and waits. Nothing that she set before Dave proves the address may give
+her access afterwards. And a sign-up never changes a user that it did not create.
 """
 
 import pytest
@@ -14,7 +14,7 @@ from tests.support.oauth import Service, external
 pytest_plugins = ["tests.support.oauth_fixtures"]
 DAVE = "dave@example.com"
 MALLORYS = "Mallorys-Horse-1"
-# Where sign-ups are signed in before anything is proved.
+# Settings under which a sign-up is signed in before any proof.
 LAX = {"AUTH_EMAIL_CONFIRM_REQUIRED": "false", "AUTH_PHONE_CONFIRM_REQUIRED": "false"}
 AUTOCONFIRM = {"AUTH_AUTOCONFIRM": "true"}
 
@@ -26,13 +26,13 @@ def settings():
 
 @pytest.fixture
 def lax(make_app, settings):
-    """A client of a service that lets in whoever signs up."""
+    """A client of a service that signs in unconfirmed sign-ups."""
     return make_app(**settings).test_client()
 
 
 @pytest.fixture
 def mallory(lax):
-    """Mallory's session, as a user with Dave's email."""
+    """Mallory's session on a user with Dave's email."""
     assert lax.post("/signup", json={"email": DAVE, "password": MALLORYS}).status_code == 201
     return session_of(lax, sign_in(lax, DAVE, MALLORYS))
 
@@ -63,20 +63,20 @@ def by_generated_link(client, outbox, service_role):
     ("settings", "prove"),
     [(LAX, by_magiclink), (LAX, by_code), (AUTOCONFIRM, by_recovery), (AUTOCONFIRM, by_generated_link)],
 )
-class TestByOtherMeansThanTheSignUp:
-    def test_its_password_is_dropped(self, lax, mallory, outbox, service_role, prove):
+class TestProofByOtherMeans:
+    def test_password_of_the_sign_up_is_removed(self, lax, mallory, outbox, service_role, prove):
         dave = session_of(lax, prove(lax, outbox, service_role))
         assert_error(sign_in(lax, DAVE, MALLORYS), 401, "invalid_credentials")
         assert dave.put("/user", json={"password": PASSWORD}).status_code == 200
         assert sign_in(lax, DAVE, PASSWORD).status_code == 200
 
-    def test_its_sessions_end(self, lax, mallory, outbox, service_role, prove):
+    def test_sessions_of_the_sign_up_end(self, lax, mallory, outbox, service_role, prove):
         dave = session_of(lax, prove(lax, outbox, service_role))
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert_error(mallory.refresh(), 400, "refresh_token_not_found")
         assert dave.get("/user").status_code == 200
 
-    def test_its_phone_and_other_identities_are_dropped(
+    def test_phone_and_other_identities_are_removed(
         self, lax, mallory, outbox, service_role, database, prove
     ):
         mallory.put("/user", json={"phone": PHONE})
@@ -101,14 +101,14 @@ class TestByOtherMeansThanTheSignUp:
             "invalid_credentials",
         )
 
-    def test_its_pending_changes_are_dropped(self, lax, mallory, outbox, service_role, prove):
+    def test_pending_changes_are_removed(self, lax, mallory, outbox, service_role, prove):
         mallory.put("/user", json={"email": "mallory@evil.example", "phone": PHONE})
         dave = session_of(lax, prove(lax, outbox, service_role)).get("/user").json
         assert (dave["new_email"], dave["new_phone"]) == (None, None)
         assert_dead(lax, "email_change", outbox.last("mallory@evil.example").token)
         assert_error(type_in(lax, "phone_change", PHONE, outbox.last(PHONE).code), 403, "otp_expired")
 
-    def test_the_proof_is_what_is_left(self, lax, mallory, outbox, service_role, database, prove):
+    def test_only_the_proved_identity_is_left(self, lax, mallory, outbox, service_role, database, prove):
         assert prove(lax, outbox, service_role).status_code == 200
         row = database.one(
             "SELECT email, email_proved, email_confirmed_at IS NOT NULL AS confirmed, password_hash, made_by FROM users"
@@ -116,7 +116,7 @@ class TestByOtherMeansThanTheSignUp:
         assert tuple(row) == (DAVE, True, True, None, "signup")
         assert database.count("sessions", "ended_at IS NULL") == 1
 
-    def test_it_happens_once(self, lax, mallory, outbox, service_role, prove):
+    def test_second_proof_removes_nothing(self, lax, mallory, outbox, service_role, prove):
         dave = session_of(lax, prove(lax, outbox, service_role))
         dave.put("/user", json={"password": PASSWORD})
         again = session_of(lax, prove(lax, outbox, service_role))
@@ -159,7 +159,7 @@ def confirm(client, service_role, **body):
         by_an_administrators_date,
     ],
 )
-def test_in_each_way_the_same_is_left(make_service, google, outbox, service_role, database, prove):
+def test_each_way_of_proof_leaves_the_same(make_service, google, outbox, service_role, database, prove):
     client = make_service(**LAX).client
     google.person = {"sub": "dave-at-google", "email": DAVE, "email_verified": True}
     client.post("/signup", json={"email": DAVE, "password": MALLORYS})
@@ -189,15 +189,15 @@ def test_in_each_way_the_same_is_left(make_service, google, outbox, service_role
     assert_error(mallory.get("/user"), 401, "session_not_found")
 
 
-class TestByTheSignUpsOwn:
-    """Its link and code prove the sign-up: the password stays. The rest was never proved and goes."""
+class TestProofByTheSignUp:
+    """Link and code of the sign-up keep its password; everything else was never proved and is removed."""
 
     @pytest.fixture
     def client(self, make_app):
         return make_app(**LAX).test_client()
 
     @pytest.mark.parametrize("by", ["link", "code", "page", "the second link", "type email"])
-    def test_the_password_stays(self, client, outbox, by):
+    def test_password_stays(self, client, outbox, by):
         client.post("/signup", json={"email": DAVE, "password": PASSWORD})
         if by == "the second link":
             client.post("/resend", json={"type": "signup", "email": DAVE})
@@ -217,14 +217,14 @@ class TestByTheSignUpsOwn:
         client.post("/signup", json={"email": DAVE, "password": MALLORYS})
         return session_of(client, sign_in(client, DAVE, MALLORYS))
 
-    def test_sessions_of_before_end(self, client, mallory, outbox):
+    def test_earlier_sessions_end(self, client, mallory, outbox):
         dave = session_of(client, hand_in(client, "signup", outbox.last(DAVE, "signup").token))
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert dave.get("/user").status_code == 200
 
-    def test_a_phone_of_before_is_dropped(self, client, mallory, outbox, database):
+    def test_earlier_phone_is_removed(self, client, mallory, outbox, database):
         mallory.put("/user", json={"phone": PHONE})
-        # Which voids the sign-up's link: another one is asked for.
+        # That voids the link of the sign-up, so another one is requested.
         assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
         client.post("/resend", json={"type": "signup", "email": DAVE})
         after = (
@@ -237,14 +237,14 @@ class TestByTheSignUpsOwn:
         )
         assert database.all("SELECT provider FROM identities") == [("email",)]
 
-    def test_pending_changes_of_before_are_dropped(self, client, mallory, outbox):
+    def test_earlier_pending_changes_are_removed(self, client, mallory, outbox):
         mallory.put("/user", json={"email": "mallory@evil.example", "phone": PHONE})
         after = (
             session_of(client, hand_in(client, "signup", outbox.last(DAVE, "signup").token)).get("/user").json
         )
         assert (after["new_email"], after["new_phone"]) == (None, None)
 
-    def test_the_link_of_a_sign_up_that_was_replaced_proves_nothing(self, make_app, outbox, database):
+    def test_link_of_a_replaced_sign_up_is_refused(self, make_app, outbox, database):
         client = make_app().test_client()
         client.post("/signup", json={"email": DAVE, "password": MALLORYS})
         mallorys = outbox.last().token
@@ -261,16 +261,16 @@ def by_sms(client, outbox):
 
 
 @pytest.mark.parametrize("settings", [LAX, AUTOCONFIRM])
-class TestAPhone:
+class TestPhone:
     @pytest.fixture
     def mallory(self, lax):
-        """Mallory's session, as a user with Dave's phone."""
+        """Mallory's session on a user with Dave's phone."""
         assert lax.post("/signup", json={"phone": PHONE, "password": MALLORYS}).status_code == 201
         return session_of(
             lax, lax.post("/token?grant_type=password", json={"phone": PHONE, "password": MALLORYS})
         )
 
-    def test_proved_by_a_code_that_signs_in_it_drops_password_and_sessions(self, lax, mallory, outbox):
+    def test_phone_proved_by_a_sign_in_code_removes_password_and_sessions(self, lax, mallory, outbox):
         dave = by_sms(lax, outbox)
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert_error(
@@ -280,8 +280,8 @@ class TestAPhone:
         )
         assert dave.get("/user").json["phone_confirmed_at"] == A_TIMESTAMP
 
-    def test_an_email_that_mallory_has_added_is_no_way_in_then(self, lax, mallory, outbox):
-        """Otherwise she has an account that Dave uses, and that a link to her own mailbox opens."""
+    def test_email_added_before_the_proof_does_not_sign_in(self, lax, mallory, outbox):
+        """Otherwise a link to Mallory's mailbox would open an account that Dave uses."""
         mallory.put("/user", json={"email": "mallory@evil.example"})
         assert hand_in(lax, "email_change", outbox.last("mallory@evil.example").token).status_code == 200
         dave = by_sms(lax, outbox)
@@ -294,8 +294,8 @@ class TestAPhone:
         assert opened != dave.get("/user").json["id"]
 
 
-class TestAPhoneOfItsOwner:
-    def test_proved_by_the_sign_ups_own_code_the_password_stays(self, make_app, outbox):
+class TestPhoneOfItsOwner:
+    def test_phone_proved_by_the_code_of_the_sign_up_keeps_the_password(self, make_app, outbox):
         client = make_app(**LAX).test_client()
         client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
         assert type_in(client, "sms", PHONE, outbox.last().code).status_code == 200
@@ -304,9 +304,7 @@ class TestAPhoneOfItsOwner:
             == 200
         )
 
-    def test_a_proved_email_is_not_dropped_by_a_phone_that_its_owner_has_added(
-        self, client, alice, outbox, database
-    ):
+    def test_proof_of_an_added_phone_keeps_a_proved_email(self, client, alice, outbox, database):
         session = alice.sign_in()
         session.put("/user", json={"phone": PHONE})
         type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
@@ -314,10 +312,10 @@ class TestAPhoneOfItsOwner:
         assert session.get("/user").json["email"] == alice.email
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_every_address_keeps_its_identity(self, client, service_role, outbox, database):
-        """An administrator has made the user, with both addresses and neither confirmed; the phone is proved
-        first.
-        """
+    def test_proof_of_one_address_keeps_the_identity_of_the_other(
+        self, client, service_role, outbox, database
+    ):
+        """An administrator created the user with both addresses unconfirmed; the phone is proved first."""
         made = client.post("/admin/users", json={"email": DAVE, "phone": PHONE}, headers=service_role).json
         after = by_sms(client, outbox).get("/user").json
         assert after["id"] == made["id"]
@@ -326,8 +324,8 @@ class TestAPhoneOfItsOwner:
         assert sorted(after["app_metadata"]["providers"]) == providers
 
 
-class TestASignUpOfATakenAddress:
-    """It changes nothing of a user that it did not make, whoever did, and whether or not anything is proved."""
+class TestSignUpWithATakenAddress:
+    """A sign-up changes no user that it did not create, proved or not."""
 
     MAKERS = (
         "admin",
@@ -380,10 +378,12 @@ class TestASignUpOfATakenAddress:
             ("magiclink", AUTOCONFIRM),
         ],
     )
-    def test_by_email(self, make_app, client, service_role, outbox, database, maker, settings):
+    def test_sign_up_by_email_changes_no_other_user(
+        self, make_app, client, service_role, outbox, database, maker, settings
+    ):
         self.make(client, service_role, outbox, maker)
         if maker == "used":
-            # It was confirmed, and an administrator has taken that back.
+            # An administrator removed the confirmation.
             database.run("UPDATE users SET email_confirmed_at = NULL, email_proved = false")
         before = database.everything("users", "identities", "sessions", "one_time_tokens", "known_networks")
         other = make_app(**settings).test_client() if settings else client
@@ -396,7 +396,7 @@ class TestASignUpOfATakenAddress:
         assert_error(sign_in(other, DAVE, MALLORYS), 401, "invalid_credentials")
 
     @pytest.mark.parametrize("maker", ["with both", "confirmed phone", "otp"])
-    def test_by_phone(self, client, service_role, outbox, database, maker):
+    def test_sign_up_by_phone_changes_no_other_user(self, client, service_role, outbox, database, maker):
         if maker == "otp":
             client.post("/otp", json={"phone": PHONE})
         else:
@@ -415,8 +415,8 @@ class TestASignUpOfATakenAddress:
             "invalid_credentials",
         )
 
-    def test_a_sign_up_that_is_replaced_takes_nobody_with_it(self, client, alice, outbox, database):
-        """Alice waits for Dave's address and for his phone: her pending changes are her own."""
+    def test_replaced_sign_up_keeps_pending_changes_of_other_users(self, client, alice, outbox, database):
+        """Alice has pending changes to Dave's address and phone."""
         session = alice.sign_in()
         session.put("/user", json={"email": DAVE, "phone": OTHER_PHONE})
         for _ in range(2):
@@ -427,8 +427,8 @@ class TestASignUpOfATakenAddress:
         assert database.count("users") == 3
 
 
-def test_an_administrators_confirmation_is_a_proof(client, service_role, outbox, database):
-    """So a link afterwards drops nothing: the administrator has vouched for what is there."""
+def test_confirmation_by_an_administrator_counts_as_proof(client, service_role, outbox, database):
+    """A link afterwards removes nothing: the administrator vouched for the account."""
     made = client.post(
         "/admin/users",
         json={"email": DAVE, "password": PASSWORD, "email_confirm": True, "phone": PHONE},
@@ -444,7 +444,7 @@ def test_an_administrators_confirmation_is_a_proof(client, service_role, outbox,
     }
 
 
-def test_a_user_that_a_message_made_has_nothing_to_drop(client, outbox, service_role):
+def test_first_proof_of_a_user_created_by_a_message_removes_nothing(client, outbox, service_role):
     assert by_magiclink(client, outbox, service_role).status_code == 200
     first = session_of(client, by_code(client, outbox, service_role))
     assert by_recovery(client, outbox, service_role).status_code == 200

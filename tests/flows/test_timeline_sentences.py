@@ -1,4 +1,4 @@
-"""The sentences of a timeline: each action of the audit log reads well, also one that nobody has worded."""
+"""The sentences of a timeline for each action of the audit log, including unknown ones."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from tests.support.audit import act, only_what_follows, refuse, story
 from tests.test_contract import CONTRACT
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
-# As `act` and `refuse` come from there.
+# `act` and `refuse` come from there.
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
-# Each action, what is told of it, and the sentence.
+# Each action, its details, and its sentence.
 ACTS = [
     ("user_created", {}, "user created"),
     ("user_created", {"by": "signup"}, "user created by signing up"),
@@ -132,18 +132,18 @@ def tell(client, service_role):
 
 class TestSentences:
     @pytest.mark.parametrize(("action", "details", "sentence"), ACTS)
-    def test_each_act_has_one(self, tell, database, alice, action, details, sentence):
+    def test_act_has_a_sentence(self, tell, database, alice, action, details, sentence):
         only_what_follows(database)
         act(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
         assert story(tell(alice.id)) == [sentence + FROM]
 
     @pytest.mark.parametrize(("action", "reason", "details", "sentence"), REFUSALS)
-    def test_each_refusal_has_one(self, tell, database, alice, action, reason, details, sentence):
+    def test_refusal_has_a_sentence(self, tell, database, alice, action, reason, details, sentence):
         only_what_follows(database)
         refuse(database, alice.id, action, reason, **details)
         assert story(tell(alice.id)) == [sentence + FROM]
 
-    def test_a_refusal_says_how_often_it_was(self, tell, database, alice):
+    def test_sentence_of_a_refusal_contains_its_count(self, tell, database, alice):
         only_what_follows(database)
         refuse(database, alice.id, "sign_in_refused", "invalid_credentials")
         database.run("UPDATE audit_log SET count = 40")
@@ -166,17 +166,17 @@ class TestSentences:
             ({"actor": "service", "ip": None, "user_agent": None}, "banned, by the service itself"),
         ],
     )
-    def test_they_say_who_acted_and_from_where(self, tell, database, alice, origin, sentence):
+    def test_sentence_names_actor_and_network(self, tell, database, alice, origin, sentence):
         only_what_follows(database)
         act(database, alice.id, "banned", origin=origin)
         assert story(tell(alice.id)) == [sentence]
 
-    def test_each_action_that_they_know_is_tried_here(self):
+    def test_every_known_action_is_tested(self):
         assert {action for action, _, _ in ACTS} >= set(timeline._ACTS)
         assert {action for action, *_ in REFUSALS} >= set(timeline._REFUSED)
 
-    def test_they_have_words_for_each_reason_that_is_written_down(self):
+    def test_every_documented_reason_has_words(self):
         assert audit._REASONS - set(timeline._REASONS) == set()
 
-    def test_they_know_each_error_code_that_they_name(self):
+    def test_every_named_error_code_exists(self):
         assert set(timeline._REASONS) <= set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])

@@ -337,11 +337,12 @@ class TestTrust:
         """Make a service without settings of trust."""
         return lambda: Service(
             make_app(
+                fresh=True,
                 **{
                     name: value
                     for name, value in fakes.settings().items()
                     if not name.endswith("LINK_BY_EMAIL")
-                }
+                },
             )
         )
 

@@ -70,7 +70,8 @@ def make_service(make_app: Callable, fakes: Fakes) -> Callable[..., Service]:
 
     def make(**changes: str) -> Service:
         return Service(
-            make_app(**(fakes.settings() | ALLOW_LIST | changes)), changes.get("AUTH_BASE_URL", SITE)
+            make_app(fresh=True, **(fakes.settings() | ALLOW_LIST | changes)),
+            changes.get("AUTH_BASE_URL", SITE),
         )
 
     return make

@@ -1,6 +1,4 @@
-"""A change of email: pending by PUT /user until the new address is proved; and the link by which the old
-address undoes it.
-"""
+"""Email changes: pending until the new address is proved, and undone by a link to the old address."""
 
 import pytest
 
@@ -48,7 +46,7 @@ def ask(session, email):
 
 
 def change(client, session, outbox, email):
-    """Change a session's email, and return the old address's link to undo it."""
+    """Change the email of a session's user, and return the link that undoes it, sent to the old address."""
     old = session.get("/user").json["email"]
     ask(session, email)
     assert (
@@ -59,7 +57,7 @@ def change(client, session, outbox, email):
 
 
 def changed(alice, email=NEW, **others):
-    """Return Alice's user object with another email."""
+    """Return Alice's expected user object with another email."""
     expected = user(
         email,
         id=alice.id,
@@ -69,14 +67,14 @@ def changed(alice, email=NEW, **others):
     return expected | others
 
 
-class TestAsking:
-    def test_it_is_pending(self, session, alice):
+class TestRequest:
+    def test_change_is_pending(self, session, alice):
         before = session.get("/user").json
         expected = before | {"new_email": NEW, "email_change_sent_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP}
         assert_ok(session.put("/user", json={"email": "New@Example.COM"}), expected)
         assert_ok(session.get("/user"), expected)
 
-    def test_the_new_address_is_sent_a_link_and_a_code_and_nobody_else_anything(self, session, outbox):
+    def test_only_the_new_address_is_sent_a_link_and_a_code(self, session, outbox):
         ask(session, NEW)
         (message,) = outbox.sent()
         assert (message.kind, message.channel, message.to, message.lifetime) == (
@@ -87,17 +85,17 @@ class TestAsking:
         )
         assert (len(message.token), len(message.code)) == (43, 6)
 
-    def test_the_old_address_stays_the_users_until_then(self, client, session, alice):
+    def test_old_address_stays_until_the_new_one_is_proved(self, client, session, alice):
         ask(session, NEW)
         assert alice.try_to_sign_in().status_code == 200
         assert_error(sign_in(client, NEW), 401, "invalid_credentials")
 
-    def test_it_claims_nothing(self, client, session, outbox):
+    def test_pending_change_does_not_reserve_the_address(self, client, session, outbox):
         ask(session, NEW)
         assert client.post("/signup", json={"email": NEW, "password": PASSWORD}).status_code == 201
         assert fragment(follow(client, "signup", outbox.last(NEW, "signup").token))["type"] == "signup"
 
-    def test_an_address_that_is_taken_is_409(self, session, bob, outbox):
+    def test_taken_address_is_409(self, session, bob, outbox):
         assert_error(
             session.put(
                 "/user", json={"email": bob.email.upper(), "data": {"x": 1}, "password": "Another-Horse-1"}
@@ -110,11 +108,11 @@ class TestAsking:
         assert outbox.sent() == []
 
     @pytest.mark.parametrize("spelling", ["alice@example.com", "ALICE@example.com"])
-    def test_the_same_address_is_no_change(self, session, outbox, spelling):
+    def test_current_address_is_not_a_change(self, session, outbox, spelling):
         assert session.put("/user", json={"email": spelling}).json["new_email"] is None
         assert outbox.sent() == []
 
-    def test_a_second_change_takes_the_place_of_the_first(self, client, session, outbox):
+    def test_second_change_replaces_the_first(self, client, session, outbox):
         ask(session, "first@example.com")
         ask(session, NEW)
         first, second = outbox.sent()
@@ -124,8 +122,8 @@ class TestAsking:
         assert fragment(follow(client, "email_change", second.token))["type"] == "email_change"
 
 
-class TestTheLink:
-    def test_opened_it_makes_the_address_the_users_and_signs_nobody_in(
+class TestLink:
+    def test_opened_link_changes_the_address_without_a_sign_in(
         self, client, session, alice, outbox, database
     ):
         ask(session, NEW)
@@ -134,7 +132,7 @@ class TestTheLink:
         assert_ok(session.get("/user"), changed(alice))
         assert database.count("sessions") == 1
 
-    def test_neither_does_the_button_of_the_page_sign_anybody_in(
+    def test_button_of_the_page_changes_the_address_without_a_sign_in(
         self, client, session, alice, outbox, database
     ):
         ask(session, NEW)
@@ -142,21 +140,21 @@ class TestTheLink:
         assert_ok(session.get("/user"), changed(alice))
         assert database.count("sessions") == 1
 
-    def test_the_page_says_whose_account_takes_the_address(self, client, session, outbox):
-        """Mallory may have asked for it: whoever opens her link must see that it is not their own account."""
+    def test_page_names_the_account_that_gets_the_address(self, client, session, outbox):
+        """If Mallory requested the change, the person who opens the link must see that the account is not theirs."""
         ask(session, NEW)
         text = client.get(path("email_change", outbox.last().token), headers=BROWSER).text
         assert "a…@example.com" in text
         assert NEW in text
 
-    def test_a_challenge_brings_no_authorization_code(self, client, session, outbox, database):
+    def test_code_challenge_gives_no_authorization_code(self, client, session, outbox, database):
         body = {"email": NEW, "code_challenge": CHALLENGE, "code_challenge_method": "s256"}
         assert session.put("/user", json=body).status_code == 200
         assert fragment(follow(client, "email_change", outbox.last().token))["type"] == "email_change"
         assert database.count("authorization_codes") == 0
 
     @pytest.mark.parametrize("by", ["link", "code"])
-    def test_handed_in_it_signs_in(self, client, session, alice, outbox, by):
+    def test_link_or_code_sent_as_json_signs_in(self, client, session, alice, outbox, by):
         ask(session, NEW)
         message = outbox.last()
         response = (
@@ -166,7 +164,7 @@ class TestTheLink:
         )
         assert_signed_in(client, response, changed(alice))
 
-    def test_it_ends_all_sessions_but_the_one_that_asked(self, client, session, alice, outbox):
+    def test_change_ends_all_sessions_but_the_one_that_requested_it(self, client, session, alice, outbox):
         other = alice.sign_in()
         ask(session, NEW)
         follow(client, "email_change", outbox.last().token)
@@ -174,7 +172,7 @@ class TestTheLink:
         assert_error(other.refresh(), 400, "refresh_token_not_found")
         assert session.get("/user").status_code == 200
 
-    def test_it_ends_other_links_and_codes(self, client, session, alice, outbox):
+    def test_change_voids_other_links_and_codes(self, client, session, alice, outbox):
         for request in ("/magiclink", "/recover"):
             client.post(request, json={"email": alice.email})
         magiclink, recovery = outbox.sent()
@@ -184,14 +182,16 @@ class TestTheLink:
         assert_dead(client, "recovery", recovery.token)
         assert_error(type_in(client, "magiclink", alice.email, magiclink.code), 403, "otp_expired")
 
-    def test_the_password_stays_and_signs_in_by_the_new_address_alone(self, client, session, alice, outbox):
+    def test_password_signs_in_only_with_the_new_address(self, client, session, alice, outbox):
         change(client, session, outbox, NEW)
         assert sign_in(client, NEW).status_code == 200
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
         client.post("/magiclink", json={"email": alice.email, "create_user": False})
         assert outbox.sent(alice.email, "magiclink") == []
 
-    def test_the_old_address_is_told_and_can_undo_it_for_seven_days(self, client, session, alice, outbox):
+    def test_old_address_is_sent_a_link_that_undoes_the_change_for_seven_days(
+        self, client, session, alice, outbox
+    ):
         change(client, session, outbox, NEW)
         notice = outbox.last(alice.email)
         assert (notice.kind, notice.channel, notice.code, notice.lifetime) == (
@@ -203,9 +203,7 @@ class TestTheLink:
         assert (len(notice.token), notice.variables["new_email"]) == (43, NEW)
         assert outbox.kinds() == [("email_change", NEW), ("email_changed", alice.email)]
 
-    def test_it_does_not_serve_another_session_after_the_one_that_asked_has_ended(
-        self, client, session, alice, outbox
-    ):
+    def test_link_is_void_when_the_requesting_session_ended(self, client, session, alice, outbox):
         ask(session, NEW)
         session.post("/logout")
         other = alice.sign_in()
@@ -214,9 +212,7 @@ class TestTheLink:
         assert_error(session.get("/user"), 401, "session_not_found")
 
     @pytest.mark.parametrize("taker", ["signup", "admin"])
-    def test_an_address_that_somebody_has_taken_meanwhile(
-        self, client, session, service_role, outbox, database, taker
-    ):
+    def test_address_taken_meanwhile_is_refused(self, client, session, service_role, outbox, database, taker):
         ask(session, NEW)
         message = outbox.last()
         if taker == "signup":
@@ -230,9 +226,7 @@ class TestTheLink:
         assert_error(type_in(client, "email_change", NEW, message.code), 409, "email_exists")
         assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
 
-    def test_of_two_users_who_wait_for_one_address_the_first_to_prove_it_has_it(
-        self, client, alice, bob, outbox, database
-    ):
+    def test_first_of_two_users_to_prove_an_address_gets_it(self, client, alice, bob, outbox, database):
         ask(alice.sign_in(), NEW)
         alices = outbox.last().token
         ask(bob.sign_in(), NEW)
@@ -240,14 +234,12 @@ class TestTheLink:
         assert fragment(follow(client, "email_change", alices)) == TAKEN
         assert database.all("SELECT id::text FROM users WHERE email = %(email)s", email=NEW) == [(bob.id,)]
 
-    def test_one_that_is_asked_for_together_with_a_new_password_is_not_ended_by_that(
-        self, client, session, alice, outbox
-    ):
+    def test_change_requested_with_a_new_password_is_not_voided_by_it(self, client, session, alice, outbox):
         assert session.put("/user", json={"email": NEW, "password": "Another-Horse-1"}).status_code == 200
         assert fragment(follow(client, "email_change", outbox.last(NEW).token))["type"] == "email_change"
         assert sign_in(client, NEW, "Another-Horse-1").status_code == 200
 
-    def test_the_session_that_it_makes_counts_like_any_other(self, make_app, alice, outbox, database):
+    def test_session_started_by_the_code_counts_toward_the_limit(self, make_app, alice, outbox, database):
         client = make_app(AUTH_SESSIONS_PER_USER="1").test_client()
         session = alice.sign_in(client=client)
         ask(session, NEW)
@@ -255,7 +247,7 @@ class TestTheLink:
         assert latest.get("/user").status_code == 200
         assert database.count("sessions", "ended_at IS NULL") == 1
 
-    def test_an_administrators_change_ends_the_pending_one(
+    def test_change_by_an_administrator_voids_the_pending_one(
         self, client, session, service_role, alice, outbox
     ):
         ask(session, NEW)
@@ -270,8 +262,8 @@ class TestTheLink:
         assert (got["email"], got["new_email"]) == ("admin-says@example.com", None)
 
 
-class TestUndoing:
-    """Mallory has had Alice's session, and has made Alice's account her own; Alice still has her old mailbox."""
+class TestUndo:
+    """Mallory stole Alice's session and took over the account; Alice still has her old mailbox."""
 
     @pytest.fixture
     def thief(self, client, alice):
@@ -279,7 +271,7 @@ class TestUndoing:
 
     @pytest.fixture
     def undo(self, client, thief, outbox):
-        """The token of the link that Alice was sent when Mallory changed the email."""
+        """The token of the link sent to Alice when Mallory changed the email."""
         return change(client, thief, outbox, "mallory@evil.example")
 
     def restored(self, database, email="alice@example.com"):
@@ -288,7 +280,7 @@ class TestUndoing:
         )
         return tuple(row) == (email, True, True, None, None, None)
 
-    def test_it_restores_the_address_ends_all_sessions_and_voids_the_password(
+    def test_undo_restores_the_address_ends_all_sessions_and_voids_the_password(
         self, client, thief, undo, alice, database, service_role
     ):
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
@@ -305,18 +297,18 @@ class TestUndoing:
         )
         assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), expected)
 
-    def test_it_signs_nobody_in(self, client, undo, database):
+    def test_undo_does_not_sign_in(self, client, undo, database):
         assert "access_token" not in follow(client, "email_restore", undo).location
         assert database.count("sessions", "ended_at IS NULL") == 0
 
-    def test_the_owner_gets_in_by_recovery_then(self, client, undo, alice, outbox):
+    def test_owner_recovers_the_account_after_the_undo(self, client, undo, alice, outbox):
         follow(client, "email_restore", undo)
         client.post("/recover", json={"email": alice.email})
         session = session_of(client, hand_in(client, "recovery", outbox.last().token))
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
         assert alice.try_to_sign_in("Another-Horse-1").status_code == 200
 
-    def test_a_browser_is_shown_a_page_first(self, client, undo, thief, database):
+    def test_browser_gets_a_page_first(self, client, undo, thief, database):
         before = database.everything("users", "sessions", "one_time_tokens")
         response = client.get(path("email_restore", undo), headers=BROWSER)
         assert (response.status_code, response.mimetype) == (200, "text/html")
@@ -324,14 +316,14 @@ class TestUndoing:
         assert fragment(press(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
 
-    def test_it_works_once(self, client, undo, database):
+    def test_undo_works_once(self, client, undo, database):
         follow(client, "email_restore", undo)
         before = database.everything("users", "identities", "sessions", "outbox")
         assert fragment(follow(client, "email_restore", undo)) == EXPIRED
         assert fragment(press(client, "email_restore", undo)) == EXPIRED
         assert database.everything("users", "identities", "sessions", "outbox") == before
 
-    def test_it_lives_seven_days(self, client, undo, database):
+    def test_undo_link_expires_after_seven_days(self, client, undo, database):
         later(database, secs=7 * DAY - 10)
         assert client.get(path("email_restore", undo), headers=BROWSER).status_code == 200
         later(database, secs=10)
@@ -339,12 +331,12 @@ class TestUndoing:
         assert database.value("SELECT email FROM users") == "mallory@evil.example"
 
     @pytest.mark.parametrize("type", ["email_change", "magiclink", "recovery", "email", "signup", "invite"])
-    def test_it_is_for_nothing_else(self, client, undo, database, type):
+    def test_undo_link_is_refused_for_other_types(self, client, undo, database, type):
         assert fragment(follow(client, type, undo)) == EXPIRED
         assert_error(hand_in(client, type, undo), 403, "otp_expired")
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
 
-    def test_it_is_no_json(self, client, undo, database):
+    def test_undo_by_json_is_refused(self, client, undo, database):
         assert_error(
             hand_in(client, "email_restore", undo),
             400,
@@ -353,13 +345,13 @@ class TestUndoing:
         )
         assert database.value("SELECT email FROM users") == "mallory@evil.example"
 
-    def test_it_survives_a_change_of_password(self, client, thief, undo, database):
+    def test_undo_link_survives_a_password_change(self, client, thief, undo, database):
         assert thief.put("/user", json={"password": "Mallorys-Horse-1"}).status_code == 200
         follow(client, "email_restore", undo)
         assert self.restored(database)
         assert_error(sign_in(client, "alice@example.com", "Mallorys-Horse-1"), 401, "invalid_credentials")
 
-    def test_it_survives_a_recovery_by_the_thief(self, client, thief, undo, database, outbox):
+    def test_undo_link_survives_a_recovery_by_the_thief(self, client, thief, undo, database, outbox):
         client.post("/recover", json={"email": "mallory@evil.example"})
         other = session_of(client, hand_in(client, "recovery", outbox.last().token))
         follow(client, "email_restore", undo)
@@ -367,26 +359,26 @@ class TestUndoing:
         assert_error(other.get("/user"), 401, "session_not_found")
 
     @pytest.mark.parametrize("more", [1, 2, 3, 4, 6])
-    def test_it_survives_further_changes_of_email(self, client, thief, undo, outbox, database, more):
+    def test_undo_link_survives_further_email_changes(self, client, thief, undo, outbox, database, more):
         later_links = [
             change(client, thief, outbox, f"mallory{number}@evil.example") for number in range(more)
         ]
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
-        # And Mallory's own mailboxes undo nothing of that.
+        # Links sent to Mallory's own mailboxes do not revert the undo.
         for link in later_links:
             assert fragment(follow(client, "email_restore", link)) == EXPIRED
         assert self.restored(database)
 
-    def test_it_survives_the_undoing_of_a_later_change(self, client, thief, undo, outbox, database):
-        """A to B to C; B undoes its change, then A undoes the first."""
+    def test_undo_link_survives_the_undo_of_a_later_change(self, client, thief, undo, outbox, database):
+        """A to B to C: B undoes the second change, then A undoes the first."""
         second = change(client, thief, outbox, "mallory2@evil.example")
         assert fragment(follow(client, "email_restore", second)) == RESTORED
         assert self.restored(database, "mallory@evil.example")
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
 
-    def test_it_survives_a_change_of_phone_and_pending_ones_are_gone(
+    def test_undo_link_survives_a_phone_change_and_removes_pending_ones(
         self, client, thief, undo, outbox, database
     ):
         thief.put("/user", json={"phone": PHONE})
@@ -399,15 +391,15 @@ class TestUndoing:
         assert_error(type_in(client, "phone_change", PHONE, phone), 403, "otp_expired")
         assert self.restored(database)
 
-    def test_it_ends_links_that_were_sent_to_the_thief(self, client, thief, undo, outbox, database):
+    def test_undo_voids_links_sent_to_the_thief(self, client, thief, undo, outbox, database):
         client.post("/magiclink", json={"email": "mallory@evil.example"})
         token = outbox.last().token
         follow(client, "email_restore", undo)
         assert_dead(client, "magiclink", token)
         assert database.count("sessions", "ended_at IS NULL") == 0
 
-    def test_it_ends_an_authorization_code_that_the_thief_holds(self, client, thief, undo, outbox, database):
-        """A code for grant_type=pkce is as good as a session for five minutes."""
+    def test_undo_voids_an_authorization_code_of_the_thief(self, client, thief, undo, outbox, database):
+        """For five minutes, a code for grant_type=pkce is worth a session."""
         client.post("/magiclink", json={"email": "mallory@evil.example", "code_challenge": CHALLENGE})
         code = query(follow(client, "magiclink", outbox.last().token))["code"]
         follow(client, "email_restore", undo)
@@ -415,8 +407,8 @@ class TestUndoing:
         assert_error(response, 400, "flow_state_not_found")
         assert database.count("sessions", "ended_at IS NULL") == 0
 
-    def test_it_takes_the_phone_of_the_thief_away(self, client, thief, undo, outbox, database):
-        """It proves the owner's address; the thief's phone would let the thief in again."""
+    def test_undo_removes_the_phone_of_the_thief(self, client, thief, undo, outbox, database):
+        """The undo proves the owner's address; with the phone the thief could sign in again."""
         thief.put("/user", json={"phone": PHONE})
         assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
         follow(client, "email_restore", undo)
@@ -425,7 +417,7 @@ class TestUndoing:
         assert_error(type_in(client, "sms", PHONE, code), 403, "otp_expired")
         assert database.count("sessions", "ended_at IS NULL") == 0
 
-    def test_a_phone_that_was_there_before_stays(self, client, thief, alice, outbox, database):
+    def test_phone_set_before_the_theft_stays(self, client, thief, alice, outbox, database):
         database.run(
             "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now() - interval '1 hour', phone_proved = true",
             phone=PHONE,
@@ -434,18 +426,18 @@ class TestUndoing:
         follow(client, "email_restore", undo)
         assert database.value("SELECT phone FROM users") == PHONE
 
-    def test_it_works_for_a_banned_user_too_and_does_not_lift_the_ban(self, client, undo, database):
+    def test_undo_works_for_a_banned_user_without_lifting_the_ban(self, client, undo, database):
         database.run("UPDATE users SET banned_until = 'infinity'")
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
         assert database.value("SELECT banned_until = 'infinity' FROM users") is True
 
-    def test_nothing_is_left_of_it_where_the_user_is_deleted(self, client, thief, undo, database):
+    def test_undo_link_is_deleted_with_its_user(self, client, thief, undo, database):
         thief.delete("/user")
         assert fragment(follow(client, "email_restore", undo)) == EXPIRED
         assert database.count("users") == 0
 
-    def test_the_thief_cannot_take_the_old_address_by_a_sign_up(self, client, undo, database, outbox):
+    def test_thief_cannot_take_the_old_address_by_a_sign_up(self, client, undo, database, outbox):
         assert (
             client.post(
                 "/signup", json={"email": "alice@example.com", "password": "Mallorys-Horse-1"}
@@ -459,14 +451,18 @@ class TestUndoing:
         assert_dead(client, "signup", squatter)
 
     @pytest.mark.parametrize("request_for", ["/magiclink", "/otp"])
-    def test_nor_by_asking_for_a_link(self, client, undo, database, request_for):
+    def test_thief_cannot_take_the_old_address_by_requesting_a_link(
+        self, client, undo, database, request_for
+    ):
         client.post(request_for, json={"email": "alice@example.com"})
         assert database.count("users") == 2
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
 
     @pytest.mark.parametrize("setting", ["AUTH_EMAIL_CONFIRM_REQUIRED=false", "AUTH_AUTOCONFIRM=true"])
-    def test_nor_by_a_sign_up_that_has_signed_in_and_proved_nothing(self, make_app, undo, database, setting):
+    def test_thief_cannot_take_the_old_address_by_an_unproved_sign_up(
+        self, make_app, undo, database, setting
+    ):
         client = make_app(**dict([setting.split("=")])).test_client()
         squatter = {"email": "alice@example.com", "password": "Mallorys-Horse-1"}
         assert client.post("/signup", json=squatter).status_code == 201
@@ -474,7 +470,7 @@ class TestUndoing:
         assert fragment(follow(client, "email_restore", undo)) == RESTORED
         assert self.restored(database)
 
-    def test_whoever_has_proved_the_old_address_meanwhile_keeps_it(self, client, undo, database, outbox):
+    def test_user_who_proved_the_old_address_meanwhile_keeps_it(self, client, undo, database, outbox):
         client.post("/magiclink", json={"email": "alice@example.com"})
         owner = session_of(client, hand_in(client, "magiclink", outbox.last().token))
         before = database.everything("users", "identities", "sessions")
@@ -482,14 +478,14 @@ class TestUndoing:
         assert database.everything("users", "identities", "sessions") == before
         assert owner.get("/user").json["email"] == "alice@example.com"
 
-    def test_another_users_account_is_left_alone(self, client, undo, bob, database):
+    def test_undo_leaves_other_users_unchanged(self, client, undo, bob, database):
         session = bob.sign_in()
         before = database.all("SELECT * FROM users WHERE id = %(id)s", id=bob.id)
         follow(client, "email_restore", undo)
         assert database.all("SELECT * FROM users WHERE id = %(id)s", id=bob.id) == before
         assert session.get("/user").status_code == 200
 
-    def test_after_it_the_owner_can_change_and_undo_again(self, client, undo, alice, outbox, database):
+    def test_owner_can_change_and_undo_again(self, client, undo, alice, outbox, database):
         follow(client, "email_restore", undo)
         client.post("/magiclink", json={"email": alice.email})
         session = session_of(client, hand_in(client, "magiclink", outbox.last().token))

@@ -1,6 +1,4 @@
-"""The identities of a user: linked over a page that says to whom, and unlinked, but never the last way to
-sign in.
-"""
+"""Linking identities through a confirmation page, and unlinking all but the last way to sign in."""
 
 import re
 from typing import Any
@@ -44,7 +42,7 @@ def _people(google) -> None:
 
 @pytest.fixture
 def session(service, alice):
-    """Alice, signed in by her password."""
+    """Alice, signed in with her password."""
     return alice.sign_in().on(service.client)
 
 
@@ -52,18 +50,18 @@ def flow_of(url: str) -> str:
     return single(urlsplit(url).query)["flow"]
 
 
-class TestBeginning:
-    def test_it_answers_the_address_of_a_page_of_ours(self, service, session):
+class TestBeginningALinking:
+    def test_response_is_the_url_of_a_page_of_the_service(self, service, session):
         response = session.get(f"{AUTHORIZE}?provider=google")
         assert_ok(response, {"url": ANYTHING})
         assert re.fullmatch(rf"{SITE}/link-identity\?flow=[\w-]{{43}}", response.json["url"])
         assert "Set-Cookie" not in response.headers
 
-    def test_it_asks_the_provider_nothing(self, session, google):
+    def test_provider_is_not_called(self, session, google):
         google.instead[google.DISCOVERY] = Answer(500)
         assert session.get(f"{AUTHORIZE}?provider=google").status_code == 200
 
-    def test_what_belongs_to_it_lives_ten_minutes_and_has_no_browser_yet(
+    def test_flow_expires_after_ten_minutes_and_is_not_bound_to_a_browser_yet(
         self, service, session, alice, database
     ):
         url = begin_linking(service, session, "google", redirect_to=APPLICATION)
@@ -79,22 +77,22 @@ class TestBeginning:
         )
         assert flow_of(url) not in str(database.everything())
 
-    def test_it_needs_an_access_token(self, service):
+    def test_linking_needs_an_access_token(self, service):
         assert_error(
             service.client.get(f"{AUTHORIZE}?provider=google"), 401, "no_authorization", details=A_SENTENCE
         )
 
-    def test_an_ended_session_is_refused(self, session, database):
+    def test_ended_session_is_refused(self, session, database):
         session.post("/logout")
         assert_error(session.get(f"{AUTHORIZE}?provider=google"), 401, "session_not_found")
         assert database.count("oauth_flows") == 0
 
-    def test_a_banned_user_is_refused(self, session, database):
+    def test_banned_user_is_refused(self, session, database):
         database.run("UPDATE users SET banned_until = 'infinity'")
         assert_error(session.get(f"{AUTHORIZE}?provider=google"), 403, "user_banned")
         assert database.count("oauth_flows") == 0
 
-    def test_an_unknown_provider_is_refused(self, session, database):
+    def test_unknown_provider_is_refused(self, session, database):
         for name in ("nobody", "email", "phone"):
             assert_error(
                 session.get(AUTHORIZE, query_string={"provider": name}),
@@ -105,16 +103,16 @@ class TestBeginning:
         assert database.count("oauth_flows") == 0
 
     @pytest.mark.parametrize("sent", ["", "provider=google&provider=acme", "provider=google&nonce=1&nonce=2"])
-    def test_a_bad_request_is_refused(self, session, sent):
+    def test_invalid_request_is_refused(self, session, sent):
         assert_error(session.get(f"{AUTHORIZE}?{sent}"), 400, "validation_failed", details=A_SENTENCE)
 
-    def test_head_begins_nothing(self, service, session, database):
+    def test_head_starts_no_flow(self, service, session, database):
         service.client.head(f"{AUTHORIZE}?provider=google", headers=session.authorization)
         assert database.count("oauth_flows") == 0
 
 
-class TestThePage:
-    def test_it_names_the_provider_and_the_user(self, service, session, alice):
+class TestPage:
+    def test_page_names_the_provider_and_the_user(self, service, session, alice):
         page = service.browser().visit(begin_linking(service, session, "google"))
         assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
         assert "Google" in page.text
@@ -135,7 +133,7 @@ class TestThePage:
         ],
         ids=str,
     )
-    def test_it_names_whoever_has_no_address_by_the_oldest_identity(
+    def test_page_names_a_user_without_address_by_the_oldest_identity(
         self, service, twitter, google, name, shown
     ):
         twitter.be("2244994945", name)
@@ -145,22 +143,22 @@ class TestThePage:
         assert page.status == 200
         assert f"to sign in to {shown}</p>" in page.text
 
-    def test_it_names_whoever_is_not_known_at_all_by_having_asked(self, service, session, database):
+    def test_page_names_a_user_without_any_name_generically(self, service, session, database):
         url = begin_linking(service, session, "google")
         database.run("UPDATE users SET email = NULL")
         assert "the account that asked for this.</p>" in service.browser().visit(url).text
 
-    def test_it_shows_names_as_text(self, service, session, database, alice):
+    def test_page_escapes_names(self, service, session, database, alice):
         database.run("UPDATE users SET email = '<b>x</b>@example.com'")
         assert "<b>x" not in service.browser().visit(begin_linking(service, session, "google")).text
 
-    def test_it_can_be_neither_framed_nor_kept(self, service, session):
+    def test_page_cannot_be_framed_or_cached(self, service, session):
         headers = service.browser().visit(begin_linking(service, session, "google")).headers
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert "default-src 'none'" in headers["Content-Security-Policy"]
         assert (headers["Cache-Control"], headers["Referrer-Policy"]) == ("no-store", "no-referrer")
 
-    def test_to_look_at_it_has_no_effect(self, service, session, google, database):
+    def test_viewing_the_page_has_no_effect(self, service, session, google, database):
         url = begin_linking(service, session, "google")
         before = database.everything()
         for _ in range(2):
@@ -170,14 +168,14 @@ class TestThePage:
         assert "/authorize" not in google.paths()
 
     @pytest.mark.parametrize("flow", ["", "x", "x" * 43, "x" * 2048, "{state}"])
-    def test_what_is_no_flow_is_dead(self, service, flow):
+    def test_unknown_flow_is_refused(self, service, flow):
         state = service.leave(service.browser(), "google")["state"]
         page = service.browser().visit(
             f"{SITE}/link-identity?{urlencode({'flow': flow.format(state=state)})}"
         )
         assert (page.status, page.forms) == (403, [])
 
-    def test_after_ten_minutes_it_is_dead(self, service, session, database):
+    def test_flow_is_refused_after_ten_minutes(self, service, session, database):
         url = begin_linking(service, session, "google")
         browser = service.browser()
         browser.visit(url)
@@ -185,7 +183,7 @@ class TestThePage:
         assert browser.submit().status == 403
         assert service.browser().visit(url).status == 403
 
-    def test_while_the_provider_is_away_its_button_leads_back_with_an_error(
+    def test_button_redirects_back_with_an_error_while_the_provider_is_down(
         self, make_service, alice, google, database
     ):
         service = make_service()
@@ -199,7 +197,7 @@ class TestThePage:
 
 
 class TestLinking:
-    def test_its_button_leads_to_the_provider_and_back(self, service, session, alice):
+    def test_button_redirects_to_the_provider_and_back(self, service, session, alice):
         assert fragment(link(service, session, "google")) == LINKED
         user = session.get("/user").json
         linked = external("google", "alice-at-google", ALICES["email"], True, name="Alice L.") | {
@@ -209,15 +207,15 @@ class TestLinking:
         assert user["app_metadata"] == {"provider": "email", "providers": ["email", "google"]}
         assert (user["email"], user["user_metadata"]) == (alice.email, {})
 
-    def test_from_then_on_it_signs_in(self, service, session, alice):
+    def test_linked_identity_signs_in(self, service, session, alice):
         link(service, session, "google")
         assert service.signed_in("google").get("/user").json["id"] == alice.id
 
-    def test_it_signs_nobody_in(self, service, session, database):
+    def test_linking_does_not_sign_in(self, service, session, database):
         link(service, session, "google")
         assert (database.count("sessions"), database.count("authorization_codes")) == (1, 0)
 
-    def test_the_user_is_told_by_mail(self, service, session, alice, outbox):
+    def test_linking_mails_a_notice(self, service, session, alice, outbox):
         link(service, session, "google")
         (message,) = outbox.sent()
         assert (message.kind, message.to, message.variables["provider"]) == (
@@ -226,7 +224,7 @@ class TestLinking:
             "google",
         )
 
-    def test_it_works_for_each_kind_of_provider(self, service, session, fakes):
+    def test_each_kind_of_provider_can_be_linked(self, service, session, fakes):
         fakes.apple.person = {"sub": "001.alice"}
         fakes.acme.person = {"sub": "alice-at-acme"}
         fakes.azure.person = {"sub": "alice-at-azure"}
@@ -238,7 +236,7 @@ class TestLinking:
         providers = ["email", "github", "twitter", "acme", "azure", "apple"]
         assert session.get("/user").json["app_metadata"]["providers"] == providers
 
-    def test_the_provider_is_asked_as_for_a_sign_in(self, service, session, google):
+    def test_authorization_request_is_that_of_a_sign_in(self, service, session, google):
         browser = service.browser()
         browser.visit(begin_linking(service, session, "google", scopes="openid contacts"))
         page = browser.submit(stop=lambda url: not url.startswith(SITE))
@@ -256,28 +254,28 @@ class TestLinking:
         assert sent["scope"] == "openid contacts"
 
     @pytest.mark.parametrize("method", ["s256", "plain"])
-    def test_with_a_code_challenge_it_ends_the_same(self, service, session, database, method):
-        # Nobody is signed in by it, so there is nothing to trade.
+    def test_code_challenge_is_ignored(self, service, session, database, method):
+        # Linking does not sign in, so there is no code to redeem.
         begin_linking(service, session, "google", code_challenge=CHALLENGE, code_challenge_method=method)
         assert database.value("SELECT code_challenge FROM oauth_flows") is None
         assert fragment(link(service, session, "google", code_challenge=CHALLENGE)) == LINKED
 
-    def test_it_leads_to_an_application_of_another_origin(self, service, session):
+    def test_linking_redirects_to_an_application_of_another_origin(self, service, session):
         # The provider agrees at once, so that all of the way is one submission of our form, which its CSP
         # must allow (Chrome).
         assert fragment(link(service, session, "google", redirect_to=APPLICATION), APPLICATION) == LINKED
 
-    def test_a_provider_may_send_the_browser_over_other_origins(self, service, session, google, acme):
+    def test_provider_may_redirect_across_origins(self, service, session, google, acme):
         # As Microsoft's and Google's log-in pages do, and Facebook's.
         google.elsewhere = f"{acme.url}/detour"
         assert fragment(link(service, session, "google")) == LINKED
 
-    def test_a_refusal_of_the_provider_is_passed_on(self, service, session, google):
+    def test_error_of_the_provider_is_passed_on(self, service, session, google):
         google.response = {"code": None, "error": "access_denied"}
         assert_failed(link(service, session, "google"), "bad_oauth_callback")
         assert session.get("/user").json["app_metadata"]["providers"] == ["email"]
 
-    def test_it_works_once(self, service, session, database):
+    def test_flow_works_once(self, service, session, database):
         browser = service.browser()
         url = begin_linking(service, session, "google")
         browser.visit(url)
@@ -287,7 +285,7 @@ class TestLinking:
         assert browser.visit(url).status == 403
         assert database.count("identities") == 2
 
-    def test_of_many_buttons_at_once_one_works(self, service, session):
+    def test_one_of_many_concurrent_submissions_works(self, service, session):
         url = begin_linking(service, session, "google")
         browsers = [service.browser() for _ in range(6)]
         for browser in browsers:
@@ -296,15 +294,15 @@ class TestLinking:
         assert sorted(page.status for page in pages) == [0] + [403] * 5
 
 
-class TestWhatIsTaken:
-    def test_an_identity_of_another_user_is_not_linked(self, service, session, bob, database):
+class TestConflicts:
+    def test_identity_of_another_user_is_not_linked(self, service, session, bob, database):
         bobs = bob.sign_in()
         link(service, bobs, "google")
         before = database.everything("identities", "users")
         assert_failed(link(service, session, "google"), "identity_already_exists")
         assert database.everything("identities", "users") == before
 
-    def test_a_second_one_of_a_provider_is_not_linked(self, service, session, google, database):
+    def test_second_identity_of_a_provider_is_not_linked(self, service, session, google, database):
         link(service, session, "google")
         google.person = {"sub": "another-of-alice"}
         assert_failed(link(service, session, "google"), "identity_already_exists")
@@ -312,12 +310,12 @@ class TestWhatIsTaken:
             ("alice-at-google",)
         ]
 
-    def test_that_of_the_user_itself_is_linked_already(self, service, session, database):
+    def test_identity_of_the_user_itself_is_already_linked(self, service, session, database):
         link(service, session, "google")
         assert_failed(link(service, session, "google"), "identity_already_exists")
         assert database.count("identities") == 2
 
-    def test_of_two_users_at_once_one_gets_it(self, service, session, bob, database):
+    def test_one_of_two_users_gets_an_identity_linked_concurrently(self, service, session, bob, database):
         browsers, urls = [], []
         for owner in (session, bob.sign_in()):
             browser = service.browser()
@@ -333,24 +331,22 @@ class TestWhatIsTaken:
 
 
 class TestMallory:
-    """A linking that Mallory has begun would let Alice's identity sign in to Mallory's user, and Alice put
-    her things there.
-    """
+    """A linking begun by Mallory must not link Alice's identity to Mallory's user."""
 
     @pytest.fixture
     def url(self, service, mallory):
-        """What Mallory sends to Alice, who is signed in at Google and has agreed to this service long ago."""
+        """A URL that Mallory sends to Alice, who is signed in at Google and authorized this service before."""
         return begin_linking(service, mallory.sign_in(), "google")
 
     def assert_nothing_linked(self, database) -> None:
         assert database.count("identities", "provider <> 'email'") == 0
 
-    def test_a_link_that_alice_follows_does_nothing_by_itself(self, service, url, google, database):
+    def test_opening_the_link_has_no_effect(self, service, url, google, database):
         alices = service.browser()
         alices.be_at("https://mallory.example/")
         page = alices.click(url)
         assert (page.status, len(page.forms), "/authorize" in google.paths()) == (200, 1, False)
-        # It says whose user it is: not hers.
+        # The page names Mallory's user.
         assert "@example.com" in page.text
         self.assert_nothing_linked(database)
 
@@ -360,7 +356,7 @@ class TestMallory:
         ids=["a browser of today", "one that says nothing of where a form comes from"],
     )
     @pytest.mark.parametrize("seen_before", [True, False], ids=["who saw the page", "who never saw it"])
-    def test_a_form_of_hers_that_alices_browser_sends_is_refused(
+    def test_form_posted_by_another_site_is_refused(
         self, service, url, google, database, fetch_metadata, seen_before
     ):
         alices = service.browser(fetch_metadata=fetch_metadata)
@@ -371,21 +367,21 @@ class TestMallory:
         assert (page.status, "/authorize" in google.paths()) == (403, False)
         self.assert_nothing_linked(database)
 
-    def test_a_script_cannot_do_it_by_json(self, service, url, database):
+    def test_json_is_refused(self, service, url, database):
         headers = {"Sec-Fetch-Site": "cross-site", "Origin": "https://mallory.example"}
         response = service.client.post("/link-identity", json={"flow": flow_of(url)}, headers=headers)
         assert_error(response, 403, "insufficient_permissions")
         self.assert_nothing_linked(database)
 
-    def test_the_way_back_is_closed_to_alices_browser(self, service, url, database):
+    def test_callback_is_refused_in_alices_browser(self, service, url, database):
         mallorys = service.browser()
         mallorys.visit(url)
         to_provider = mallorys.submit(stop=lambda url: not url.startswith(SITE)).url
-        # Alice follows a link to Google that has Mallory's state.
+        # Alice opens a link to Google with Mallory's state.
         assert_failed(service.browser().visit(to_provider), "bad_oauth_state", "invalid_request")
         self.assert_nothing_linked(database)
 
-    def test_the_flow_itself_is_no_state(self, service, url, google, database):
+    def test_flow_is_refused_as_state(self, service, url, google, database):
         alices = service.browser()
         sent = service.leave(alices, "google")
         back = service.return_url(alices, "google")
@@ -398,13 +394,13 @@ class TestMallory:
         assert sent["state"] != flow_of(url)
         self.assert_nothing_linked(database)
 
-    def test_alices_sign_in_under_way_does_not_become_a_linking(self, service, url, database):
+    def test_sign_in_under_way_does_not_become_a_linking(self, service, url, database):
         alices = service.browser()
         back = service.return_url(alices, "google")
         alices.visit(url)
         assert service.session(alices.visit(back)).get("/user").json["email"] == ALICES["email"]
 
-    def test_mallory_cannot_take_over_a_linking_of_alice(self, service, session, google, database, alice):
+    def test_linking_of_alice_cannot_be_taken_over(self, service, session, google, database, alice):
         url = begin_linking(service, session, "google")
         alices = service.browser()
         alices.visit(url)
@@ -426,8 +422,8 @@ class TestMallory:
         assert database.count("identities", "subject = 'mallory-at-google'") == 0
 
 
-class TestMeanwhile:
-    """Between the page and the way back."""
+class TestChangesDuringALinking:
+    """Changes between the page and the callback."""
 
     @pytest.fixture
     def browser(self, service, session):
@@ -435,12 +431,12 @@ class TestMeanwhile:
         browser.visit(begin_linking(service, session, "google"))
         return browser
 
-    def test_a_session_that_ends_before_the_button_ends_it(self, session, browser, database):
+    def test_linking_fails_when_the_session_ends_before_the_button(self, session, browser, database):
         session.post("/logout")
         assert browser.submit().status == 403
         assert database.count("identities") == 1
 
-    def test_a_session_that_ends_before_the_way_back_ends_it(
+    def test_linking_fails_when_the_session_ends_before_the_callback(
         self, service, session, browser, database, outbox
     ):
         back = browser.submit(stop=service.is_callback).url
@@ -448,19 +444,19 @@ class TestMeanwhile:
         assert_failed(browser.visit(back), "session_not_found")
         assert (database.count("identities"), outbox.sent()) == (1, [])
 
-    def test_a_ban_ends_it(self, service, session, browser, database):
+    def test_linking_fails_after_a_ban(self, service, session, browser, database):
         back = browser.submit(stop=service.is_callback).url
         database.run("UPDATE users SET banned_until = 'infinity'")
         assert_failed(browser.visit(back), "session_not_found")
         assert database.count("identities") == 1
 
-    def test_a_deletion_ends_it(self, service, session, browser, database):
+    def test_linking_fails_after_deletion_of_the_user(self, service, session, browser, database):
         back = browser.submit(stop=service.is_callback).url
         assert session.delete("/user").status_code == 200
         assert_failed(browser.visit(back), "bad_oauth_state", "invalid_request")
         assert database.count("users") == 0
 
-    def test_a_provider_that_is_removed_before_the_button_ends_it(
+    def test_linking_fails_when_the_provider_is_removed_before_the_button(
         self, service, session, browser, make_app, google, database
     ):
         later = UserAgent({SITE: make_app().test_client(use_cookies=False)})
@@ -468,7 +464,7 @@ class TestMeanwhile:
         assert_failed(later.submit(), "oauth_provider_not_supported", "server_error")
         assert ("/authorize" in google.paths(), database.count("identities")) == (False, 1)
 
-    def test_a_provider_that_is_removed_before_the_way_back_ends_it(
+    def test_linking_fails_when_the_provider_is_removed_before_the_callback(
         self, service, session, browser, make_app, database
     ):
         back = browser.submit(stop=service.is_callback).url
@@ -477,7 +473,7 @@ class TestMeanwhile:
         assert_failed(later.visit(back), "oauth_provider_not_supported", "server_error")
         assert (database.count("identities"), database.count("oauth_flows")) == (1, 0)
 
-    def test_a_root_secret_that_is_replaced_ends_it(
+    def test_linking_fails_after_a_replaced_root_secret(
         self, service, session, browser, make_service, google, database
     ):
         later = make_service(AUTH_SECRET_KEY="x" * 32).browser()
@@ -485,7 +481,7 @@ class TestMeanwhile:
         assert later.submit().status == 403
         assert ("/authorize" in google.paths(), database.count("identities")) == (False, 1)
 
-    def test_a_log_out_at_the_same_moment_ends_it(self, service, session, browser, alice, database):
+    def test_linking_fails_after_a_concurrent_logout(self, service, session, browser, alice, database):
         back = browser.submit(stop=service.is_callback).url
         statement = f"UPDATE users SET updated_at = now() WHERE id = %s; UPDATE sessions SET ended_at = now(), end_reason = 'ended_by_admin' WHERE id = '{session.id}'"
         with database.locked("users", alice.id, statement) as lock:
@@ -497,11 +493,11 @@ class TestMeanwhile:
 class TestReauthentication:
     @pytest.fixture
     def old(self, session, database):
-        """Alice's session, of two days ago."""
+        """Alice's session, two days old."""
         database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
         return session
 
-    def test_an_old_session_begins_nothing_without(self, old, database):
+    def test_old_session_needs_reauthentication_to_link(self, old, database):
         # What it does not take, it does not ask for: a password in an address would be kept by logs.
         details = (
             "give nonce with the code that GET /reauthenticate sends: this session is too old for this change"
@@ -512,13 +508,13 @@ class TestReauthentication:
             )
         assert database.count("oauth_flows") == 0
 
-    def test_with_the_code_that_was_sent_it_does(self, service, old, outbox):
+    def test_old_session_links_with_the_code_it_was_sent(self, service, old, outbox):
         old.get("/reauthenticate")
         browser = service.browser()
         browser.visit(begin_linking(service, old, "google", nonce=outbox.last(kind="reauthentication").code))
         assert fragment(browser.submit()) == LINKED
 
-    def test_with_a_wrong_one_it_does_not(self, old, outbox, database):
+    def test_old_session_does_not_link_with_a_wrong_code(self, old, outbox, database):
         old.get("/reauthenticate")
         wrong = outbox.last(kind="reauthentication").wrong_code
         assert_error(
@@ -529,7 +525,7 @@ class TestReauthentication:
         )
         assert database.count("oauth_flows") == 0
 
-    def test_an_old_session_unlinks_nothing_without(self, service, session, database):
+    def test_old_session_needs_reauthentication_to_unlink(self, service, session, database):
         link(service, session, "google")
         database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
         path = f"/user/identities/{identities_of(session)['google']}"
@@ -543,12 +539,12 @@ class TestReauthentication:
         assert database.count("identities") == 2
         assert session.delete(path, json={"current_password": PASSWORD}).status_code == 200
 
-    def test_what_it_is_given_it_does_not_need_it_does_not_look_at(self, service, session):
+    def test_needless_nonce_is_ignored(self, service, session):
         assert session.get(f"{AUTHORIZE}?provider=google&nonce=000000").status_code == 200
 
 
 class TestUnlinking:
-    def test_it_is_gone_and_signs_in_nobody_any_more(self, service, session, alice, database):
+    def test_unlinked_identity_is_gone_and_does_not_sign_in(self, service, session, alice, database):
         link(service, session, "google")
         response = session.delete(f"/user/identities/{identities_of(session)['google']}")
         assert_ok(response, {"message": A_SENTENCE, "timestamp": A_TIMESTAMP})
@@ -556,7 +552,7 @@ class TestUnlinking:
         assert user["app_metadata"] == {"provider": "email", "providers": ["email"]}
         assert service.signed_in("google").get("/user").json["id"] != alice.id
 
-    def test_the_user_is_told_by_mail(self, service, session, alice, outbox):
+    def test_unlinking_mails_a_notice(self, service, session, alice, outbox):
         link(service, session, "google")
         session.delete(f"/user/identities/{identities_of(session)['google']}")
         message = outbox.last()
@@ -566,12 +562,12 @@ class TestUnlinking:
             "google",
         )
 
-    def test_it_can_be_linked_again(self, service, session):
+    def test_unlinked_identity_can_be_linked_again(self, service, session):
         for _ in range(2):
             assert fragment(link(service, session, "google")) == LINKED
             assert session.delete(f"/user/identities/{identities_of(session)['google']}").status_code == 200
 
-    def test_a_second_time_it_is_404(self, service, session):
+    def test_second_unlinking_is_404(self, service, session):
         link(service, session, "google")
         path = f"/user/identities/{identities_of(session)['google']}"
         session.delete(path)
@@ -588,10 +584,10 @@ class TestUnlinking:
             "00000000-0000-4000-8000-000000000000x",
         ],
     )
-    def test_what_is_no_identity_of_ones_own_is_404(self, session, id):
+    def test_unknown_or_malformed_id_is_404(self, session, id):
         assert_error(session.delete(f"/user/identities/{id}"), 404, "identity_not_found")
 
-    def test_that_of_another_user_is_404(self, service, session, mallory, database):
+    def test_identity_of_another_user_is_404(self, service, session, mallory, database):
         link(service, session, "google")
         response = (
             mallory.sign_in()
@@ -601,19 +597,19 @@ class TestUnlinking:
         assert_error(response, 404, "identity_not_found")
         assert database.count("identities", "provider = 'google'") == 1
 
-    def test_that_of_an_address_stays(self, service, session, database):
+    def test_identity_of_an_address_cannot_be_unlinked(self, service, session, database):
         link(service, session, "google")
         response = session.delete(f"/user/identities/{identities_of(session)['email']}")
         assert_error(response, 422, "single_identity_not_deletable")
         assert database.count("identities") == 2
 
-    def test_the_last_one_stays(self, service, twitter, database):
+    def test_last_identity_cannot_be_unlinked(self, service, twitter, database):
         session = service.signed_in("twitter")
         response = session.delete(f"/user/identities/{identities_of(session)['twitter']}")
         assert_error(response, 422, "single_identity_not_deletable")
         assert database.count("identities") == 1
 
-    def test_of_two_without_an_address_one_goes(self, service, twitter, google):
+    def test_one_of_two_identities_can_be_unlinked(self, service, twitter, google):
         session = service.signed_in("twitter")
         google.person = {"sub": "x"}
         link(service, session, "google")
@@ -623,7 +619,7 @@ class TestUnlinking:
             session.delete(f"/user/identities/{owned['twitter']}"), 422, "single_identity_not_deletable"
         )
 
-    def test_of_two_at_once_one_stays(self, service, twitter, google, database):
+    def test_one_of_two_identities_unlinked_concurrently_stays(self, service, twitter, google, database):
         session = service.signed_in("twitter")
         google.person = {"sub": "x"}
         link(service, session, "google")
@@ -635,18 +631,16 @@ class TestUnlinking:
         assert sorted(response.status_code for response in responses) == [200, 422]
         assert database.count("identities") == 1
 
-    def test_a_provider_that_is_not_set_up_any_more_is_no_way_to_sign_in(
-        self, service, twitter, google, make_app
-    ):
+    def test_identity_of_a_removed_provider_is_not_a_way_to_sign_in(self, service, twitter, google, make_app):
         session = service.signed_in("twitter")
         google.person = {"sub": "x"}
         link(service, session, "google")
-        # As the deployment is later, without Twitter.
+        # The deployment later, without Twitter.
         later = make_app(**google.settings()).test_client()
         response = session.on(later).delete(f"/user/identities/{identities_of(session)['google']}")
         assert_error(response, 422, "single_identity_not_deletable")
 
-    def test_with_email_disabled_an_address_is_no_way_to_sign_in(self, make_service, google):
+    def test_email_is_not_a_way_to_sign_in_when_disabled(self, make_service, google):
         service = make_service(AUTH_EMAIL_ENABLED="false")
         session = service.signed_in("google")
         assert_error(
@@ -655,9 +649,7 @@ class TestUnlinking:
         response = session.delete(f"/user/identities/{identities_of(session)['google']}")
         assert_error(response, 422, "single_identity_not_deletable")
 
-    def test_whoever_came_by_google_and_leaves_it_can_still_come_by_mail(
-        self, service, google, client, outbox
-    ):
+    def test_user_who_unlinks_google_can_still_sign_in_by_mail(self, service, google, client, outbox):
         session = service.signed_in("google")
         user_id = session.claims["sub"]
         assert session.delete(f"/user/identities/{identities_of(session)['google']}").status_code == 200
@@ -668,7 +660,7 @@ class TestUnlinking:
         )
         assert (response.status_code, response.json["user"]["id"]) == (200, user_id)
 
-    def test_it_needs_an_access_token(self, service):
+    def test_unlinking_needs_an_access_token(self, service):
         assert_error(
             service.client.delete(f"/user/identities/{'0' * 8}-0000-4000-8000-{'0' * 12}"),
             401,
@@ -676,13 +668,13 @@ class TestUnlinking:
             details=A_SENTENCE,
         )
 
-    def test_the_service_role_key_is_no_users(self, service, service_role):
+    def test_service_role_key_cannot_unlink(self, service, service_role):
         response = service.client.delete(
             f"/user/identities/{'0' * 8}-0000-4000-8000-{'0' * 12}", headers=service_role
         )
         assert_error(response, 401, "bad_jwt")
 
-    def test_an_ended_session_is_refused(self, service, session, database):
+    def test_ended_session_cannot_unlink(self, service, session, database):
         link(service, session, "google")
         path = f"/user/identities/{identities_of(session)['google']}"
         session.post("/logout")
@@ -691,7 +683,7 @@ class TestUnlinking:
         assert database.count("identities") == 2
 
 
-def test_identities_are_on_the_user_wherever_that_is_answered(service, session, alice, service_role):
+def test_each_response_with_a_user_lists_its_identities(service, session, alice, service_role):
     link(service, session, "google")
     expected = session.get("/user").json
     assert [each["provider"] for each in expected["identities"]] == ["email", "google"]
@@ -707,7 +699,7 @@ def test_identities_are_on_the_user_wherever_that_is_answered(service, session, 
         )
 
 
-def test_an_administrator_cannot_set_the_providers(service, session, alice, service_role):
+def test_administrator_cannot_set_providers(service, session, alice, service_role):
     link(service, session, "google")
     body = {"app_metadata": {"provider": "x", "providers": ["y"], "z": 1}}
     service.client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
@@ -718,7 +710,7 @@ def test_an_administrator_cannot_set_the_providers(service, session, alice, serv
     }
 
 
-def test_beginning_and_unlinking_are_limited_together(make_service, alice):
+def test_linking_and_unlinking_share_one_rate_limit(make_service, alice):
     service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_USER_CHANGES="2 per minute")
     session = alice.sign_in().on(service.client)
     assert session.get(f"{AUTHORIZE}?provider=google").status_code == 200

@@ -1,6 +1,4 @@
-"""POST /token?grant_type=pkce: the code of a redirect, for whoever knows the verifier of its challenge (RFC
-7636), once.
-"""
+"""POST /token?grant_type=pkce: redeeming the code of an OAuth sign-in with its verifier (RFC 7636)."""
 
 import base64
 import hashlib
@@ -26,7 +24,7 @@ def _people(google) -> None:
 
 @pytest.fixture
 def code(service) -> str:
-    """A code that an application got with its own challenge."""
+    """The authorization code of a sign-in with a code challenge."""
     return query(service.sign_in("google", **WITH_CHALLENGE))["code"]
 
 
@@ -38,13 +36,13 @@ def challenge_of(verifier: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-class TestACode:
-    def test_it_is_all_that_the_redirect_carries(self, service, database):
+class TestCode:
+    def test_redirect_contains_only_the_code(self, service, database):
         page = service.sign_in("google", redirect_to=APPLICATION, **WITH_CHALLENGE)
         assert set(query(page, APPLICATION)) == {"code"}
         assert database.count("sessions") == 0
 
-    def test_it_is_traded_for_tokens(self, service, code, database):
+    def test_code_is_redeemed_for_tokens(self, service, code, database):
         response = trade(service, code)
         assert (response.status_code, response.json) == (
             200,
@@ -55,14 +53,14 @@ class TestACode:
         assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
         assert database.count("sessions") == 1
 
-    def test_it_is_not_the_providers(self, service, google, code):
+    def test_code_is_not_that_of_the_provider(self, service, google, code):
         assert code not in google.grants
 
-    def test_it_cannot_be_read_in_the_database(self, code, database):
+    def test_code_is_not_stored_in_clear(self, code, database):
         assert code not in str(database.everything())
 
     @pytest.mark.parametrize(("seconds", "works"), [(290, True), (300, False)])
-    def test_it_lives_five_minutes(self, service, code, database, seconds, works):
+    def test_code_expires_after_five_minutes(self, service, code, database, seconds, works):
         later(database, secs=seconds)
         response = trade(service, code)
         if works:
@@ -72,11 +70,11 @@ class TestACode:
             assert database.count("sessions") == 0
 
     @pytest.mark.parametrize("wrong", ["", "x", "x" * 43, "x" * 2048, "ä" * 43, "{code}x", "{code} "])
-    def test_one_that_nobody_was_given_is_refused(self, service, code, wrong, database):
+    def test_unknown_code_is_refused(self, service, code, wrong, database):
         assert_error(trade(service, wrong.format(code=code)), 400, "flow_state_not_found")
         assert database.count("sessions") == 0
 
-    def test_it_is_no_state_no_link_and_no_refresh_token(self, service, code):
+    def test_code_is_refused_as_state_link_and_refresh_token(self, service, code):
         assert_error(
             service.client.post("/token?grant_type=refresh_token", json={"refresh_token": code}),
             400,
@@ -93,54 +91,54 @@ class TestACode:
         )
         assert trade(service, code).status_code == 200
 
-    def test_codes_of_several_sign_ins_live_beside_each_other(self, service, database):
+    def test_several_codes_are_valid_at_once(self, service, database):
         codes = [query(service.sign_in("google", **WITH_CHALLENGE))["code"] for _ in range(2)]
         assert [trade(service, code).status_code for code in reversed(codes)] == [200, 200]
         assert database.count("sessions", "ended_at IS NULL") == 2
 
 
-class TestASecondUse:
-    def test_it_is_refused_and_ends_the_session_of_the_first(self, service, code, database):
+class TestReplay:
+    def test_second_use_is_refused_and_ends_the_session_of_the_first(self, service, code, database):
         session = session_of(service.client, trade(service, code))
         assert_error(trade(service, code), 400, "flow_state_not_found")
         assert_error(session.get("/user"), 401, "session_not_found")
         assert_error(session.refresh(), 400, "refresh_token_not_found")
         assert database.all("SELECT end_reason FROM sessions") == [("authorization_code_reused",)]
 
-    def test_it_ends_no_other_session(self, service, code):
+    def test_second_use_keeps_other_sessions(self, service, code):
         other = service.signed_in("google")
         trade(service, code)
         trade(service, code)
         assert other.get("/user").status_code == 200
 
-    def test_a_third_use_changes_nothing_more(self, service, code, database):
+    def test_third_use_changes_nothing_more(self, service, code, database):
         for _ in range(2):
             trade(service, code)
         before = database.everything("sessions", "authorization_codes")
         assert_error(trade(service, code), 400, "flow_state_not_found")
         assert database.everything("sessions", "authorization_codes") == before
 
-    def test_of_many_at_once_one_makes_a_session_that_the_others_end(self, service, code, database):
+    def test_one_of_many_concurrent_uses_starts_a_session_that_the_others_end(self, service, code, database):
         responses = at_once(8, lambda _: trade(service, code))
         assert sorted(response.status_code for response in responses) == [200] + [400] * 7
         assert database.all("SELECT end_reason FROM sessions") == [("authorization_code_reused",)]
 
-    def test_with_a_wrong_verifier_it_ends_nothing(self, service, code):
-        # Else whoever has seen a code in a log could end sessions with it.
+    def test_second_use_with_a_wrong_verifier_ends_nothing(self, service, code):
+        # Otherwise a code found in a log could end sessions.
         session = session_of(service.client, trade(service, code))
         assert_error(trade(service, code, "x" * 43), 400, "bad_code_verifier")
         assert session.get("/user").status_code == 200
 
 
-class TestTheVerifier:
+class TestVerifier:
     @pytest.mark.parametrize(
         "verifier", ["x" * 43, VERIFIER[:-1] + "F", VERIFIER.upper(), VERIFIER + "x", CHALLENGE]
     )
-    def test_a_wrong_one_is_refused(self, service, code, verifier, database):
+    def test_wrong_verifier_is_refused(self, service, code, verifier, database):
         assert_error(trade(service, code, verifier), 400, "bad_code_verifier")
         assert database.count("sessions") == 0
 
-    def test_after_a_wrong_one_the_right_one_is_good(self, service, code):
+    def test_right_verifier_works_after_a_wrong_one(self, service, code):
         trade(service, code, "x" * 43)
         assert trade(service, code).status_code == 200
 
@@ -154,7 +152,7 @@ class TestTheVerifier:
             {"code_verifier": "x" * 129},
         ],
     )
-    def test_a_missing_or_malformed_one_is_refused(self, service, code, body, database):
+    def test_missing_or_malformed_verifier_is_refused(self, service, code, body, database):
         assert_error(
             service.client.post(PATH, json={"auth_code": code} | body),
             400,
@@ -166,7 +164,7 @@ class TestTheVerifier:
     @pytest.mark.parametrize(
         "verifier", ["ä" * 43, "x" * 42 + "=", "x" * 42 + " ", "x" * 42 + "\n", 7, ["x" * 43], True]
     )
-    def test_one_with_other_characters_is_refused(self, service, code, verifier):
+    def test_verifier_with_forbidden_characters_is_refused(self, service, code, verifier):
         assert_error(
             service.client.post(PATH, json={"auth_code": code, "code_verifier": verifier}),
             400,
@@ -175,11 +173,11 @@ class TestTheVerifier:
         )
 
     @pytest.mark.parametrize("verifier", ["x" * 43, "y" * 128, "-._~" * 11])
-    def test_every_form_that_rfc_7636_allows_is_good(self, service, verifier):
+    def test_every_form_allowed_by_rfc_7636_is_accepted(self, service, verifier):
         code = query(service.sign_in("google", code_challenge=challenge_of(verifier)))["code"]
         assert trade(service, code, verifier).status_code == 200
 
-    def test_a_missing_code_is_refused(self, service):
+    def test_missing_code_is_refused(self, service):
         assert_error(
             service.client.post(PATH, json={"code_verifier": VERIFIER}),
             400,
@@ -187,17 +185,17 @@ class TestTheVerifier:
             details=A_SENTENCE,
         )
 
-    def test_that_of_another_flow_is_refused(self, service, code):
+    def test_verifier_of_another_flow_is_refused(self, service, code):
         other = query(service.sign_in("google", code_challenge=challenge_of("z" * 43)))["code"]
         assert_error(trade(service, code, "z" * 43), 400, "bad_code_verifier")
         assert_error(trade(service, other, VERIFIER), 400, "bad_code_verifier")
 
 
-class TestTheChallenge:
-    """RFC 9700, section 2.1.1: it can't be dropped, nor turned into a weaker one."""
+class TestChallenge:
+    """The challenge can be neither dropped nor weakened (RFC 9700, section 2.1.1)."""
 
     @pytest.mark.parametrize("method", ["plain", "PLAIN", "none", "", "s512", "s256 "])
-    def test_no_other_method_is_taken(self, service, database, method):
+    def test_unknown_challenge_method_is_refused(self, service, database, method):
         sent = {"provider": "google", "code_challenge": CHALLENGE, "code_challenge_method": method}
         assert_error(
             service.client.get("/authorize", query_string=sent), 400, "validation_failed", details=A_SENTENCE
@@ -205,20 +203,20 @@ class TestTheChallenge:
         assert database.count("oauth_flows") == 0
 
     @pytest.mark.parametrize("method", ["s256", "S256"])
-    def test_its_method_may_be_written_in_either_case(self, service, method):
+    def test_challenge_method_is_case_insensitive(self, service, method):
         code = query(service.sign_in("google", code_challenge=CHALLENGE, code_challenge_method=method))[
             "code"
         ]
         assert trade(service, code).status_code == 200
 
-    def test_without_a_method_it_is_hashed(self, service):
+    def test_challenge_without_a_method_means_s256(self, service):
         code = query(service.sign_in("google", code_challenge=VERIFIER[:43]))["code"]
         assert_error(trade(service, code, VERIFIER[:43]), 400, "bad_code_verifier")
 
     @pytest.mark.parametrize(
         "challenge", ["", "x", "x" * 42, "x" * 44, "x" * 42 + "=", "x" * 42 + "+", "ä" * 43]
     )
-    def test_a_malformed_one_is_refused_and_not_passed_over(self, service, database, challenge):
+    def test_malformed_challenge_is_refused(self, service, database, challenge):
         for sent in (
             {"code_challenge": challenge},
             {"code_challenge": challenge, "code_challenge_method": "s256"},
@@ -227,36 +225,36 @@ class TestTheChallenge:
             assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.count("oauth_flows") == 0
 
-    def test_a_method_without_a_challenge_is_refused(self, service):
+    def test_method_without_a_challenge_is_refused(self, service):
         response = service.client.get("/authorize?provider=google&code_challenge_method=s256")
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
 
-    def test_at_the_callback_it_can_neither_be_taken_off_nor_put_on(self, service):
+    def test_callback_parameters_cannot_change_the_challenge(self, service):
         browser = service.browser()
         with_one = service.return_url(browser, "google", **WITH_CHALLENGE)
         without = service.return_url(browser, "google")
         assert set(query(browser.visit(f"{with_one}&code_challenge=&response_type=token"))) == {"code"}
         service.session(browser.visit(f"{without}&code_challenge={CHALLENGE}&code_challenge_method=plain"))
 
-    def test_without_one_there_is_no_code_that_a_verifier_could_trade(self, service, google, database):
+    def test_sign_in_without_a_challenge_gives_no_code(self, service, google, database):
         service.signed_in("google")
         assert database.count("authorization_codes") == 0
         for code in (*google.grants, database.value("SELECT id FROM sessions")):
             assert_error(trade(service, code), 400, "flow_state_not_found")
 
-    def test_the_providers_code_is_none_of_ours(self, service, google):
+    def test_code_of_the_provider_is_refused(self, service, google):
         service.leave(service.browser(), "google")
         service.return_url(service.browser(), "google", **WITH_CHALLENGE)
         (code,) = google.grants
         assert_error(trade(service, code), 400, "flow_state_not_found")
 
-    def test_the_one_that_we_send_to_the_provider_is_another(self, service):
+    def test_challenge_sent_to_the_provider_is_another(self, service):
         sent = service.leave(service.browser(), "google", **WITH_CHALLENGE)
         assert sent["code_challenge"] != CHALLENGE
 
 
-class TestTheUserMeanwhile:
-    def test_who_was_banned_is_refused(self, service, code, service_role, database):
+class TestChangesBeforeRedemption:
+    def test_code_of_a_banned_user_is_refused(self, service, code, service_role, database):
         path = f"/admin/users/{database.value('SELECT id FROM users')}"
         service.client.put(path, json={"ban_duration": "1h"}, headers=service_role)
         response = trade(service, code)
@@ -264,20 +262,18 @@ class TestTheUserMeanwhile:
             (403, "user_banned"),
             (400, "flow_state_not_found"),
         )
-        # A ban that is lifted revives nothing.
+        # Lifting the ban does not revive the code.
         service.client.put(path, json={"ban_duration": None}, headers=service_role)
         assert_error(trade(service, code), 400, "flow_state_not_found")
         assert database.count("sessions") == 0
 
-    def test_who_was_deleted_is_gone(self, service, code, service_role, database):
+    def test_code_of_a_deleted_user_is_refused(self, service, code, service_role, database):
         user_id = database.value("SELECT id FROM users")
         assert service.client.delete(f"/admin/users/{user_id}", headers=service_role).status_code == 200
         assert_error(trade(service, code), 400, "flow_state_not_found")
 
     @pytest.mark.parametrize("change", ["password", "by an administrator"])
-    def test_what_ends_all_sessions_ends_what_was_to_become_one(
-        self, service, code, service_role, database, change
-    ):
+    def test_ending_all_sessions_voids_the_code(self, service, code, service_role, database, change):
         session = service.signed_in("google")
         if change == "password":
             assert session.put("/user", json={"password": "Another-Horse-2"}).status_code == 200
@@ -290,12 +286,12 @@ class TestTheUserMeanwhile:
             assert response.status_code == 200
         assert_error(trade(service, code), 400, "flow_state_not_found")
 
-    def test_signing_in_again_leaves_it(self, service, code):
+    def test_second_sign_in_keeps_the_code(self, service, code):
         service.signed_in("google")
         assert trade(service, code).status_code == 200
 
 
-def test_the_most_sessions_count_here_too(make_service, database):
+def test_redeemed_code_ends_the_oldest_session_beyond_the_limit(make_service, database):
     service = make_service(AUTH_SESSIONS_PER_USER="1")
     first = service.signed_in("google")
     code = query(service.sign_in("google", **WITH_CHALLENGE))["code"]

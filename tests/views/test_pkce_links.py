@@ -1,6 +1,4 @@
-"""Links that were asked for with a code_challenge: they bring a code to the application, to be traded for
-tokens (RFC 7636).
-"""
+"""Links requested with a code_challenge: they redirect with a code that is redeemed for tokens (RFC 7636)."""
 
 import pytest
 
@@ -35,14 +33,14 @@ GONE = (400, "flow_state_not_found")
 
 @pytest.fixture
 def message(client, alice, outbox):
-    """A message to Alice, whose link brings an authorization code."""
+    """A message to Alice whose link gives an authorization code."""
     assert_ok(client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE), ON_ITS_WAY)
     return outbox.last()
 
 
 @pytest.fixture
 def code(client, message):
-    """The authorization code that Alice's link has brought."""
+    """The authorization code of Alice's link."""
     return query(follow(client, "magiclink", message.token))["code"]
 
 
@@ -50,21 +48,21 @@ def exchange(client, code, verifier=VERIFIER):
     return client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": verifier})
 
 
-class TestTheRedirect:
-    def test_it_carries_a_code_and_no_tokens(self, client, message, database):
+class TestRedirect:
+    def test_link_redirects_with_a_code_without_tokens(self, client, message, database):
         parameters = query(follow(client, "magiclink", message.token))
         assert list(parameters) == ["code"]
         assert len(parameters["code"]) == 43
         assert (database.count("sessions"), database.count("authorization_codes")) == (0, 1)
 
-    def test_so_does_the_pages(self, client, message, database):
+    def test_button_of_the_page_redirects_with_a_code(self, client, message, database):
         assert list(query(press(client, "magiclink", message.token))) == ["code"]
         assert database.count("sessions") == 0
 
-    def test_the_code_is_stored_as_a_hash(self, code, database):
+    def test_code_is_stored_as_a_hash(self, code, database):
         assert code not in str(database.everything())
 
-    def test_a_browser_that_looks_and_head_spend_nothing(self, client, message, database):
+    def test_browser_and_head_do_not_spend_the_link(self, client, message, database):
         before = database.everything("one_time_tokens", "authorization_codes", "sessions", "users")
         assert client.get(path("magiclink", message.token), headers=BROWSER).status_code == 200
         client.head(path("magiclink", message.token))
@@ -78,7 +76,7 @@ class TestTheRedirect:
             ("https://app.example.com", "https://app.example.com?code="),
         ],
     )
-    def test_it_keeps_the_targets_own_query(self, make_app, alice, outbox, target, led_to):
+    def test_redirect_keeps_the_query_of_the_target(self, make_app, alice, outbox, target, led_to):
         client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
         client.post("/magiclink", json={"email": alice.email, "redirect_to": target} | WITH_CHALLENGE)
         location = follow(client, "magiclink", outbox.last().token).location
@@ -86,15 +84,15 @@ class TestTheRedirect:
         assert "#" not in location
         assert exchange(client, location.removeprefix(led_to)).status_code == 200
 
-    def test_the_link_works_once(self, client, message, code):
+    def test_link_works_once(self, client, message, code):
         assert_dead(client, "magiclink", message.token)
 
-    def test_a_link_that_fails_says_so_in_the_fragment(self, client, message, database):
+    def test_failed_link_redirects_with_an_error_in_the_fragment(self, client, message, database):
         later(database, secs=3600)
         assert fragment(follow(client, "magiclink", message.token)) == EXPIRED
         assert database.count("authorization_codes") == 0
 
-    def test_two_links_bring_two_codes(self, client, alice, outbox):
+    def test_two_links_give_two_codes(self, client, alice, outbox):
         codes = []
         for _ in range(2):
             client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE)
@@ -103,15 +101,15 @@ class TestTheRedirect:
         assert exchange(client, codes[1]).status_code == 200
 
 
-class TestTheExchange:
-    def test_it_answers_the_token_response(self, client, code, alice):
+class TestRedemption:
+    def test_code_returns_the_token_response(self, client, code, alice):
         session = assert_signed_in(
             client, exchange(client, code), user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
         )
         assert session.claims["amr"] == [{"method": "otp", "timestamp": session.claims["iat"]}]
         assert session.refresh().status_code == 200
 
-    def test_a_wrong_verifier_is_400_and_does_not_spend_the_code(self, client, code, database):
+    def test_wrong_verifier_is_400_and_does_not_spend_the_code(self, client, code, database):
         assert_error(exchange(client, code, OTHER_VERIFIER), 400, "bad_code_verifier")
         assert_error(exchange(client, code, VERIFIER.upper()), 400, "bad_code_verifier")
         assert_error(exchange(client, code, VERIFIER + "x"), 400, "bad_code_verifier")
@@ -119,7 +117,7 @@ class TestTheExchange:
         assert database.count("sessions") == 0
         assert exchange(client, code).status_code == 200
 
-    def test_a_missing_verifier_is_400(self, client, code, database):
+    def test_missing_verifier_is_400(self, client, code, database):
         for body in ({"auth_code": code}, {"auth_code": code, "code_verifier": None}):
             response = client.post("/token?grant_type=pkce", json=body)
             assert_error(response, 400, "validation_failed", details="code_verifier: is required")
@@ -129,11 +127,11 @@ class TestTheExchange:
         "verifier",
         ["", "short", "x" * 42, "x" * 129, "x" * 42 + " ", "x" * 42 + "é", "x" * 42 + "\n", "x" * 42 + "="],
     )
-    def test_a_malformed_verifier_is_400(self, client, code, verifier):
+    def test_malformed_verifier_is_400(self, client, code, verifier):
         assert_error(exchange(client, code, verifier), 400, "validation_failed", details=A_SENTENCE)
 
     @pytest.mark.parametrize("verifier", [1, ["x" * 43], {}])
-    def test_a_verifier_that_is_no_string_is_400(self, client, code, verifier):
+    def test_verifier_that_is_not_a_string_is_400(self, client, code, verifier):
         assert_error(
             exchange(client, code, verifier),
             400,
@@ -142,29 +140,29 @@ class TestTheExchange:
         )
 
     @pytest.mark.parametrize("code", ["x" * 43, "", "x", "x" * 500, "é" * 43])
-    def test_an_unknown_code_is_400(self, client, code):
+    def test_unknown_code_is_400(self, client, code):
         assert_error(exchange(client, code), *GONE)
 
-    def test_a_missing_code_is_400(self, client):
+    def test_missing_code_is_400(self, client):
         response = client.post("/token?grant_type=pkce", json={"code_verifier": VERIFIER})
         assert_error(response, 400, "validation_failed", details="auth_code: is required")
 
-    def test_a_form_is_415(self, client, code, database):
+    def test_form_is_415(self, client, code, database):
         response = client.post("/token?grant_type=pkce", data={"auth_code": code, "code_verifier": VERIFIER})
         assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)
         assert database.count("sessions") == 0
 
-    def test_it_lives_five_minutes(self, client, code, database):
+    def test_code_works_for_five_minutes(self, client, code, database):
         later(database, secs=290)
         assert exchange(client, code).status_code == 200
 
-    def test_and_no_longer(self, client, code, database):
+    def test_code_expires_after_five_minutes(self, client, code, database):
         later(database, secs=300)
         assert_error(exchange(client, code), *GONE)
         assert_error(exchange(client, code, OTHER_VERIFIER), *GONE)
         assert database.count("sessions") == 0
 
-    def test_a_second_use_ends_the_session_that_the_first_made(self, client, code, alice, database):
+    def test_second_use_ends_the_session_of_the_first(self, client, code, alice, database):
         other = alice.sign_in()
         session = session_of(client, exchange(client, code))
         assert_error(exchange(client, code), *GONE)
@@ -178,13 +176,15 @@ class TestTheExchange:
         assert_error(exchange(client, code), *GONE)
         assert database.count("sessions", "ended_at IS NULL") == 1
 
-    def test_a_second_use_without_the_verifier_ends_nothing(self, client, code):
-        """Whoever has only seen the code in a browser's history must not be able to sign its user out."""
+    def test_second_use_without_the_verifier_ends_nothing(self, client, code):
+        """A code found in a browser's history must not be able to sign its user out."""
         session = session_of(client, exchange(client, code))
         assert_error(exchange(client, code, OTHER_VERIFIER), 400, "bad_code_verifier")
         assert session.get("/user").status_code == 200
 
-    def test_at_once_at_most_one_use_succeeds_and_the_others_end_it(self, server, client, code, database):
+    def test_at_most_one_concurrent_use_succeeds_and_the_others_end_its_session(
+        self, server, client, code, database
+    ):
         answers = at_once(20, lambda _: exchange(server, code))
         assert [answer.status_code for answer in answers].count(200) == 1
         assert {answer.json["error_code"] for answer in answers if answer.status_code != 200} == {
@@ -192,7 +192,7 @@ class TestTheExchange:
         }
         assert (database.count("sessions"), database.count("sessions", "ended_at IS NULL")) == (1, 0)
 
-    def test_it_is_for_grant_type_pkce_alone(self, client, code, alice):
+    def test_code_is_refused_for_other_grant_types(self, client, code, alice):
         assert_error(
             client.post("/token?grant_type=refresh_token", json={"refresh_token": code}),
             400,
@@ -209,8 +209,8 @@ class TestTheExchange:
         assert client.get("/user", headers={"Authorization": f"Bearer {code}"}).status_code == 401
         assert exchange(client, code).status_code == 200
 
-    def test_another_flows_verifier_does_not_fit(self, client, code, bob, outbox):
-        """Mallory can't have her own code traded by a victim's application, nor a victim's by hers."""
+    def test_verifier_of_another_flow_is_refused(self, client, code, bob, outbox):
+        """Mallory cannot have her code redeemed by a victim's application, nor redeem a victim's code."""
         challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
         verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
         client.post("/magiclink", json={"email": bob.email, "code_challenge": challenge})
@@ -219,7 +219,7 @@ class TestTheExchange:
         assert_error(exchange(client, bobs, VERIFIER), 400, "bad_code_verifier")
         assert exchange(client, bobs, verifier).json["user"]["id"] == bob.id
 
-    def test_the_oldest_session_ends_where_it_makes_one_too_many(self, make_app, alice, outbox):
+    def test_redeemed_code_ends_the_oldest_session_beyond_the_limit(self, make_app, alice, outbox):
         client = make_app(AUTH_SESSIONS_PER_USER="1").test_client()
         session = alice.sign_in(client=client)
         client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE)
@@ -229,43 +229,45 @@ class TestTheExchange:
         assert_error(session.get("/user"), 401, "session_not_found")
         assert latest.get("/user").status_code == 200
 
-    def test_it_is_served_under_the_prefix_too(self, client, code):
+    def test_redemption_works_under_the_prefix(self, client, code):
         response = client.post(
             "/auth/v1/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
         )
         assert (response.status_code, response.json) == (200, token_response(response.json["user"]))
 
 
-class TestBetweenLinkAndExchange:
-    """For five minutes a code is as good as a session: what ends sessions must end it."""
+class TestChangesBeforeRedemption:
+    """For five minutes a code is worth a session, so whatever ends sessions must void it."""
 
-    def test_a_ban(self, client, code, database):
+    def test_ban_voids_the_code(self, client, code, database):
         database.run("UPDATE users SET banned_until = 'infinity'")
         assert_error(exchange(client, code), 403, "user_banned")
         assert database.count("sessions") == 0
 
-    def test_a_ban_that_was_lifted(self, client, code, alice, service_role, database):
+    def test_lifted_ban_does_not_revive_the_code(self, client, code, alice, service_role, database):
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": None}, headers=service_role)
         assert_error(exchange(client, code), *GONE)
         assert database.count("sessions") == 0
 
-    def test_a_deletion(self, client, code, alice, service_role):
+    def test_deletion_of_the_user_voids_the_code(self, client, code, alice, service_role):
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
         assert_error(exchange(client, code), *GONE)
 
-    def test_a_change_of_password_by_the_user(self, client, code, alice, database):
+    def test_password_change_by_the_user_voids_the_code(self, client, code, alice, database):
         session = alice.sign_in()
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
         assert_error(exchange(client, code), *GONE)
         assert database.count("sessions", "ended_at IS NULL") == 1
 
-    def test_a_change_of_password_by_an_administrator(self, client, code, alice, service_role, database):
+    def test_password_change_by_an_administrator_voids_the_code(
+        self, client, code, alice, service_role, database
+    ):
         client.put(f"/admin/users/{alice.id}", json={"password": "Another-Horse-1"}, headers=service_role)
         assert_error(exchange(client, code), *GONE)
         assert database.count("sessions") == 0
 
-    def test_a_change_of_email(self, client, code, alice, outbox, database):
+    def test_email_change_voids_the_code(self, client, code, alice, outbox, database):
         session = alice.sign_in()
         session.put("/user", json={"email": "new@example.com"})
         follow(client, "email_change", outbox.last("new@example.com").token)
