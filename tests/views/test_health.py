@@ -1,169 +1,32 @@
-"""GET /health: whether the service works; and what it answers while its database does not."""
+"""GET /health while the database answers; tests/faults/test_lost_database.py has the rest."""
 
-import socket
-import threading
 import time
-from collections.abc import Callable
-from urllib.parse import quote
-
-import psycopg2
-import pytest
 
 from auth import __version__
-from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
-from tests.support.processes import Service, wait_until
-from tests.support.server import ServerClient, at_once
-from tests.support.ways import Way, postgres_target
+from tests.support.answers import A_TIMESTAMP, assert_ok
 
 HEALTHY = {"status": "healthy", "service": "latchkey", "version": __version__, "timestamp": A_TIMESTAMP}
-UNHEALTHY = HEALTHY | {
-    "status": "unhealthy",
-    "code": 503,
-    "msg": "The database does not answer",
-    "error_code": "service_unavailable",
-}
 
 
-def test_it_is_healthy(client):
+def test_health_is_200_while_the_database_answers(client):
     assert_ok(client.get("/health"), HEALTHY)
 
 
-def test_head_answers_without_a_body(client):
+def test_head_returns_no_body(client):
     response = client.head("/health")
     assert (response.status_code, response.data) == (200, b"")
 
 
-def test_it_ignores_credentials(client):
+def test_credentials_are_ignored(client):
     assert (
         client.get("/health", headers={"Authorization": "Bearer nonsense", "apikey": "nonsense"}).status_code
         == 200
     )
 
 
-def test_a_flood_of_probes_is_no_flood_of_statements(client, parts):
+def test_health_costs_at_most_one_statement_a_second(client, parts):
     before = parts.db.statements_run
     began = time.monotonic()
     for _ in range(50):
         assert client.get("/health").status_code == 200
     assert parts.db.statements_run - before <= 1 + (time.monotonic() - began)
-
-
-class Relay(Way):
-    """A road to Postgres that can be closed, or be frozen so that nothing gets through and nobody is told."""
-
-    def __init__(self, url: str) -> None:
-        self._open = threading.Event()
-        self._open.set()
-        self._server = postgres_target(url)
-        super().__init__(self._server)
-
-    def freeze(self) -> None:
-        self._open.clear()
-
-    def thaw(self) -> None:
-        self._open.set()
-
-    def close(self) -> None:
-        self.bend(None)
-
-    def reopen(self) -> None:
-        self.bend(self._server)
-
-    def lanes(
-        self, near: socket.socket, far: socket.socket
-    ) -> list[tuple[socket.socket, socket.socket, Callable]]:
-        return [(near, far, self._all_while_open), (far, near, self._all_while_open)]
-
-    def _all_while_open(self, source: socket.socket, sink: socket.socket) -> None:
-        while data := source.recv(65_536):
-            self._open.wait()
-            sink.sendall(data)
-
-
-@pytest.fixture(scope="module")
-def relay(database_url):
-    relay = Relay(database_url)
-    yield relay
-    relay.end()
-
-
-@pytest.fixture(scope="module")
-def far_server(relay, environment, database_url, state_dir):
-    """A server whose database is at the end of the relay."""
-    connection = psycopg2.connect(database_url)
-    url = f"postgresql://{quote(connection.info.user)}@127.0.0.1:{relay.port}/{quote(connection.info.dbname)}"
-    connection.close()
-    changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | {
-        "DATABASE_URL": url
-    }
-    with Service(state_dir, **changes) as service:
-        client = ServerClient(service.port)
-        yield client
-        client.close()
-
-
-@pytest.fixture
-def broken(relay, far_server, database, app):
-    """The server, and the relay as it should be again afterwards."""
-    yield far_server
-    relay.thaw()
-    relay.reopen()
-    wait_until(
-        lambda: all(answer.status_code == 200 for answer in at_once(8, lambda _: far_server.get("/health")))
-    )
-
-
-class TestWithoutADatabase:
-    MSG = "The service can't answer at the moment; try again shortly"
-
-    def assert_unhealthy(self, server):
-        # A worker takes what it has heard from the database for true for a second.
-        response = wait_until(lambda: (answer := server.get("/health")).status_code == 503 and answer)
-        assert (response.status_code, response.json) == (503, UNHEALTHY)
-        assert response.headers["Retry-After"] == "2"
-        assert response.headers["Cache-Control"] == "no-store"
-
-    def test_a_lost_one_is_503_at_once_and_works_again_at_once(self, broken, relay, alice):
-        session = alice.sign_in().on(broken)
-        assert session.get("/user").status_code == 200
-        relay.close()
-        began = time.monotonic()
-        assert_error(session.get("/user"), 503, "service_unavailable", self.MSG)
-        assert_error(session.refresh(), 503, "service_unavailable", self.MSG)
-        assert time.monotonic() - began < 1
-        self.assert_unhealthy(broken)
-        relay.reopen()
-        assert {answer.status_code for answer in at_once(16, lambda _: session.get("/user"))} == {200}
-
-    def test_connections_that_died_while_at_rest_are_not_used(self, broken, alice, database):
-        session = alice.sign_in().on(broken)
-        at_once(16, lambda _: session.get("/user"))
-        ours = "application_name = 'latchkey' AND datname = current_database()"
-        database.all(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")
-        wait_until(lambda: database.count("pg_stat_activity", ours) == 0)
-        assert {answer.status_code for answer in at_once(16, lambda _: session.get("/user"))} == {200}
-
-    def test_a_frozen_one_is_503_within_seconds_and_works_again(self, broken, relay, alice):
-        session = alice.sign_in().on(broken)
-        assert session.get("/user").status_code == 200
-        relay.freeze()
-        began = time.monotonic()
-        for answer in at_once(8, lambda _: session.get("/user")):
-            assert_error(answer, 503, "service_unavailable", self.MSG)
-        assert time.monotonic() - began < 4
-        relay.thaw()
-        wait_until(lambda: session.get("/user").status_code == 200)
-
-    def test_while_it_is_frozen_no_probe_waits_for_it(self, broken, relay):
-        at_once(8, lambda _: broken.get("/health"))
-        relay.freeze()
-        self.assert_unhealthy(broken)
-        began = time.monotonic()
-        assert {answer.status_code for answer in at_once(8, lambda _: broken.get("/health"))} == {503}
-        # One second is what the first of them gives the database; the rest is this machine's.
-        assert time.monotonic() - began < 2
-
-    def test_what_needs_none_is_answered_all_the_same(self, broken, relay):
-        relay.close()
-        for path in ("/settings", "/.well-known/jwks.json", "/openapi.yaml", "/"):
-            assert broken.get(path).status_code == 200
