@@ -27,8 +27,9 @@ _THREADS = 2
 _NICENESS = 13
 # Requests admitted at a time: more than there are threads, because they also wait for the database.
 _ADMITTED = 3 * _THREADS
-# Requests that wait for admission, and the seconds that they wait.
-_QUEUE = 50
+# Requests that wait for admission, and the seconds that they wait. Longer than what is served in that time: a
+# client that waits for its response asks for nothing else, and one that is refused at once may ask again.
+_QUEUE = 200
 PATIENCE = 5.0
 
 

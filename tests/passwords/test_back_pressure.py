@@ -98,7 +98,7 @@ def test_full_queue_is_logged_at_most_once_a_second(make_app):
 class TestTheService:
     def test_sign_ins_beyond_the_queue_are_refused_and_the_others_are_checked(self, slow_service):
         with ExitStack() as stack:
-            connections = [stack.enter_context(connect(slow_service)) for _ in range(100)]
+            connections = [stack.enter_context(connect(slow_service)) for _ in range(300)]
             for connection in connections:
                 send(connection, "POST", "/token?grant_type=password", LOG_IN)
             assert slow_service.get("/settings")[0] == 200
@@ -124,7 +124,7 @@ class TestTheService:
     )
     def test_slow_bodies_take_no_place_in_the_queue(self, slow_service, announced):
         with ExitStack() as stack, connect(slow_service) as connection:
-            for _ in range(80):
+            for _ in range(300):
                 stack.enter_context(wire.connect(slow_service.port, POST + announced + b"\r\n\r\n" + b" "))
             time.sleep(0.3)  # so that they have arrived
             assert status(connection, "POST", "/login-admin", LOG_IN) == 401
