@@ -12,7 +12,6 @@ _monkey.patch_all(os=False, subprocess=False, signal=False)
 
 import atexit
 import errno
-import gc
 import os
 import signal
 import socket
@@ -108,8 +107,6 @@ def post_fork(server, worker) -> None:
 
 def post_worker_init(worker) -> None:
     """Let the master decide when the worker ends."""
-    # Saves the garbage collector from looking at what stays for ever.
-    gc.freeze()
     # A terminal sends these to every process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
