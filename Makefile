@@ -24,7 +24,7 @@ run:
 
 test:
 	@$(PYTHON) make_venv.py test
-	@exec .venv/bin/pytest -n auto -m 'not browser' $(ARGS)
+	@exec .venv/bin/pytest -n 4 -m 'not browser' $(ARGS)
 
 test-browser:
 	@$(PYTHON) make_venv.py test

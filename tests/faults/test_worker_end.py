@@ -8,6 +8,8 @@ import pytest
 from tests.support.processes import UnfinishedRequest, children_of, wait_until
 from tests.support.wire import HOST, connect
 
+pytestmark = pytest.mark.selection
+
 # Seconds after which gunicorn kills a process that has not ended.
 GRACE = 8
 SENT = {

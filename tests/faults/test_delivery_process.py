@@ -19,7 +19,10 @@ from tests.support.outbox import Outbox
 from tests.support.processes import CHECKOUT, Service, children_of, is_running, wait_until
 from tests.support.smtp_server import BadMailServer, MailServer
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.selection,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
 
 
 @pytest.fixture
