@@ -40,6 +40,8 @@ class BenchService(Service):
 
     def __init__(self, state_dir: Path, **environment: str) -> None:
         environment.setdefault("AUTH_WORKERS", str(WORKERS))
+        # The shipped default; services of the tests hash at the lowest cost.
+        environment.setdefault("AUTH_BCRYPT_COST", "10")
         super().__init__(state_dir, command=None, user=None, **environment)
 
     def __exit__(self, *_: object) -> None:

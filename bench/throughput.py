@@ -66,11 +66,11 @@ def measure() -> Iterator[Figure]:
                 loads[name].append(taken)
             order.rotate(2)
     yield against("log-ins/s, against what the cores can hash", rates["log-in"], rates["hashing"], "≥ 0.93")
-    yield against("GET /user/s, against the constant answer", rates["user"], rates["constant"], "≥ 0.65")
-    yield against("refreshes/s, against the constant answer", rates["refresh"], rates["constant"], "≥ 0.35")
-    yield against("GET /health/s, against the constant answer", rates["health"], rates["constant"], "≥ 0.9")
+    yield against("GET /user/s, against the constant answer", rates["user"], rates["constant"], "≥ 0.35")
+    yield against("refreshes/s, against the constant answer", rates["refresh"], rates["constant"], "≥ 0.22")
+    yield against("GET /health/s, against the constant answer", rates["health"], rates["constant"], "≥ 0.65")
     yield against(
-        "GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.9"
+        "GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.65"
     )
     titles = {"user": "GET /user", "refresh": "refresh", "health": "GET /health", "settings": "GET /settings"}
     for name, title in titles.items():
