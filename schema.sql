@@ -1,13 +1,8 @@
--- The tables and indexes of a new database; sql/migrations bring an existing one to the same form (see
--- sql/schema.py). The functions are in sql/functions. PostgreSQL 14 or later; no extensions.
---
--- Rules that the statements in sql/*.sql rely on:
---   1. Locks are taken in one order: counters of quotas and attempts, the user's row, then what belongs to
---      the user. Deleting a user locks what belongs to it last.
---   2. Sessions are inserted, and sessions and links are ended for good, only with the user's row locked. The
---      functions that do so are VOLATILE: their queries see what was committed while the lock was awaited.
---   3. Triggers write user_objects at the end of each statement that changes a user or its identities. What
---      inserts users with triggers off (session_replication_role) must fill it.
+-- The tables of a new database; sql/migrations upgrade an existing one. PostgreSQL 14 or later.
+--   1. Locks are taken in one order: counters, the user's row, then what belongs to the user.
+--   2. Sessions are inserted, and sessions and links ended for good, only with the user's row locked, by
+--      VOLATILE functions: their queries see what was committed while the lock was awaited.
+--   3. A restore that inserts users with triggers off (session_replication_role) must fill user_objects.
 
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,
@@ -15,8 +10,8 @@ CREATE TABLE schema_version (
   functions_digest  text
 );
 
--- Metadata is part of each access token, so its size is limited. A domain refuses a value that is only passed
--- as a parameter: a sign-up for a taken address must fail just like any other.
+-- Limited, because metadata is part of each access token. A domain also refuses a parameter that is not
+-- stored: a sign-up for a taken address must fail like any other.
 CREATE DOMAIN user_metadata AS jsonb CONSTRAINT user_metadata_size CHECK (octet_length(VALUE::text) <= 8192);
 CREATE DOMAIN app_metadata AS jsonb CONSTRAINT app_metadata_size CHECK (octet_length(VALUE::text) <= 8192);
 
@@ -27,8 +22,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
             'authorization_code_reused', 'too_many_sessions')
 );
 
--- Addresses are in canonical form (auth/addresses.py), so that they are unique. `email_proved` and
--- `phone_proved` are false for addresses that AUTH_AUTOCONFIRM or an administrator confirmed without a proof.
+-- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -58,15 +52,12 @@ CREATE TABLE users (
     made_by IN ('signup', 'administrator', 'message', 'invitation', 'link', 'oauth')
   )
 ) WITH (fillfactor = 80);
--- GET /admin/users sorts by these, and searches by prefix.
 CREATE INDEX users_created_at ON users (created_at, id);
 CREATE INDEX users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
 CREATE INDEX users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
--- POST /resend finds users by the address they have yet to confirm.
 CREATE INDEX users_new_email ON users (new_email) WHERE new_email IS NOT NULL;
 CREATE INDEX users_new_phone ON users (new_phone) WHERE new_phone IS NOT NULL;
 
--- The ways a user signs in; one of each provider.
 CREATE TABLE identities (
   id               uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -80,16 +71,14 @@ CREATE TABLE identities (
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
 
--- A copy of each user object, as text without the audience, for GET /user and refreshes; triggers keep it up
--- to date. Without it GET /user takes 11 % longer, and a refresh 7 %, mostly to read the identities.
+-- Copies of the user objects, written by triggers. Without them GET /user takes 11 % longer, a refresh 7 %.
 CREATE TABLE user_objects (
   user_id  uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
   object   text NOT NULL
 ) WITH (fillfactor = 80);
 
--- No refresh token is stored: `counter` is that of the newest one. `refreshes` counts those of the window
--- that ends at `counted_until`, for AUTH_RATE_LIMIT_REFRESH. No index may contain a column that a refresh
--- changes, so that it is a heap-only update.
+-- `counter` is that of the newest refresh token. `refreshes` counts in a window that ends at `counted_until`.
+-- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -105,14 +94,11 @@ CREATE TABLE sessions (
   end_reason    session_end_reason,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
--- Not only of live sessions: deleting a user looks for all of them.
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
--- For the janitor; refreshed_at must not be in an index.
 CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
--- A link (the hash of its token), a code (its MAC) or both, sent to `target` to prove that address and spent
--- once. The three newest links of a purpose are valid, and the newest code.
+-- A link, a code or both, sent to `target`; see is_good_link and spend_code for which are valid.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -139,8 +125,7 @@ CREATE INDEX one_time_tokens_user_id ON one_time_tokens (user_id, purpose, creat
 CREATE INDEX one_time_tokens_target ON one_time_tokens (target) WHERE code_mac IS NOT NULL;
 CREATE INDEX one_time_tokens_expires_at ON one_time_tokens (expires_at);
 
--- Codes for grant_type=pkce (RFC 7636). A used code keeps its session's id: the session ends when the code is
--- used again.
+-- Codes for grant_type=pkce (RFC 7636). The session of a used code ends when the code is used again.
 CREATE TABLE authorization_codes (
   id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -154,8 +139,8 @@ CREATE TABLE authorization_codes (
 CREATE INDEX authorization_codes_user_id ON authorization_codes (user_id);
 CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);
 
--- OAuth sign-ins in progress, each for the browser that started it. `secrets` (nonce, PKCE verifier) is
--- encrypted. A flow that links an identity to `user_id` gets its browser when the user agrees on a page.
+-- OAuth sign-ins in progress. `secrets` (nonce, PKCE verifier) is encrypted. A flow that links an identity to
+-- `user_id` gets its browser when the user agrees on a page.
 CREATE TABLE oauth_flows (
   id              uuid PRIMARY KEY,
   state_hash      bytea NOT NULL CONSTRAINT oauth_flows_state_hash_key UNIQUE,
@@ -171,16 +156,14 @@ CREATE TABLE oauth_flows (
 );
 CREATE INDEX oauth_flows_expires_at ON oauth_flows (expires_at);
 
--- id_tokens that signed a user in: each is accepted once.
 CREATE TABLE spent_id_tokens (
   token_hash  bytea PRIMARY KEY,
   expires_at  timestamptz NOT NULL
 );
 CREATE INDEX spent_id_tokens_expires_at ON spent_id_tokens (expires_at);
 
--- Messages, written in the transaction that they report. `secret` (a link's token and a code, encrypted) is
--- deleted when the message is finished. A message that is being sent is leased until `next_attempt_at`.
--- `response` is what the receiving server answered. Kind `none` is never sent (see write_message).
+-- Messages, written in the transaction that they report. `secret` is encrypted. A message being sent is
+-- leased until `next_attempt_at`. Kind `none` is never sent (see write_message).
 CREATE TABLE outbox (
   id                 uuid PRIMARY KEY,
   user_id            uuid,
@@ -210,11 +193,9 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_messages_waiting ON outbox (channel, next_attempt_at)
   WHERE outcome IS NULL AND channel <> 'webhook';
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
--- For a user's timeline, and for messages to an address that no user has.
 CREATE INDEX outbox_user_id ON outbox (user_id) WHERE user_id IS NOT NULL;
 CREATE INDEX outbox_address ON outbox (recipient, created_at) WHERE channel <> 'webhook';
 
--- With AUTH_DEV_INBOX, the last messages as they were sent, encrypted.
 CREATE TABLE dev_inbox (
   id       uuid PRIMARY KEY,
   sealed   bytea NOT NULL,
@@ -222,9 +203,7 @@ CREATE TABLE dev_inbox (
 );
 CREATE INDEX dev_inbox_kept_at ON dev_inbox (kept_at);
 
--- `secret` signs events, and `previous_secret` too until it expires; both are encrypted. A webhook that is
--- failing is tried again at `retry_at`. Deliveries are rows of the outbox whose recipient is the webhook's
--- id.
+-- Both secrets are encrypted. Deliveries are rows of the outbox whose recipient is the webhook's id.
 CREATE TABLE webhooks (
   id                          uuid PRIMARY KEY,
   url                         text NOT NULL,
@@ -253,9 +232,7 @@ CREATE INDEX outbox_events_waiting ON outbox (recipient, next_attempt_at)
   WHERE channel = 'webhook' AND outcome IS NULL;
 CREATE INDEX outbox_events ON outbox (recipient, created_at, id) WHERE channel = 'webhook';
 
--- A row for each act that matters to security, written in the act's transaction. A refused act has a
--- `reason`; equal refusals of a minute share a row. Rows outlive their user, until AUTH_AUDIT_RETENTION is
--- over.
+-- Written in the act's transaction. A refused act has a `reason`. Rows outlive their user.
 CREATE TABLE audit_log (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   at          timestamptz NOT NULL DEFAULT now(),
@@ -278,8 +255,7 @@ CREATE INDEX audit_log_user_id ON audit_log (user_id, at, id) WHERE user_id IS N
 CREATE INDEX audit_log_action ON audit_log (action, at, id);
 CREATE INDEX audit_log_request_id ON audit_log (request_id) WHERE request_id IS NOT NULL;
 
--- Counters of windows that end at `expires_at`. Request counters are unlogged, to spare the write-ahead log:
--- a crash of Postgres resets them.
+-- Unlogged, to spare the write-ahead log: a crash of Postgres resets the request counters.
 CREATE UNLOGGED TABLE request_counts (
   key         text PRIMARY KEY,
   count       bigint NOT NULL,
@@ -292,7 +268,6 @@ CREATE TABLE failure_counts (
 ) WITH (fillfactor = 70);
 CREATE INDEX request_counts_expires_at ON request_counts (expires_at);
 CREATE INDEX failure_counts_expires_at ON failure_counts (expires_at);
--- Finds all counters of an address by their prefix.
 CREATE INDEX failure_counts_key ON failure_counts (key COLLATE "C");
 
 -- Networks from which a user has signed in: wrong passwords from others do not lock the user out there.

@@ -3,7 +3,7 @@
 A statement's header declares its name, parameters and types, which become the signature of its PREPARE:
 
     -- name: select_user(user_id uuid, email text)
-    -- What it decides, in a line or two.
+    -- Why, if a reader would ask.
     SELECT … WHERE id = :user_id
 
 No value is ever formatted into a statement. Connections are in autocommit: outside of `Database.transaction`,
@@ -26,7 +26,7 @@ from psycopg2.extras import Json, NamedTupleCursor
 from sql.pool import SIZE, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
-_HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n((?:--.*\n)+)", re.MULTILINE)
+_HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n(?:--.*\n)*", re.MULTILINE)
 # Parameters, and what only looks like one: strings, comments, casts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
 # json.dumps with an argument makes an encoder for each value.
@@ -41,27 +41,26 @@ class InvalidStatement(Exception):
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement, and the types of its parameters as declared. Its texts are templates for psycopg2."""
+    """A named statement with the types of its parameters. Its texts are templates for psycopg2."""
 
     name: str
     parameters: Mapping[str, str]
     text: str
 
     def prepare(self, constants: Container[str] = ()) -> str:
-        """The SQL that prepares it. Parameters among the constants are filled in now."""
+        """Return the PREPARE, with templates for the constants only."""
         varying = [parameter for parameter in self.parameters if parameter not in constants]
         types = f" ({', '.join(self.parameters[parameter] for parameter in varying)})" if varying else ""
         numbers = {parameter: f"${number}" for number, parameter in enumerate(varying, 1)}
         return f"PREPARE {self.name}{types} AS {self._substitute(self._placeholders | numbers)}"
 
     def execute(self, constants: Container[str] = ()) -> str:
-        """The SQL that runs it when it is prepared."""
         values = ", ".join(f"%({parameter})s" for parameter in self.parameters if parameter not in constants)
         return f"EXECUTE {self.name}" + (f" ({values})" if values else "")
 
     @property
     def direct(self) -> str:
-        """The SQL that runs it unprepared, for poolers in transaction mode."""
+        """The statement unprepared, for poolers in transaction mode."""
         return self._substitute(self._placeholders)
 
     @property
@@ -76,10 +75,7 @@ class Statement:
 
 
 def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
-    """Read all statements.
-
-    Raises `InvalidStatement` for a malformed header, a name used twice, or parameters that do not match it.
-    """
+    """Read all statements. Raises `InvalidStatement`."""
     statements: dict[str, Statement] = {}
     for path in sorted(directory.glob("*.sql")):
         for statement in _parse(path.read_text(), path.name):
@@ -92,7 +88,7 @@ def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
 def _parse(text: str, where: str) -> Iterator[Statement]:
     headers = list(_HEADER.finditer(text))
     if len(headers) != text.count("-- name:"):
-        raise InvalidStatement(f"{where}: a header is malformed, or no comment follows it")
+        raise InvalidStatement(f"{where}: a header is malformed")
     for header, following in zip(headers, [*headers[1:], None], strict=True):
         name, declared = header[1], " ".join(header[2].replace("--", " ").split())
         parameters = dict(
@@ -106,24 +102,20 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
 
 
 class _Runner(ABC):
-    """Runs named statements; parameters are given by keyword."""
-
     @abstractmethod
-    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]:
-        """Run a statement."""
+    def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]: ...
 
     def one(self, name: str, /, **parameters: Any) -> Any:
-        """Return the one row, a named tuple, or None."""
+        """Return the only row as a named tuple, or None."""
         with self._cursor(name, parameters) as cursor:
             return cursor.fetchone()
 
     def all(self, name: str, /, **parameters: Any) -> list[Any]:
-        """Return all rows, as named tuples."""
         with self._cursor(name, parameters) as cursor:
             return cursor.fetchall()
 
     def run(self, name: str, /, **parameters: Any) -> int:
-        """Return how many rows were affected."""
+        """Return the number of affected rows."""
         with self._cursor(name, parameters) as cursor:
             return cursor.rowcount
 
@@ -142,10 +134,9 @@ class Transaction(_Runner):
 class Database(_Runner):
     """Runs named statements on pooled connections, each in a transaction of its own.
 
-    `constants` are values of this deployment, such as lifetimes: parameters with their names always have
-    these values. The parameter `origin` gets what `origin()` returns when the statement runs: the actor and
-    the client. Every method raises `psycopg2.Error`; `OperationalError` and `InterfaceError` mean that the
-    database is away.
+    Parameters with the name of a constant always have its value. The parameter `origin` is what `origin()`
+    returns when the statement runs. Every method raises `psycopg2.Error`; `OperationalError` and
+    `InterfaceError` mean that the database is away.
     """
 
     def __init__(
@@ -169,14 +160,13 @@ class Database(_Runner):
             for name, statement in self._statements.items()
         }
         self._pool = Pool(url, size)
-        # For benchmarks and tests.
         self.statements_run = 0
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Run the block's statements as one transaction; an exception rolls it back.
 
-        Do not run the database's own statements in the block: they take a second connection from the pool.
+        A statement of the database itself would take a second connection from the pool.
         """
         with self._pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("BEGIN")
@@ -191,7 +181,6 @@ class Database(_Runner):
                 raise psycopg2.InternalError("rolled back: the block went on after a statement had failed")
 
     def close(self) -> None:
-        """Close idle connections."""
         self._pool.close()
 
     @contextmanager

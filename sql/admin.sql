@@ -1,6 +1,5 @@
 -- name: create_user(email text, phone text, password_hash text, role text, user_metadata user_metadata,
 --                   app_metadata app_metadata, email_confirm boolean, phone_confirm boolean)
--- Creates a user for an administrator. An address that another user has violates its constraint.
 INSERT INTO users (
   email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
   password_hash, role, admin_since, user_metadata, app_metadata, made_by
@@ -14,18 +13,16 @@ VALUES (
 RETURNING id;
 
 -- name: select_any_user(id uuid, audience text)
--- Any user, for administrators.
 SELECT user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
  WHERE u.id = :id;
 
 -- name: select_addresses(id uuid)
--- A user's addresses: the password must differ from them.
 SELECT email, phone FROM users WHERE id = :id;
 
 -- name: lock_any_user(id uuid)
--- Locks a user, for administrators. Timestamps are text: Python's calendar is shorter.
+-- Timestamps as text: Python's datetime has fewer years than Postgres.
 SELECT email, phone, role, user_metadata, app_metadata,
        made_by = 'signup' AND NOT email_proved AS is_unproved_sign_up,
        iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
@@ -35,33 +32,28 @@ SELECT email, phone, role, user_metadata, app_metadata,
    FOR UPDATE;
 
 -- name: set_email(id uuid, email text)
--- Gives a user another email, unconfirmed.
 UPDATE users
    SET email = :email, email_confirmed_at = NULL, email_proved = false,
        new_email = NULL, email_change_sent_at = NULL
  WHERE id = :id;
 
 -- name: set_phone(id uuid, phone text)
--- Gives a user another phone, unconfirmed.
 UPDATE users
    SET phone = :phone, phone_confirmed_at = NULL, phone_proved = false,
        new_phone = NULL, phone_change_sent_at = NULL
  WHERE id = :id;
 
 -- name: confirm_email(id uuid, confirmed_at timestamptz)
--- Sets when a user's email was confirmed; null makes it unconfirmed.
 UPDATE users
    SET email_confirmed_at = :confirmed_at, email_proved = :confirmed_at IS NOT NULL
  WHERE id = :id AND email IS NOT NULL;
 
 -- name: confirm_phone(id uuid, confirmed_at timestamptz)
--- Sets when a user's phone was confirmed; null makes it unconfirmed.
 UPDATE users
    SET phone_confirmed_at = :confirmed_at, phone_proved = :confirmed_at IS NOT NULL
  WHERE id = :id AND phone IS NOT NULL;
 
 -- name: ban_user(id uuid, seconds double precision)
--- Bans a user for a time, or for ever when `seconds` is null; 0 lifts the ban.
 UPDATE users
    SET banned_until = CASE WHEN :seconds IS NULL THEN timestamptz '9999-12-31 23:59:59+00'
                            WHEN :seconds > 0 THEN now() + make_interval(secs => :seconds) END
@@ -69,7 +61,6 @@ UPDATE users
 
 -- name: update_any_user(id uuid, password_hash text, role text, user_metadata user_metadata, app_metadata
 --                       app_metadata)
--- Changes a user, for administrators; null leaves as it is.
 UPDATE users
    SET password_hash = coalesce(:password_hash, password_hash),
        role = coalesce(:role, role),
@@ -80,7 +71,6 @@ UPDATE users
  WHERE id = :id;
 
 -- name: end_any_users_sessions(id uuid, origin jsonb)
--- Signs a user out, for administrators; no row when there is no such user.
 WITH locked AS (
   SELECT id, email FROM users WHERE id = :id FOR UPDATE
 )
@@ -91,7 +81,6 @@ SELECT end_sessions(id, NULL, 'ended_by_admin') AS ended,
 
 -- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer,
 --                  page_offset bigint, audience text)
--- A page of users, for administrators.
 SELECT coalesce(
          json_agg(user_object(u, linked.objects, linked.providers, :audience) ORDER BY page.place), '[]'
        )::text AS users
@@ -101,7 +90,6 @@ SELECT coalesce(
  CROSS JOIN identities_of(u.id) AS linked;
 
 -- name: count_users(email text, role text, q text, most integer)
--- How many users a listing has; stops counting at `most` (null: never).
 SELECT count(*) AS total
   FROM (SELECT
           FROM users
@@ -109,16 +97,14 @@ SELECT count(*) AS total
          LIMIT :most) AS found;
 
 -- name: select_user_by_email(email text)
--- Whether an email has a user, and that user has proved it.
 SELECT email_proved FROM users WHERE email = :email;
 
 -- name: delete_unproved_user(email text, origin jsonb)
--- Deletes the user who signed up with an email and did not prove it.
 DELETE FROM users WHERE email = :email AND NOT email_proved
 RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{"because": "created_again"}');
 
 -- name: make_administrator(email text, password_hash text)
--- Makes the user of an email an administrator, and creates one, confirmed, where there is none.
+-- No row if the email has a user who has not proved it.
 INSERT INTO users AS u (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
 VALUES (:email, now(), true, :password_hash, 'admin', now(), 'administrator')
 ON CONFLICT (email) DO UPDATE

@@ -1,7 +1,6 @@
 -- name: record_refusal(user_id uuid, address text, token_hash bytea, action text, reason text, details jsonb,
 --                      origin jsonb)
--- Writes a refusal to the audit log. The user is known by id, or found by address or link. The commit does
--- not wait for the disk: the row acknowledges nothing, and a flood of refusals must not keep the disk busy.
+-- Commits asynchronously: the row acknowledges nothing, and a flood must not keep the disk busy.
 SELECT set_config('synchronous_commit', 'off', true) AS setting,
        record_refusal(:origin,
                       coalesce(:user_id,
@@ -10,5 +9,4 @@ SELECT set_config('synchronous_commit', 'off', true) AS setting,
                       :action, :reason, :details) AS recorded;
 
 -- name: record_acts(user_id uuid, email text, acts text[], events text[], details jsonb, origin jsonb)
--- Writes the audit rows and events of what the transaction has done to a user.
 SELECT record_acts(:origin, :user_id, :email, :acts, :events, :details);

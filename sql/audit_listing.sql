@@ -1,7 +1,6 @@
 -- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
 --                  page_size integer, page_offset bigint)
--- A page of the audit log, the newest row first. It is planned with the parameters' values: the planner drops
--- the filters that are null, and an index gives the order.
+-- A custom plan drops the filters that are null, and an index gives the order.
 SELECT coalesce(json_agg(json_build_object(
          'id', entry.id,
          'at', iso_8601(entry.at),
@@ -24,7 +23,6 @@ SELECT coalesce(json_agg(json_build_object(
 
 -- name: count_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
 --                   most integer)
--- The number of rows that the filters match, counted up to `most`.
 SELECT count(*) AS total
   FROM (SELECT
           FROM audit_log

@@ -1,5 +1,4 @@
 -- name: count_request(key text, amount integer, seconds integer)
--- Adds to a counter whose window starts with the first request and lasts `seconds`.
 INSERT INTO request_counts AS r (key, count, expires_at)
 VALUES (:key, :amount, now() + make_interval(secs => :seconds))
 ON CONFLICT (key) DO UPDATE
@@ -8,26 +7,20 @@ ON CONFLICT (key) DO UPDATE
 RETURNING r.count, extract(epoch FROM r.expires_at - now())::float AS seconds_left;
 
 -- name: select_request_count(key text)
--- A counter whose window has not ended.
 SELECT count, extract(epoch FROM expires_at - now())::float AS seconds_left
   FROM request_counts
  WHERE key = :key AND expires_at > now();
 
 -- name: clear_request_count(key text)
--- Deletes one request counter.
 DELETE FROM request_counts WHERE key = :key;
 
 -- name: reset_request_counts()
--- Deletes all request counters.
 DELETE FROM request_counts;
 
 -- name: begin_password_attempt(email text, phone text, network text, limited boolean, failures integer,
 --                              failures_seconds integer, account_failures integer,
 --                              account_failures_seconds integer, origin jsonb)
--- Counts a password attempt as failed before the password is checked, also for an unknown address, and
--- returns the hash to check. Attempts count per address and network and, from networks where the user has
--- never signed in, per address too. `refused_for` is the number of seconds until the limit that was reached
--- allows another attempt.
+-- Counts before the password is checked; from networks new to the user, for the address alone too.
 WITH known AS (
   SELECT id, password_hash FROM users WHERE email = :email OR phone = :phone
 ), tried AS (
@@ -61,5 +54,5 @@ SELECT known.id AS user_id,
   LEFT JOIN strange ON true;
 
 -- name: finish_password_attempt(email text, phone text, network text, is_stranger boolean)
--- Uncounts an attempt with the right password that does not start a session.
+-- Uncounts an attempt with the right password that starts no session.
 SELECT take_back_attempt(coalesce(:email, :phone), :network, :is_stranger);

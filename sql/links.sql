@@ -1,7 +1,6 @@
 -- name: insert_addressed_user(is_wanted boolean, email text, phone text, password_hash text,
 --                             user_metadata user_metadata, app_metadata app_metadata, made_by text,
 --                             is_invited boolean)
--- Inserts a user whose address a message or a link will confirm, unless another user has it.
 INSERT INTO users (email, phone, password_hash, user_metadata, app_metadata,
                    made_by, invited_at, confirmation_sent_at)
 SELECT :email, :phone, :password_hash,
@@ -12,7 +11,6 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: lock_user_by_email(email text)
--- Locks the user who has an email. `is_invited` says that the user has not accepted an invitation yet.
 SELECT id, email, email_proved, email_confirmed_at IS NOT NULL AS is_confirmed,
        (banned_until > now()) IS TRUE AS is_banned,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
@@ -21,15 +19,13 @@ SELECT id, email, email_proved, email_confirmed_at IS NOT NULL AS is_confirmed,
    FOR UPDATE;
 
 -- name: select_is_invited(email text)
--- Whether the user who has an email has not accepted an invitation yet.
 SELECT invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
   FROM users
  WHERE email = :email;
 
 -- name: take_over_unconfirmed(user_id uuid, password_hash text, user_metadata user_metadata,
 --                             is_invited boolean)
--- Makes an unconfirmed user one that an administrator's link made, without the password that was set
--- before.
+-- Drops the password that was set before: a stranger may know it.
 UPDATE users
    SET password_hash = :password_hash,
        user_metadata = merge_metadata(user_metadata, :user_metadata),
@@ -39,11 +35,9 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: request_email_change(user_id uuid, new_email text)
--- Makes a new email pending.
 UPDATE users SET new_email = :new_email, email_change_sent_at = now() WHERE id = :user_id;
 
 -- name: renew_invitation(user_id uuid, user_metadata user_metadata, app_metadata app_metadata)
--- Invites a user again.
 UPDATE users
    SET user_metadata = merge_metadata(user_metadata, :user_metadata),
        app_metadata = merge_metadata(app_metadata, :app_metadata),

@@ -1,12 +1,10 @@
 -- name: take_from_quota(quota_keys text[], quota_amounts integer[], quota_seconds integer[])
--- Counts a message in each of its windows; `seconds_left` is above 0 when one of them allows no more.
 SELECT * FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds);
 
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text)
--- Inserts the row behind a link, a code or both. Does nothing for a null user, so that a request for an
--- unknown address runs the same statements.
+-- Does nothing for a null user, so that a request for an unknown address runs the same statements.
 INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, redirect_to, code_challenge,
                              session_id, password_hash, code_expires_at, expires_at)
 SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect_to, :code_challenge,
@@ -16,9 +14,7 @@ SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect
 
 -- name: write_message(message_id uuid, user_id uuid, kind text, recipient text, message_variables jsonb,
 --                     message_secret bytea, token_id uuid, lifetime integer)
--- Inserts a mail or an SMS, in the user's language; without a lifetime it does not expire. Kind `none`
--- sends nothing: a request for an unknown address inserts a row too, and so takes as long as one for a
--- known address.
+-- Kind `none` is not sent: a request for an unknown address takes as long as any other.
 INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at,
                     outcome, finished_at)
 SELECT :message_id, :user_id, :kind,

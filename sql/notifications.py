@@ -11,7 +11,7 @@ from sql.pool import DEADLINE, Connection, connect
 
 
 class Notifications:
-    """A connection that listens for new messages, and a way for this process to end the wait.
+    """Waits for new messages, or for `interrupt`.
 
     Without a URL it does not listen: PgBouncer would give the session that listens to another client.
     """
@@ -44,18 +44,17 @@ class Notifications:
 
     def interrupt(self) -> None:
         """End the wait. Safe in signal handlers and other threads."""
-        # Either the buffer is full, and the wait ends anyway, or nobody waits any more.
+        # Either the buffer is full, and the wait ends anyway, or the reader is closed.
         with suppress(OSError):
             self._writer.send(b"\0")
 
     def close(self) -> None:
-        """Close the connection."""
         self._disconnect()
         self._reader.close()
         self._writer.close()
 
     def _listening(self) -> Connection | None:
-        """Return the connection, or None while Postgres is away. LISTEN also tests whether it answers."""
+        """Return the connection, or None while Postgres is away: LISTEN tests whether it answers."""
         if self._url is None:
             return None
         try:

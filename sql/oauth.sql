@@ -1,14 +1,12 @@
 -- name: insert_oauth_flow(id uuid, state_hash bytea, browser_hash bytea, provider text, secrets bytea,
 --                         redirect_to text, code_challenge text, user_id uuid, session_id uuid,
 --                         lifetime integer)
--- Begins a flow. One that adds an identity to a user has no browser until the user agrees on our page.
 INSERT INTO oauth_flows (id, state_hash, browser_hash, provider, secrets, redirect_to, code_challenge,
                          user_id, session_id, expires_at)
 VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :code_challenge,
         :user_id, :session_id, now() + make_interval(secs => :lifetime));
 
 -- name: select_linking_flow(state_hash bytea)
--- The user that a flow links to, for the page that asks.
 SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, known.name AS known_as
   FROM oauth_flows AS f
   JOIN users AS u ON u.id = f.user_id
@@ -22,7 +20,7 @@ SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, 
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now();
 
 -- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea)
--- Binds a linking flow to the browser in which the user agreed, under a new state that only this browser has.
+-- Only the browser in which the user agreed gets to know the new state.
 UPDATE oauth_flows AS f
    SET browser_hash = :browser_hash, state_hash = :new_state_hash
   FROM users AS u, sessions AS s
@@ -32,19 +30,17 @@ UPDATE oauth_flows AS f
 RETURNING f.id, f.provider, f.secrets;
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hash bytea)
--- Ends a flow, once, for the browser that began it.
 DELETE FROM oauth_flows
  WHERE state_hash = :state_hash AND browser_hash = :browser_hash AND expires_at > now()
 RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_id;
 
 -- name: spend_id_token(token_hash bytea, expires_at bigint)
--- Remembers an id_token until it expires; affects no row when the token was used before.
 INSERT INTO spent_id_tokens (token_hash, expires_at)
 VALUES (:token_hash, to_timestamp(:expires_at))
 ON CONFLICT DO NOTHING;
 
 -- name: lock_user_by_identity(provider text, subject text)
--- Locks the user of an identity. The identity itself may be gone once the lock is held.
+-- The identity itself may be gone once the lock is held.
 SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
   FROM users AS u
   JOIN identities AS i ON i.user_id = u.id
@@ -52,7 +48,6 @@ SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
    FOR UPDATE OF u;
 
 -- name: use_identity(user_id uuid, provider text, subject text, identity_data jsonb)
--- Keeps what the provider says of a user who signs in; affects no row when the identity is gone.
 WITH used AS (
   UPDATE identities
      SET identity_data = :identity_data, last_sign_in_at = now(), updated_at = now()
@@ -62,15 +57,13 @@ WITH used AS (
 UPDATE users SET last_sign_in_at = now() FROM used WHERE id = used.user_id;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb, signs_in boolean)
--- Adds an identity; affects no row when the user has one of this provider already. An identity of another
--- user violates its constraint.
+-- No row if the user has one of this provider; an identity of another user violates its constraint.
 INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at)
 VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN now() END)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
 -- name: create_user_by_identity(email text, is_trusted boolean, user_metadata user_metadata)
--- Creates a user for an identity. When another user has the email, an untrusted provider's email is left out,
--- and a trusted provider's violates its constraint.
+-- A taken email is left out if the provider is untrusted, and violates its constraint otherwise.
 INSERT INTO users (email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
 SELECT free.email, CASE WHEN free.email IS NOT NULL THEN now() END, free.email IS NOT NULL AND :is_trusted,
        :user_metadata, 'oauth', now()
@@ -79,22 +72,18 @@ SELECT free.email, CASE WHEN free.email IS NOT NULL THEN now() END, free.email I
 RETURNING id, email;
 
 -- name: add_email_of_identity(user_id uuid, email text)
--- Writes the email identity of a new user, a moment after the provider's: app_metadata.provider is the
--- oldest.
+-- A microsecond after the provider's identity: app_metadata.provider is the oldest.
 INSERT INTO identities (user_id, provider, subject, identity_data, created_at)
 VALUES (:user_id, 'email', :user_id, jsonb_build_object('sub', :user_id, 'email', :email),
         now() + interval '1 microsecond');
 
 -- name: prove_email(user_id uuid)
--- Confirms the email of a user that a trusted provider vouches for.
 UPDATE users
    SET email_confirmed_at = coalesce(email_confirmed_at, now()), email_proved = true,
        last_sign_in_at = now(), updated_at = now()
  WHERE id = :user_id;
 
 -- name: select_own_identity(id uuid, user_id uuid, usable text[])
--- One of a user's identities, and whether it must stay: the email's, the phone's, or the last of a usable
--- provider.
 SELECT i.provider,
        i.provider IN ('email', 'phone')
          OR NOT EXISTS (
@@ -105,5 +94,4 @@ SELECT i.provider,
  WHERE i.id = :id AND i.user_id = :user_id;
 
 -- name: delete_identity(id uuid)
--- Unlinks an identity.
 DELETE FROM identities WHERE id = :id;

@@ -1,7 +1,5 @@
 -- name: lock_recipient(purpose text, email text, phone text)
--- Finds the user that a requested message is for, and locks the row against deletion. `is_due` says
--- whether the message applies; a link that confirms a sign-up tells of that sign-up, not of the request.
--- Several users may wait for one new address.
+-- FOR KEY SHARE prevents a deletion. Several users may wait for one new address.
 SELECT u.id,
        (u.banned_until > now()) IS NOT TRUE
          AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL AND u.made_by = 'signup'
@@ -25,13 +23,11 @@ SELECT u.id,
    FOR KEY SHARE OF u;
 
 -- name: spend_reauthentication_code(user_id uuid, address text, code_mac bytea, origin jsonb)
--- Spends a code that was sent to reauthenticate a user.
 SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded
   FROM spend_code(:address, :code_mac, '{reauthentication}') AS spent
  WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
--- What a link would do, without spending it. No row when it is void.
 SELECT t.purpose, t.target, t.redirect_to, u.email, u.phone, u.signup_user_agent,
        is_unused_sign_up(u) AS can_be_declined, iso_8601(u.created_at) AS signed_up_at
   FROM one_time_tokens AS t
@@ -39,7 +35,6 @@ SELECT t.purpose, t.target, t.redirect_to, u.email, u.phone, u.signup_user_agent
  WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND is_good_link(t);
 
 -- name: decline_signup(token_hash bytea, origin jsonb)
--- "This was not me": deletes the sign-up that a link would confirm, unless it was confirmed or used.
 DELETE FROM users AS u
  USING one_time_tokens AS t
  WHERE t.token_hash = :token_hash AND t.purpose = 'signup'
@@ -48,7 +43,6 @@ DELETE FROM users AS u
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_mac bytea, purposes text[])
--- Spends a link, or a code that was sent to `target`, and locks its user. Counts the try of a code.
 SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at
   FROM spend_link(:token_hash, :purposes)
  UNION ALL
@@ -56,9 +50,7 @@ SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, ses
   FROM spend_code(:target, :code_mac, :purposes);
 
 -- name: select_proof(user_id uuid, provider text)
--- What proving an address (`provider` is email or phone) changes for a user whose row is locked. A first
--- proof drops what was there before. An email that was added to a sign-up by phone is dropped too: the
--- owner of the phone may be somebody else.
+-- A stranger may have added the email before the phone was proved, so the first proof drops it.
 SELECT (u.banned_until > now()) IS TRUE AS is_banned,
        CASE :provider WHEN 'email' THEN NOT u.email_proved
                       ELSE NOT u.phone_proved AND (NOT u.email_proved OR signed_up_by_phone(u))
@@ -72,7 +64,7 @@ SELECT (u.banned_until > now()) IS TRUE AS is_banned,
  WHERE u.id = :user_id;
 
 -- name: drop_unproved(user_id uuid, provider text, drops_email boolean, keeps_password boolean)
--- Drops what a user had before an address was proved for the first time: somebody else may have set it.
+-- Before the first proof of an address, a stranger may have set the rest.
 WITH dropped AS (
   DELETE FROM identities
    WHERE user_id = :user_id AND provider <> :provider AND (provider <> 'email' OR :drops_email)
@@ -90,8 +82,7 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: confirm_address(user_id uuid, provider text, password_hash text)
--- Confirms a user's email or phone as proved, and sets the password that an administrator's recovery link
--- carries.
+-- `password_hash` is what an administrator's recovery link sets.
 WITH used AS (
   UPDATE identities SET last_sign_in_at = now() WHERE user_id = :user_id AND provider = :provider
 )
@@ -106,29 +97,25 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: change_email(user_id uuid, email text)
--- Makes a proved address a user's email.
 UPDATE users
    SET email = :email, email_confirmed_at = now(), email_proved = true,
        new_email = NULL, email_change_sent_at = NULL, updated_at = now()
  WHERE id = :user_id;
 
 -- name: change_phone(user_id uuid, phone text)
--- Makes a proved number a user's phone.
 UPDATE users
    SET phone = :phone, phone_confirmed_at = now(), phone_proved = true,
        new_phone = NULL, phone_change_sent_at = NULL, updated_at = now()
  WHERE id = :user_id;
 
 -- name: write_address_identity(user_id uuid, provider text, address text)
--- Gives a user the identity of an email or a phone, or updates it; does nothing for a null user.
 INSERT INTO identities (user_id, provider, subject, identity_data)
 SELECT :user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address)
  WHERE :user_id IS NOT NULL
 ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now();
 
 -- name: lock_users_of_restore(token_hash bytea)
--- Locks the user whose email a link restores, and the user who has that address now, in the order of their
--- ids.
+-- Locks the user who gets the email back and the user who has it now, always in one order.
 SELECT u.id
   FROM users AS u
   JOIN one_time_tokens AS t ON u.id = t.user_id OR u.email = t.target
@@ -137,14 +124,13 @@ SELECT u.id
    FOR UPDATE OF u;
 
 -- name: delete_unused_holder(email text, owner_id uuid, origin jsonb)
--- Deletes a user who holds an address of `owner_id` without having proved it or signed in.
 DELETE FROM users AS u
  WHERE u.email = :email AND u.id <> :owner_id AND NOT u.email_proved AND u.last_sign_in_at IS NULL
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
                       '{"because": "email_restored"}');
 
 -- name: take_email_back(email text, owner_id uuid, origin jsonb)
--- Takes an address of `owner_id` from a user who has signed in without proving it.
+-- After delete_unused_holder: the holder has signed in, but has not proved the address.
 WITH holder AS (
   UPDATE users AS u
      SET email = NULL, email_confirmed_at = NULL, updated_at = now()
@@ -155,8 +141,7 @@ WITH holder AS (
 DELETE FROM identities USING holder WHERE identities.user_id = holder.id AND identities.provider = 'email';
 
 -- name: drop_since(user_id uuid, moment timestamptz)
--- Drops the password, pending changes, and what was added since a moment: a phone, identities, links that
--- undo a change of email. Whoever had taken over the user may know or hold them.
+-- An attacker may know the password, and hold what was added since.
 WITH kept AS (
   SELECT (phone_confirmed_at >= :moment) IS NOT TRUE AS phone FROM users WHERE id = :user_id
 ), restores AS (
@@ -177,7 +162,6 @@ UPDATE users
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                network text, authorization_code_lifetime integer)
--- Inserts an authorization code for a user who has signed in by `method`, and remembers the network.
 WITH network AS (
   INSERT INTO known_networks (user_id, network) VALUES (:user_id, :network) ON CONFLICT DO NOTHING
 )
@@ -186,7 +170,6 @@ VALUES (:user_id, :code_hash, :code_challenge, :method,
         now() + make_interval(secs => :authorization_code_lifetime));
 
 -- name: lock_owner_of_authorization_code(code_hash bytea)
--- Locks the user that an unexpired authorization code was issued to.
 SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
   FROM users AS u
   JOIN authorization_codes AS code ON code.user_id = u.id
@@ -194,15 +177,14 @@ SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
    FOR UPDATE OF u;
 
 -- name: select_authorization_code(code_hash bytea)
--- An authorization code whose owner is locked; `session_id` is the session it was exchanged for.
+-- Run it with the owner locked: then a second use sees the session of the first.
 SELECT code_challenge, method, session_id FROM authorization_codes WHERE code_hash = :code_hash;
 
 -- name: mark_authorization_code_used(code_hash bytea, session_id uuid)
--- Keeps the session that an authorization code was exchanged for: a second use ends it.
 UPDATE authorization_codes SET session_id = :session_id WHERE code_hash = :code_hash;
 
 -- name: end_session_of_code(session_id uuid)
--- Ends the session of an authorization code that is used again (RFC 6749, section 4.1.2).
+-- A second use of a code ends its session (RFC 6749, section 4.1.2).
 UPDATE sessions
    SET ended_at = now(), end_reason = 'authorization_code_reused'
  WHERE id = :session_id AND ended_at IS NULL;

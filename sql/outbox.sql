@@ -1,8 +1,5 @@
 -- name: claim_message(channel text, lease integer, give_up integer, slow_targets text[], from_slow boolean)
--- Leases the mail or SMS that has been due for longest; when the lease ends before the message is finished,
--- another process may claim it. A message that must not be sent any more is finished instead: its link and
--- code have expired or are spent, or it never expires and has been tried for `give_up` seconds. `from_slow`
--- claims messages to slow targets, and no others.
+-- Leases the message that has been due for longest, or finishes it if it must not be sent any more.
 WITH due AS (
   SELECT m.id,
          CASE
@@ -31,27 +28,23 @@ RETURNING m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.secret
           outbox_target(m.channel, m.recipient) AS target;
 
 -- name: finish_message(id uuid, outcome text, reason text, response text)
--- Records the outcome of a message and deletes its secret.
 UPDATE outbox
    SET outcome = :outcome, finished_at = now(), secret = NULL, last_error = coalesce(:reason, last_error),
        response = :response
  WHERE id = :id AND outcome IS NULL;
 
 -- name: defer_message(id uuid, attempts integer, delay double precision, reason text)
--- Schedules another attempt, at the latest when the message expires. Does nothing if another process has
--- claimed it since.
+-- `attempts` has changed if another process has claimed the message since.
 UPDATE outbox
    SET next_attempt_at = least(now() + make_interval(secs => :delay), expires_at), last_error = :reason
  WHERE id = :id AND attempts = :attempts AND outcome IS NULL;
 
 -- name: expire_messages()
--- Finishes messages that expired before they could be sent, and deletes their secrets.
 UPDATE outbox
    SET outcome = 'expired', finished_at = now(), secret = NULL
  WHERE outcome IS NULL AND expires_at <= now() AND next_attempt_at <= now();
 
 -- name: keep_in_dev_inbox(id uuid, sealed bytea, keep integer)
--- Keeps a sent message for the development inbox, and deletes all but the newest `keep`.
 WITH kept AS (
   INSERT INTO dev_inbox (id, sealed) VALUES (:id, :sealed)
   ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed
@@ -59,7 +52,6 @@ WITH kept AS (
 DELETE FROM dev_inbox WHERE id = ANY (ARRAY(SELECT id FROM dev_inbox ORDER BY kept_at DESC OFFSET :keep));
 
 -- name: select_dev_inbox(recipient text)
--- The messages in the development inbox and their outcomes, the newest first; a null recipient means all.
 SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, m.response,
        iso_8601(m.created_at) AS created_at
   FROM dev_inbox AS d
@@ -68,5 +60,4 @@ SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, 
  ORDER BY m.created_at DESC, d.kept_at DESC;
 
 -- name: select_dev_inbox_message(id uuid)
--- One message in the development inbox.
 SELECT id, sealed FROM dev_inbox WHERE id = :id;

@@ -1,7 +1,6 @@
 """The database's schema: created from schema.sql, or brought up to date by sql/migrations.
 
 Functions hold no data and are not migrated: when the text of sql/functions changes, all of them are replaced.
-`schema_version` has a row for each version the database has had, the newest with the digest of its functions.
 """
 
 import hashlib
@@ -15,17 +14,15 @@ from sql.pool import connect_patiently
 SCHEMA = DIRECTORY.parent / "schema.sql"
 FUNCTIONS = DIRECTORY / "functions"
 MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migrations").glob("*.sql"))}
-# The schema versions that this release works with. It migrates all but the newest.
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
-# The advisory lock under which the schema is changed; any fixed number.
+# The advisory lock under which the schema is changed.
 _LOCK = 7_239_004_116
 
 
 def apply(url: str) -> list[str]:
-    """Create the schema, or bring it up to date. Return the names of the steps taken, each a transaction.
+    """Create or upgrade the schema, and return the names of the steps, each a transaction.
 
-    Safe in several processes at once. Raises `psycopg2.Error`, also if the database belongs to another
-    application or a newer release.
+    Raises `psycopg2.Error`, also if the database belongs to another application or a newer release.
     """
     steps: list[str] = []
     connection = connect_patiently(url)
@@ -72,7 +69,7 @@ def _take_step(cursor: Cursor) -> str | None:
 
 
 def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
-    """Return the version (None: an empty database, 0: made before versions) and the functions' digest."""
+    """Return the version (None: an empty database, 0: no versions yet) and the functions' digest."""
     cursor.execute(
         "SELECT to_regclass('schema_version'), to_regclass('latchkey_schema'), to_regclass('users')"
     )

@@ -1,3 +1,2 @@
 -- name: ping()
--- Whether the database answers.
 SELECT 1 AS answer;

@@ -2,8 +2,6 @@
 --               provider text, is_stranger boolean, admin_only boolean, email_confirm_required boolean,
 --               phone_confirm_required boolean, sessions_per_user integer, refresh_token_lifetime integer,
 --               session_timebox integer, ip inet, network text, user_agent text, audience text, origin jsonb)
--- Starts a session for a user whose password was checked, and takes the counted attempt back. No row when the
--- password has changed since, or the user may not sign in; select_sign_in_refusal says why.
 WITH signed_in AS (
   -- Waits for a concurrent change of the password or a ban, and then evaluates its conditions again.
   UPDATE users AS u
@@ -35,8 +33,6 @@ SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience
 -- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text,
 --                              is_stranger boolean, admin_only boolean, email_confirm_required boolean,
 --                              phone_confirm_required boolean, network text)
--- Why a user with the right password may not sign in; takes the counted attempt back. No row when the
--- password has changed.
 SELECT sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only)
          AS error_code,
        take_back_attempt(:address, :network, :is_stranger) AS taken_back
@@ -46,15 +42,10 @@ SELECT sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_req
 -- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
 --                       refresh_limit integer, refresh_limit_seconds integer, refresh_token_lifetime integer,
 --                       session_timebox integer, audience text, origin jsonb)
--- Trades a refresh token of a live session for its next one; the MAC has shown that `counter` is ours. One
--- UPDATE decides, because only an UPDATE sees the row as the previous request left it: N concurrent requests
--- with one token move the counter once and get the same token.
---   The session's counter, or one ahead of it (the database was restored from a backup): accepted.
---   One behind, within `reuse_interval` (two tabs, a lost response): gets the current token again and changes
---   nothing. The audit log has it if it comes from another address or browser than the session.
---   Anything else is replayed, so it was stolen: the session ends, even if it has used up its refreshes, or a
---   thief could hide the theft by using them up.
--- No row when the session is not live, or was refreshed too often; select_refresh_refusal says why.
+-- One UPDATE decides, because only an UPDATE sees the row as the previous request left it: N concurrent
+-- requests with one token move the counter once and get the same token. A counter ahead of the session's is
+-- accepted: the database was restored from a backup. A stolen token ends the session even when no refreshes
+-- are left, or a thief could hide the theft by using them up.
 UPDATE sessions AS s
    SET refreshes = CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
        counted_until = CASE WHEN s.counted_until > now() THEN s.counted_until
@@ -96,7 +87,6 @@ RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_u
 
 -- name: select_refresh_refusal(session_id uuid, refresh_limit integer, refresh_token_lifetime integer,
 --                              session_timebox integer)
--- Why a session cannot be refreshed. No row when it is gone.
 SELECT CASE
          WHEN u.banned_until > now() THEN 'user_banned'
          WHEN s.ended_at IS NOT NULL THEN 'refresh_token_not_found'
@@ -112,7 +102,6 @@ SELECT CASE
 
 -- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                refresh_token_lifetime integer, session_timebox integer, scope text, origin jsonb)
--- Ends the caller's sessions: all of them (`global`), this one (`local`), or all but this one (`others`).
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, u.email
     FROM users AS u
@@ -137,8 +126,6 @@ SELECT caller.state,
 
 -- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                   refresh_token_lifetime integer, session_timebox integer, session_id uuid, origin jsonb)
--- Ends one of the caller's sessions. `found` is false for an unknown session, an ended one and another
--- user's.
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, u.email
     FROM users AS u
@@ -165,7 +152,6 @@ SELECT caller.state,
 -- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                       refresh_token_lifetime integer, session_timebox integer, page_size integer,
 --                       page_offset bigint)
--- A page of the caller's live sessions, the newest first, and the number of all.
 WITH live AS (
   SELECT s.*
     FROM sessions AS s
@@ -191,7 +177,6 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 
 -- name: open_session(user_id uuid, method text, sessions_per_user integer, refresh_token_lifetime integer,
 --                    session_timebox integer, ip inet, network text, user_agent text)
--- Signs in a user whose row is locked.
 WITH signed_in AS (
   UPDATE users SET last_sign_in_at = now() WHERE id = :user_id
 )
@@ -200,7 +185,6 @@ SELECT id
                     :sessions_per_user, :refresh_token_lifetime, :session_timebox);
 
 -- name: select_new_session(session_id uuid, audience text)
--- What the token response needs of a session that was just opened.
 SELECT s.id AS session_id, s.counter, s.user_id, s.method,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
@@ -212,7 +196,6 @@ SELECT s.id AS session_id, s.counter, s.user_id, s.method,
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                   refresh_token_lifetime integer, session_timebox integer, reauthenticated boolean,
 --                   reauthentication_age integer)
--- Locks the caller's row, and says whether the access token still speaks for them.
 WITH caller AS (
   SELECT id, email, phone, password_hash FROM users WHERE id = :caller_id FOR UPDATE
 )
@@ -222,9 +205,7 @@ SELECT caller.*, iso_8601(now()) AS moment,
   FROM caller;
 
 -- name: end_user_sessions(user_id uuid, kept_session_id uuid, reason text)
--- Ends a user's live sessions except `kept_session_id`.
 SELECT end_sessions(:user_id, :kept_session_id, :reason);
 
 -- name: void_tokens(user_id uuid)
--- Voids the links and codes that could still sign a user in.
 SELECT void_one_time_tokens(:user_id);

@@ -1,6 +1,5 @@
 -- name: list_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
 --                     page_size integer, page_offset bigint)
--- A page of what happened to a user, the newest first.
 SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, item.actor, item.actor_id,
        host(item.ip) AS ip, item.user_agent, item.request_id, item.details, :user_id AS user_id
   FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :page_offset + :page_size) AS item
@@ -8,8 +7,7 @@ SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, i
  LIMIT :page_size OFFSET :page_offset;
 
 -- name: count_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer, most integer)
--- Whether a user exists, the addresses that its limits are counted by, and the length of its timeline,
--- counted up to `most`.
+-- `addresses` is null for an unknown user.
 SELECT EXISTS (SELECT FROM users WHERE id = :user_id) AS exists,
        (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL)
           FROM users
@@ -20,7 +18,6 @@ SELECT EXISTS (SELECT FROM users WHERE id = :user_id) AS exists,
                  LIMIT :most) AS found) AS total;
 
 -- name: list_request_acts(request_id text, most integer)
--- What a request did or was refused, the oldest first, and to whom.
 SELECT iso_8601(a.at) AS at,
        CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END AS kind, a.action AS name,
        a.reason, a.count, a.actor, a.actor_id, host(a.ip) AS ip, a.user_agent, a.request_id,
@@ -32,7 +29,6 @@ SELECT iso_8601(a.at) AS at,
  LIMIT :most;
 
 -- name: list_messages_to(recipient text, most integer)
--- The newest messages to an address, and the users they were for.
 SELECT iso_8601(coalesce(m.finished_at, m.created_at)) AS at, 'message' AS kind, m.kind AS name,
        NULL::text AS reason, 1 AS count, NULL::text AS actor, NULL::uuid AS actor_id,
        NULL::text AS ip, NULL::text AS user_agent, NULL::text AS request_id,
@@ -44,7 +40,6 @@ SELECT iso_8601(coalesce(m.finished_at, m.created_at)) AS at, 'message' AS kind,
 
 -- name: select_summary(id uuid, email text, phone text, refresh_token_lifetime integer,
 --                      session_timebox integer)
--- What decides whether a user can sign in; the user is given by id, email or phone.
 SELECT u.id,
        u.email,
        u.phone,
@@ -68,15 +63,12 @@ SELECT u.id,
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;
 
 -- name: list_pending_users(address text)
--- The users who have yet to confirm a change to this address.
 SELECT id, email, phone FROM users WHERE new_email = :address
  UNION
 SELECT id, email, phone FROM users WHERE new_phone = :address
  ORDER BY id;
 
 -- name: select_failure_counts(addresses text[], totals text[])
--- The counts of wrong passwords, wrong codes and messages of these addresses, and those with the keys
--- `totals`.
 SELECT f.key, f.count, iso_8601(f.expires_at) AS until
   FROM unnest(:addresses) AS address
  CROSS JOIN (VALUES ('login '), ('account '), ('code '), ('message '), ('invite ')) AS prefix (text)

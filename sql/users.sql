@@ -1,5 +1,4 @@
 -- name: delete_unused_sign_up(address text, is_replaced boolean, origin jsonb)
--- Deletes a sign-up that nobody has confirmed or used, if a new one of its address is to replace it.
 DELETE FROM users AS u
  WHERE (u.email = :address OR u.phone = :address) AND :is_replaced AND is_unused_sign_up(u)
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
@@ -7,8 +6,7 @@ RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}'
 
 -- name: insert_sign_up(email text, phone text, password_hash text, user_metadata user_metadata,
 --                      is_confirmed boolean, user_agent text, audience text)
--- Inserts a user unless the address is taken. The user object is built from the draft of the row either way,
--- so that it is the same for a free and a taken address.
+-- The user object is built from the draft, so that it is the same for a taken address.
 WITH draft AS (
   SELECT u.*
     FROM jsonb_populate_record(NULL::users, jsonb_build_object(
@@ -58,16 +56,13 @@ SELECT created.id IS NOT NULL AS is_created,
   LEFT JOIN created ON true;
 
 -- name: select_address_owner(address text)
--- The user who has an address, and whether it is only a sign-up that nobody has confirmed or used.
 SELECT u.id, is_unused_sign_up(u) AS is_unused FROM users AS u WHERE u.email = :address OR u.phone = :address;
 
 -- name: record_refused_sign_up(user_id uuid, origin jsonb)
--- Writes the audit row of a sign-up with a taken address; `user_id` is its owner.
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
 
 -- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                   refresh_token_lifetime integer, session_timebox integer, audience text)
--- The caller's user object. No row when the user is deleted.
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
        with_audience(copy.object, :audience) AS user_object
   FROM users AS u
@@ -77,7 +72,6 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 
 -- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                     refresh_token_lifetime integer, session_timebox integer)
--- What a view needs to know of its caller before it acts. `session_age` is in seconds.
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
        u.role = 'admin' AS is_admin,
        u.password_hash,
@@ -91,7 +85,6 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
  WHERE u.id = :caller_id;
 
 -- name: select_taken_address(email text, phone text, user_id uuid)
--- Whether another user has an email or phone that is to become pending.
 SELECT coalesce(email = :email, false) AS is_email
   FROM users
  WHERE (email = :email OR phone = :phone) AND id <> :user_id
@@ -100,7 +93,6 @@ SELECT coalesce(email = :email, false) AS is_email
 
 -- name: change_user(user_id uuid, user_metadata user_metadata, password_hash text, new_email text,
 --                   new_phone text, audience text)
--- Changes what users change of themselves. A null leaves a column as it is.
 UPDATE users AS u
    SET user_metadata = merge_metadata(u.user_metadata, :user_metadata),
        password_hash = coalesce(:password_hash, u.password_hash),
@@ -114,15 +106,12 @@ UPDATE users AS u
 RETURNING user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
 
 -- name: delete_user(user_id uuid, origin jsonb)
--- Deletes a user with everything that belongs to it.
 DELETE FROM users
  WHERE id = :user_id
 RETURNING iso_8601(now()) AS moment,
           record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
 
 -- name: lock_user(user_id uuid)
--- Locks a user until the end of the transaction: later statements see what the previous holder of the lock
--- committed.
 SELECT id, role, email, email_confirmed_at, email_proved, new_email, phone, phone_confirmed_at, phone_proved,
        new_phone, password_hash, made_by, invited_at, last_sign_in_at,
        (banned_until > now()) IS TRUE AS is_banned

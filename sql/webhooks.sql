@@ -1,6 +1,5 @@
 -- name: create_webhook(id uuid, url text, description text, events text[], secret bytea, most integer,
 --                      origin jsonb)
--- Creates a webhook; no row if there are `most` already.
 WITH created AS (
   INSERT INTO webhooks AS w (id, url, description, events, secret)
   SELECT :id, :url, :description, :events, :secret WHERE has_room_for_webhook(:most)
@@ -12,7 +11,6 @@ SELECT webhook_object(created.w)::text AS webhook_object,
   FROM created;
 
 -- name: list_webhooks(page_size integer, page_offset bigint)
--- A page of the webhooks, the oldest first, and their number.
 SELECT (SELECT count(*) FROM webhooks) AS total,
        coalesce(jsonb_agg(page.object ORDER BY page.created_at, page.id), '[]')::text AS webhooks
   FROM (SELECT w.id, w.created_at, webhook_object(w) AS object
@@ -21,13 +19,11 @@ SELECT (SELECT count(*) FROM webhooks) AS total,
          LIMIT :page_size OFFSET :page_offset) AS page;
 
 -- name: select_webhook(id uuid)
--- One webhook.
 SELECT webhook_object(w)::text AS webhook_object FROM webhooks AS w WHERE w.id = :id;
 
 -- name: update_webhook(id uuid, url text, events text[], sets_description boolean, description text,
 --                      is_disabled boolean, new_secret bytea, overlap integer, origin jsonb)
--- Changes a webhook; null leaves a value as it is. The previous secret signs for `overlap` seconds more. A
--- webhook that is enabled or gets another URL is no longer failing, and is tried at once.
+-- Enabling a webhook or changing its URL ends its pause.
 WITH before AS (
   SELECT w.id, w.disabled_at IS NOT NULL AS was_disabled FROM webhooks AS w WHERE w.id = :id FOR UPDATE
 ), changed AS (
@@ -62,7 +58,7 @@ SELECT webhook_object(changed.w)::text AS webhook_object,
   FROM changed;
 
 -- name: delete_webhook(id uuid, batch integer, origin jsonb)
--- Deletes a webhook, and voids up to `batch` of its waiting events; finish_stale_events voids the rest.
+-- Voids up to `batch` waiting events; finish_stale_events voids the rest.
 WITH deleted AS (
   DELETE FROM webhooks WHERE id = :id RETURNING id, url
 ), voided AS (
@@ -80,7 +76,6 @@ SELECT record_acts(:origin, NULL, NULL, '{webhook_deleted}', '{}',
   FROM deleted;
 
 -- name: list_deliveries(id uuid, page_size integer, page_offset bigint)
--- A page of a webhook's deliveries, the newest first, and their number; no row if there is no such webhook.
 SELECT (SELECT count(*) FROM outbox WHERE channel = 'webhook' AND recipient = w.id::text) AS total,
        (SELECT coalesce(jsonb_agg(page.object ORDER BY page.created_at DESC, page.id DESC), '[]')::text
           FROM (SELECT m.id, m.created_at, delivery_object(m) AS object
@@ -92,9 +87,7 @@ SELECT (SELECT count(*) FROM outbox WHERE channel = 'webhook' AND recipient = w.
  WHERE w.id = :id;
 
 -- name: redeliver_event(id uuid, delivery_id uuid, origin jsonb)
--- Sends an event to a webhook again, under the same event id: a waiting delivery at once, a finished one by a
--- new row. `delivery` is null if there is no such delivery or the webhook is disabled; no row if there is no
--- such webhook.
+-- Keeps the event id: hurries a waiting delivery, and repeats a finished one in a new row.
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
 ), known AS (
@@ -124,8 +117,6 @@ SELECT webhook.is_disabled, delivery.object::text AS delivery,
   LEFT JOIN (SELECT object FROM again UNION ALL SELECT object FROM hurried) AS delivery ON true;
 
 -- name: send_test_event(id uuid, event text, user_id uuid, email text, origin jsonb)
--- Sends a webhook an event about a made-up user, whether or not it subscribes to the event; nothing if it is
--- disabled.
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
 ), sent AS (
@@ -148,9 +139,7 @@ SELECT webhook.is_disabled, sent.object::text AS delivery,
   LEFT JOIN sent ON true;
 
 -- name: claim_event(lease integer, give_up integer, slow_targets text[], from_slow boolean)
--- Leases an event as claim_message does a message. It first picks a random webhook that an event is due for,
--- so that a long queue for one webhook does not delay the others. A failing webhook counts as slow, and is
--- tried with one event at a time.
+-- Picks a random webhook first, so that a long queue for one does not delay the others.
 WITH picked AS (
   SELECT w.id, w.failing_since IS NOT NULL AS is_failing
     FROM webhooks AS w
@@ -192,21 +181,17 @@ RETURNING m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.secret
           m.created_at, m.expires_at, m.outcome, m.last_error, m.recipient AS target;
 
 -- name: select_endpoint(id uuid)
--- The URL of a webhook and the secrets that sign its events.
 SELECT w.url, w.secret, w.failing_since IS NOT NULL AS is_failing,
        CASE WHEN w.previous_secret_expires_at > now() THEN w.previous_secret END AS previous_secret
   FROM webhooks AS w
  WHERE w.id = :id;
 
 -- name: note_webhook_success(id uuid)
--- Records that a webhook works again.
 UPDATE webhooks SET failing_since = NULL, retry_at = NULL WHERE id = :id AND failing_since IS NOT NULL;
 
 -- name: note_webhook_failure(id uuid, is_gone boolean, shortest integer, longest integer,
 --                            asked double precision, give_up integer, most_mails integer, origin jsonb)
--- Records a failed delivery. The webhook is paused for as long as it has been failing, within bounds and with
--- jitter, or as long as it `asked` for. It is disabled when it is gone, or has been failing for `give_up`
--- seconds: then administrators are told by mail.
+-- The pause is as long as the webhook has been failing, within bounds, or as long as it `asked`.
 WITH failed AS (
   UPDATE webhooks AS w
      SET failing_since = coalesce(w.failing_since, now()),
@@ -231,18 +216,15 @@ SELECT failed.is_news, failed.disabled_reason,
   FROM failed;
 
 -- name: select_webhook_secrets()
--- The encrypted secrets of all webhooks.
 SELECT id::text, secret, previous_secret FROM webhooks;
 
 -- name: reseal_webhook(id uuid, old_secret bytea, secret bytea, previous_secret bytea)
--- Stores a webhook's secrets as another key encrypts them, unless they have changed since they were read.
 UPDATE webhooks
    SET secret = :secret, previous_secret = :previous_secret
  WHERE id = :id AND secret = :old_secret;
 
 -- name: finish_stale_events(batch integer, give_up integer)
--- Finishes events that are never claimed: for deleted webhooks as void, and after `give_up` seconds for
--- disabled ones as failed.
+-- Events that are never claimed: their webhook is deleted or disabled.
 WITH stale AS (
   SELECT m.id, CASE WHEN w.id IS NULL THEN 'void' ELSE 'failed' END AS outcome
     FROM outbox AS m

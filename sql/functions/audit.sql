@@ -1,4 +1,3 @@
--- The filters of GET /admin/audit; a null filter matches every row.
 CREATE OR REPLACE FUNCTION is_listed(
   entry audit_log, subject uuid, wanted_action text, since timestamptz, until timestamptz,
   wanted_request_id text
@@ -12,9 +11,7 @@ AS $$
      AND (wanted_request_id IS NULL OR entry.request_id = wanted_request_id)
 $$;
 
--- Writes an audit row for each of `acts`, and an event for each of `events` to every webhook that subscribes
--- to it. Nulls in the arrays are skipped. Call it where it certainly runs: in RETURNING, or in the final
--- SELECT.
+-- Skips nulls in the arrays. Call it where it certainly runs: in RETURNING, or in the final SELECT.
 CREATE OR REPLACE FUNCTION record_acts(
   origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb DEFAULT '{}'
 ) RETURNS void
@@ -46,8 +43,7 @@ BEGIN
 END
 $$;
 
--- Writes a refusal. Equal refusals of one minute share a row, with their count and the newest details, so
--- that a flood cannot fill the disk.
+-- Equal refusals of one minute share a row, so that a flood cannot fill the disk.
 CREATE OR REPLACE FUNCTION record_refusal(
   origin jsonb, subject uuid, refused_act text, error_code text, details jsonb
 ) RETURNS void

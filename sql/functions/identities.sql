@@ -13,7 +13,6 @@ AS $$
   )
 $$;
 
--- A user's identities, as objects and as the names of their providers, the oldest first.
 CREATE OR REPLACE FUNCTION identities_of(owner uuid) RETURNS TABLE (objects json, providers text[])
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$

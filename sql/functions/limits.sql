@@ -1,4 +1,3 @@
--- Uncounts a password attempt that begin_password_attempt counted: the password was right.
 CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -13,7 +12,6 @@ AS $$
                              FOR UPDATE))
 $$;
 
--- Adds 1 to a counter whose window starts with the first count. No row for a null key.
 CREATE OR REPLACE FUNCTION count_up(counted_key text, seconds integer)
   RETURNS TABLE (count bigint, seconds_left double precision)
   LANGUAGE sql VOLATILE
@@ -26,9 +24,8 @@ AS $$
   RETURNING f.count, extract(epoch FROM f.expires_at - now())::double precision
 $$;
 
--- Counts in several windows, one after the other, until one refuses: `seconds_left` is then above 0. The
--- other columns describe the window that refused, or else the one with the least remaining. Windows after the
--- one that refused are not counted, so that refused requests use up nobody else's quota.
+-- Counts in one window after the other until one refuses: `seconds_left` is then above 0. The other columns
+-- describe the window that refused, or else the one with the least remaining.
 CREATE OR REPLACE FUNCTION take_from_quota(keys text[], amounts integer[], seconds integer[])
   RETURNS TABLE (seconds_left double precision, amount integer, remaining integer, resets_in double precision)
   LANGUAGE plpgsql VOLATILE

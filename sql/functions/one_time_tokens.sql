@@ -1,6 +1,4 @@
--- Voids what could still sign a user in: unspent links and codes, whose number it returns, and
--- authorization codes. Waiting messages that carry one are not sent. A link that undoes a change of email
--- stays: an attacker would void it first.
+-- A link that undoes a change of email stays: an attacker would void it first.
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
@@ -13,8 +11,7 @@ AS $$
   SELECT count(*) FROM voided
 $$;
 
--- Whether a link can still be spent. Only the three newest links of a purpose are good; those that undo a
--- change of email all are, or an attacker could void them by three more changes.
+-- A link that undoes a change of email stays good, or an attacker could void it by three more changes.
 CREATE OR REPLACE FUNCTION is_good_link(t one_time_tokens) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -26,7 +23,6 @@ AS $$
                      AND newer.created_at > t.created_at))
 $$;
 
--- Locks the user of a link, and spends the link if it is good and of one of the purposes.
 CREATE OR REPLACE FUNCTION spend_link(hash bytea, purposes text[]) RETURNS SETOF one_time_tokens
   LANGUAGE sql VOLATILE
 AS $$
@@ -39,9 +35,7 @@ AS $$
   RETURNING t.*
 $$;
 
--- Tries a code that was sent to an address for one of the purposes, and spends it if it is right. Each try
--- is counted before the code is compared: five tries void a code, and twenty wrong ones in a day all codes
--- of the address. Links are not affected.
+-- Tries are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
 CREATE OR REPLACE FUNCTION spend_code(address text, mac bytea, purposes text[]) RETURNS SETOF one_time_tokens
   LANGUAGE plpgsql VOLATILE
 AS $$

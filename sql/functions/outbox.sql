@@ -1,11 +1,10 @@
--- The destination that a message's slowness belongs to: the recipient's mail host, or the SMS provider.
+-- What may be slow: the recipient's mail host, or the SMS provider.
 CREATE OR REPLACE FUNCTION outbox_target(channel text, recipient text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
   SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1) ELSE channel END
 $$;
 
--- A message and its outcome, for the timeline.
 CREATE OR REPLACE FUNCTION message_details(message outbox, target text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -22,8 +21,7 @@ AS $$
   )
 $$;
 
--- Wakes the delivery processes at commit. Kind `none` too: a request for an unknown address takes as long as
--- any other.
+-- Kind `none` notifies too: a request for an unknown address takes as long as any other.
 CREATE OR REPLACE FUNCTION notify_of_message() RETURNS trigger
   LANGUAGE plpgsql
 AS $$

@@ -1,5 +1,4 @@
--- Whether a session has expired: not refreshed for `lifetime` seconds, or begun `timebox` (may be null)
--- seconds ago.
+-- `lifetime` and `timebox`, which may be null, are seconds.
 CREATE OR REPLACE FUNCTION session_expired(s sessions, lifetime integer, timebox integer) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -7,8 +6,7 @@ AS $$
       OR coalesce(s.created_at <= now() - make_interval(secs => timebox), false)
 $$;
 
--- Whether a refresh token is replayed. The one before the newest is not, for `reuse_interval` seconds,
--- because two requests of one client may cross.
+-- The token before the newest is accepted for a while, because two requests of one client may cross.
 CREATE OR REPLACE FUNCTION refresh_token_is_stolen(s sessions, token_counter bigint, reuse_interval integer)
   RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -18,14 +16,13 @@ AS $$
               AND s.refreshed_at > now() - make_interval(secs => reuse_interval))
 $$;
 
--- Whether a session has used up its refreshes in the current window. A null `most` means no limit.
 CREATE OR REPLACE FUNCTION refreshes_used_up(s sessions, most integer) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT coalesce(s.refreshes >= most, false) AND s.counted_until > now()
 $$;
 
--- Why a user may not sign in with a password (an error_code), or null.
+-- Returns an error_code, or null.
 CREATE OR REPLACE FUNCTION sign_in_refusal(
   u users, provider text, email_required boolean, phone_required boolean, admin_only boolean
 ) RETURNS text
@@ -39,8 +36,7 @@ AS $$
   END
 $$;
 
--- Whether an access token still speaks for its user: `live`, or an error_code. Every statement that serves an
--- access token asks this. `expires_at` is the token's exp, judged by the clock of the database.
+-- Every statement that serves an access token asks this. `expires_at` is the token's exp.
 CREATE OR REPLACE FUNCTION caller_state(
   u users, s sessions, expires_at bigint, lifetime integer, timebox integer
 ) RETURNS text
@@ -55,8 +51,7 @@ AS $$
   END
 $$;
 
--- The caller_state of a user whose row the statement has just locked, or `reauthentication_needed` when the
--- session is `age` seconds old. VOLATILE, so that it sees what the previous holder of the lock committed.
+-- Call it with the user's row locked: VOLATILE, it sees what the previous holder of the lock committed.
 CREATE OR REPLACE FUNCTION locked_caller_state(
   user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
   reauthenticated boolean, age integer
@@ -74,7 +69,6 @@ AS $$
    WHERE u.id = locked_caller_state.user_id
 $$;
 
--- Ends a user's live sessions except `kept`, which may be null.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -83,8 +77,7 @@ AS $$
    WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept
 $$;
 
--- Inserts a session for a user whose row is locked, remembers the network, and ends the oldest sessions
--- beyond `most`.
+-- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`.
 CREATE OR REPLACE FUNCTION open_session(
   owner uuid, method text, ip inet, network text, user_agent text,
   most integer, lifetime integer, timebox integer

@@ -1,12 +1,11 @@
--- The order of what happened at the same moment, as everything that one transaction does.
+-- Orders what one transaction did, which all has one timestamp.
 CREATE OR REPLACE FUNCTION place_in_moment(name text) RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
   SELECT CASE name WHEN 'user_created' THEN 0 WHEN 'signed_in' THEN 2 WHEN 'ended' THEN 3 ELSE 1 END
 $$;
 
--- Sessions that began, ended or expired. A beginning or an end that the audit log has too is left out: both
--- were written by one transaction, and so have the same timestamp.
+-- Leaves out what the audit log has too: one transaction writes both, with one timestamp.
 CREATE OR REPLACE FUNCTION timeline_of_sessions(owner uuid, lifetime integer, timebox integer)
   RETURNS TABLE (at timestamptz, id uuid, name text, reason text, count bigint, ip inet,
                  user_agent text, details jsonb)
@@ -37,8 +36,6 @@ AS $$
    WHERE s.user_id = owner AND s.ended_at IS NULL AND session_expired(s, lifetime, timebox)
 $$;
 
--- Everything that is known to have happened to a user: the newest `most` audit rows, what became of sessions,
--- messages and webhook events.
 CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer, most bigint)
   RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text,
                  actor_id uuid, ip inet, user_agent text, request_id text, details jsonb)

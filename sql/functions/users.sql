@@ -1,6 +1,4 @@
--- The user object of the API without its audience, which the deployment decides; the only place that knows
--- its fields. The identities are handed in, from identities_of or as just written: the planner does not
--- inline a function with a sub-select, which takes 30 µs longer.
+-- The identities are a parameter: the planner does not inline a function with a sub-select (30 µs).
 CREATE OR REPLACE FUNCTION user_object(u users, identities json, providers text[]) RETURNS json
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -42,7 +40,6 @@ AS $$
   SELECT with_audience(user_object(u, identities, providers)::text, audience)::json
 $$;
 
--- Metadata after a change, merged by key. Null removes a key.
 CREATE OR REPLACE FUNCTION merge_metadata(metadata jsonb, change jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -50,7 +47,6 @@ AS $$
     FROM jsonb_each(metadata || coalesce(change, '{}')) AS member
 $$;
 
--- Whether a user is a sign-up that nobody has confirmed or used; another one of its address may replace it.
 CREATE OR REPLACE FUNCTION is_unused_sign_up(u users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -59,7 +55,6 @@ AS $$
      AND (u.banned_until > now()) IS NOT TRUE
 $$;
 
--- Whether a user signed up with a phone, rather than adding one later or getting one from an administrator.
 CREATE OR REPLACE FUNCTION signed_up_by_phone(u users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -68,8 +63,7 @@ AS $$
                   WHERE user_id = u.id AND provider = 'phone' AND created_at = u.created_at)
 $$;
 
--- Whether a user matches the filters of a listing; a null filter matches everybody. `prefix` is that of an
--- email, a phone or a domain: in collation C it is a range, which an index finds, and a % in it is a letter.
+-- In collation C a prefix is a range, which an index finds, and a % in it is a letter.
 CREATE OR REPLACE FUNCTION is_listed(u users, wanted_email text, wanted_role text, prefix text)
   RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -83,8 +77,7 @@ AS $$
              AND split_part(u.email, '@', 2) COLLATE "C" < prefix || chr(1114111))
 $$;
 
--- The ids of the users on a page of a listing, in its order. plpgsql plans the query with the values of its
--- parameters: each CASE becomes a column or nothing, so that an index gives the order.
+-- plpgsql plans with the parameters' values: each CASE becomes a column, which an index may sort, or nothing.
 CREATE OR REPLACE FUNCTION page_of_users(
   wanted_email text, wanted_role text, prefix text, sort text, descending boolean, page_size integer,
   page_offset bigint
@@ -110,8 +103,7 @@ BEGIN
 END
 $$;
 
--- Copies the user object of one user to user_objects. Call it with the user's row locked: VOLATILE, it sees
--- what the transactions before committed.
+-- Call it with the user's row locked: VOLATILE, it sees what the transactions before committed.
 CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -146,7 +138,7 @@ $$;
 CREATE OR REPLACE TRIGGER identities_object
   AFTER INSERT OR UPDATE OR DELETE ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
 
--- After an upgrade, write the copies that are missing or outdated. Locks nothing that a refresh needs.
+-- After an upgrade: the copies that are missing or outdated. Locks nothing that a refresh needs.
 INSERT INTO user_objects (user_id, object)
 SELECT u.id, user_object(u, linked.objects, linked.providers)::text
   FROM users AS u

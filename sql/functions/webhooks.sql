@@ -1,4 +1,3 @@
--- A webhook as the API shows it, without its secrets.
 CREATE OR REPLACE FUNCTION webhook_object(w webhooks) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -18,7 +17,6 @@ AS $$
   )
 $$;
 
--- The delivery of an event to a webhook, as the API shows it.
 CREATE OR REPLACE FUNCTION delivery_object(m outbox) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -36,8 +34,7 @@ AS $$
   )
 $$;
 
--- Whether there are fewer than `most` webhooks. Concurrent requests wait for each other, and so count
--- correctly.
+-- The lock makes concurrent requests count correctly.
 CREATE OR REPLACE FUNCTION has_room_for_webhook(most integer) RETURNS boolean
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -47,7 +44,6 @@ BEGIN
 END
 $$;
 
--- Mails the first `most` administrators that a webhook was disabled.
 CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$

@@ -1,5 +1,4 @@
--- Brings a database without a version, as made before 0.1.0, to the tables that versions begin with. Some
--- thirty schemas may have made it, so each change asks whether it is needed.
+-- Some thirty schemas may have made a database without a version, so each change asks whether it is needed.
 
 CREATE TABLE schema_version (
   version           integer PRIMARY KEY,
@@ -9,8 +8,7 @@ CREATE TABLE schema_version (
 -- Without this table, the releases that had no versions refuse the database.
 DROP TABLE latchkey_schema;
 
--- Parameters have other names and results other types now, which CREATE OR REPLACE refuses. Drops their
--- triggers too.
+-- CREATE OR REPLACE refuses other names of parameters and other types of results.
 DO $$
 DECLARE
   obsolete regprocedure;
@@ -43,7 +41,6 @@ ALTER TABLE users
   ADD COLUMN IF NOT EXISTS phone_proved boolean NOT NULL DEFAULT false,
   ADD COLUMN IF NOT EXISTS signup_user_agent text,
   DROP CONSTRAINT users_made_by_check;
--- The words of the audit log.
 UPDATE users
    SET made_by = CASE made_by WHEN 'admin' THEN 'administrator' ELSE 'invitation' END
  WHERE made_by IN ('admin', 'invite');

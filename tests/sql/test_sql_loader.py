@@ -63,6 +63,10 @@ class TestFiles:
         text = "-- name: add(left integer,\n--           right double precision)\n-- Adds.\nSELECT :left + :right;"
         assert dict(statements(text)["add"].parameters) == {"left": "integer", "right": "double precision"}
 
+    def test_a_comment_below_the_header_is_left_out_and_optional(self, statements):
+        without = statements(GOOD.replace("-- Adds two numbers.\n", ""))
+        assert without["add"].text == statements(GOOD)["add"].text == "SELECT :left + :right AS sum"
+
     def test_casts_strings_and_comments_hold_no_parameters(self, statements):
         text = "-- name: get(id uuid)\n-- Gets.\nSELECT ':no', 'it''s :no', x::text, 5 % 2 -- :no\n FROM y WHERE id = :id;"
         get = statements(text)["get"]
@@ -80,7 +84,6 @@ class TestFiles:
             GOOD.replace(":right", "1"),
             GOOD.replace("right integer", "wrong integer"),
             GOOD.replace(", right integer", ""),
-            GOOD.replace("-- Adds two numbers.\n", ""),
             GOOD.replace("-- name: add(", "-- name: add ("),
             GOOD.replace("add", "Add"),
             GOOD + GOOD,
@@ -90,7 +93,6 @@ class TestFiles:
             "declared and not used",
             "another name",
             "used and not declared",
-            "no comment",
             "a space",
             "a capital",
             "twice",
