@@ -31,18 +31,6 @@ SELECT email, phone, role, user_metadata, app_metadata,
  WHERE id = :id
    FOR UPDATE;
 
--- name: set_email(id uuid, email text)
-UPDATE users
-   SET email = :email, email_confirmed_at = NULL, email_proved = false,
-       new_email = NULL, email_change_sent_at = NULL
- WHERE id = :id;
-
--- name: set_phone(id uuid, phone text)
-UPDATE users
-   SET phone = :phone, phone_confirmed_at = NULL, phone_proved = false,
-       new_phone = NULL, phone_change_sent_at = NULL
- WHERE id = :id;
-
 -- name: confirm_email(id uuid, confirmed_at timestamptz)
 UPDATE users
    SET email_confirmed_at = :confirmed_at, email_proved = :confirmed_at IS NOT NULL

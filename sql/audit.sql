@@ -10,3 +10,34 @@ SELECT set_config('synchronous_commit', 'off', true) AS setting,
 
 -- name: record_acts(user_id uuid, email text, acts text[], events text[], details jsonb, origin jsonb)
 SELECT record_acts(:origin, :user_id, :email, :acts, :events, :details);
+
+-- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
+--                  page_size integer, page_offset bigint)
+-- A custom plan drops the filters that are null, and an index gives the order.
+SELECT coalesce(json_agg(json_build_object(
+         'id', entry.id,
+         'at', iso_8601(entry.at),
+         'action', entry.action,
+         'reason', entry.reason,
+         'count', entry.count,
+         'user_id', entry.user_id,
+         'actor', entry.actor,
+         'actor_id', entry.actor_id,
+         'ip', host(entry.ip),
+         'user_agent', entry.user_agent,
+         'request_id', entry.request_id,
+         'details', entry.details
+       ) ORDER BY entry.at DESC, entry.id DESC), '[]')::text AS entries
+  FROM (SELECT *
+          FROM audit_log
+         WHERE is_listed(audit_log, :subject, :action, :since, :until, :request_id)
+         ORDER BY at DESC, id DESC
+         LIMIT :page_size OFFSET :page_offset) AS entry;
+
+-- name: count_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
+--                   most integer)
+SELECT count(*) AS total
+  FROM (SELECT
+          FROM audit_log
+         WHERE is_listed(audit_log, :subject, :action, :since, :until, :request_id)
+         LIMIT :most) AS found;

@@ -96,15 +96,15 @@ UPDATE users
        updated_at = CASE WHEN :password_hash IS NOT NULL THEN now() ELSE updated_at END
  WHERE id = :user_id;
 
--- name: change_email(user_id uuid, email text)
+-- name: change_email(user_id uuid, email text, is_proved boolean)
 UPDATE users
-   SET email = :email, email_confirmed_at = now(), email_proved = true,
+   SET email = :email, email_confirmed_at = CASE WHEN :is_proved THEN now() END, email_proved = :is_proved,
        new_email = NULL, email_change_sent_at = NULL, updated_at = now()
  WHERE id = :user_id;
 
--- name: change_phone(user_id uuid, phone text)
+-- name: change_phone(user_id uuid, phone text, is_proved boolean)
 UPDATE users
-   SET phone = :phone, phone_confirmed_at = now(), phone_proved = true,
+   SET phone = :phone, phone_confirmed_at = CASE WHEN :is_proved THEN now() END, phone_proved = :is_proved,
        new_phone = NULL, phone_change_sent_at = NULL, updated_at = now()
  WHERE id = :user_id;
 

@@ -157,8 +157,6 @@ WITH live AS (
     FROM sessions AS s
    WHERE s.user_id = :caller_id AND s.ended_at IS NULL
      AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
-), page AS (
-  SELECT * FROM live ORDER BY created_at DESC, id LIMIT :page_size OFFSET :page_offset
 )
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
        (SELECT count(*) FROM live) AS total,
@@ -170,28 +168,23 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
                  'ip', host(page.ip),
                  'current', page.id = :caller_session_id
                ) ORDER BY page.created_at DESC, page.id), '[]')::text
-          FROM page) AS sessions
+          FROM (SELECT * FROM live ORDER BY created_at DESC, id LIMIT :page_size OFFSET :page_offset) AS page
+       ) AS sessions
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
 
 -- name: open_session(user_id uuid, method text, sessions_per_user integer, refresh_token_lifetime integer,
---                    session_timebox integer, ip inet, network text, user_agent text)
+--                    session_timebox integer, ip inet, network text, user_agent text, audience text)
 WITH signed_in AS (
-  UPDATE users SET last_sign_in_at = now() WHERE id = :user_id
+  UPDATE users SET last_sign_in_at = now() WHERE id = :user_id RETURNING *
 )
-SELECT id
-  FROM open_session(:user_id, :method, :ip, :network, :user_agent,
-                    :sessions_per_user, :refresh_token_lifetime, :session_timebox);
-
--- name: select_new_session(session_id uuid, audience text)
-SELECT s.id AS session_id, s.counter, s.user_id, s.method,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
-       user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
-  FROM sessions AS s
-  JOIN users AS u ON u.id = s.user_id
- CROSS JOIN identities_of(u.id) AS linked
- WHERE s.id = :session_id;
+SELECT s.id AS session_id, s.counter, s.method, floor(extract(epoch FROM now()))::bigint AS issued_at,
+       user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object
+  FROM signed_in
+ CROSS JOIN identities_of(signed_in.id) AS linked
+ CROSS JOIN open_session(signed_in.id, :method, :ip, :network, :user_agent,
+                         :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                   refresh_token_lifetime integer, session_timebox integer, reauthenticated boolean,

@@ -8,8 +8,7 @@ SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, i
 
 -- name: count_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer, most integer)
 -- `addresses` is null for an unknown user.
-SELECT EXISTS (SELECT FROM users WHERE id = :user_id) AS exists,
-       (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL)
+SELECT (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL)
           FROM users
          WHERE id = :user_id) AS addresses,
        (SELECT count(*)

@@ -177,7 +177,7 @@ UPDATE outbox AS m
        next_attempt_at = now() + make_interval(secs => :lease)
   FROM due
  WHERE m.id = due.id AND (NOT due.is_failing OR due.outcome IS NOT NULL OR EXISTS (SELECT FROM probed))
-RETURNING m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempts,
+RETURNING m.id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempts,
           m.created_at, m.expires_at, m.outcome, m.last_error, m.recipient AS target;
 
 -- name: select_endpoint(id uuid)

@@ -27,8 +27,7 @@ class Outcome:
 
 def open_session(tx: Transaction, user_id: str, method: str) -> Any:
     """Sign in a user whose row is locked, and return a row as for `tokens`."""
-    session_id = tx.one("open_session", user_id=user_id, method=method, **client()).id
-    return tx.one("select_new_session", session_id=session_id)
+    return tx.one("open_session", user_id=user_id, method=method, **client())
 
 
 def redirect_signed_in(target: str, outcome: Outcome, method: str, link_type: str | None = None) -> Response:

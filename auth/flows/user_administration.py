@@ -9,7 +9,7 @@ from auth.web.errors import found
 from sql import Transaction
 
 _ADDRESSES = ("email", "phone")
-_SET = {"email": "set_email", "phone": "set_phone"}
+_CHANGE = {"email": "change_email", "phone": "change_phone"}
 _CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
 
 
@@ -84,7 +84,7 @@ def _confirmation(body: dict[str, Any], kind: str) -> Any:
 
 def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any], old: str | None) -> None:
     if kind in body and body[kind] != old:
-        tx.run(_SET[kind], id=user_id, **{kind: body[kind]})
+        tx.run(_CHANGE[kind], user_id=user_id, is_proved=False, **{kind: body[kind]})
         tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
     if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
         tx.run(_CONFIRM[kind], id=user_id, confirmed_at=_confirmation(body, kind))

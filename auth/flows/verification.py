@@ -106,10 +106,10 @@ def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
         return Outcome(refusal=ApiError("user_banned"))
 
     if by_email:
-        tx.run("change_email", user_id=user.id, email=spent.target)
+        tx.run("change_email", user_id=user.id, email=spent.target, is_proved=True)
         tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
     else:
-        tx.run("change_phone", user_id=user.id, phone=spent.target)
+        tx.run("change_phone", user_id=user.id, phone=spent.target, is_proved=True)
     provider = "email" if by_email else "phone"
     tx.run("write_address_identity", user_id=user.id, provider=provider, address=spent.target)
     tx.run("void_tokens", user_id=user.id)
@@ -141,7 +141,7 @@ def _restore_email(tx: Transaction, spent: Any) -> Outcome:
     tx.run("delete_unused_holder", email=email, owner_id=spent.user_id)
     tx.run("take_email_back", email=email, owner_id=spent.user_id)
     tx.run("drop_since", **user, moment=spent.created_at)
-    tx.run("change_email", **user, email=email)
+    tx.run("change_email", **user, email=email, is_proved=True)
     tx.run("write_address_identity", **user, provider="email", address=email)
     tx.run("end_user_sessions", **user, kept_session_id=None, reason="email_restored")
     tx.run("void_tokens", **user)

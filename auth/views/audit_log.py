@@ -36,7 +36,7 @@ def get_timeline(user_id: str) -> Response:
     query = read_query(schemas.PageQuery())
     user_id = known_id(user_id, "user_not_found")
     known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST)
-    if not known.exists and not known.total:
+    if known.addresses is None and not known.total:
         raise ApiError("user_not_found")
     place, rows = bounds(query), []
     if place["page_offset"] < known.total:

@@ -36,12 +36,10 @@ $$;
 
 -- The lock makes concurrent requests count correctly.
 CREATE OR REPLACE FUNCTION has_room_for_webhook(most integer) RETURNS boolean
-  LANGUAGE plpgsql VOLATILE
+  LANGUAGE sql VOLATILE
 AS $$
-BEGIN
-  PERFORM pg_advisory_xact_lock(7239004118);
-  RETURN (SELECT count(*) < most FROM webhooks);
-END
+  SELECT pg_advisory_xact_lock(7239004118);
+  SELECT count(*) < most FROM webhooks
 $$;
 
 CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void
