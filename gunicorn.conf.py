@@ -1,11 +1,11 @@
 """How gunicorn runs the service: settings, processes and signals.
 
-gunicorn takes every name in this module that is also the name of one of its settings, and prints a value that
-it does not accept. What is not meant for it begins with an underscore.
+gunicorn reads every name in this module that is one of its settings, and prints a value that it refuses; so
+other names begin with an underscore.
 """
 
-# Before all other imports, which would keep blocking sockets and locks. Processes and signals stay as they
-# are: the master starts processes in signal handlers, where a greenlet cannot wait.
+# Before all other imports, which would keep blocking sockets and locks. Processes and signals are left alone:
+# the master starts processes in signal handlers, where a greenlet cannot wait.
 from gevent import monkey as _monkey
 
 _monkey.patch_all(os=False, subprocess=False, signal=False)
@@ -37,32 +37,27 @@ except (_settings.SettingsError, OSError) as _error:
 bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded.bind}:{_loaded.port}"
 workers = _loaded.workers
 worker_class = "auth.web.gunicorn_worker.Worker"
-# Per process, below the usual limit of 1,024 open files. Further connections wait in the backlog.
+# Below the usual limit of 1,024 open files of a process. Further connections wait in the backlog.
 worker_connections = 800
-# Longer than proxies keep idle connections to us (nginx and the clouds' load balancers: 60 s): a request that
-# crosses with our closing would be lost.
+# Longer than the 60 s of nginx and the clouds' load balancers: a request that they send while we close the
+# connection would be lost.
 keepalive = 75
-# Requests and Postgres end within the 10 s that Docker allows.
-graceful_timeout = 8
-# An access token with 16 KiB of metadata is 24 KiB long. The number of fields bounds what a connection holds.
+graceful_timeout = 8  # Docker kills after 10 s, and Postgres stops after the workers
+# An access token with 16 KiB of metadata is 24 KiB long. The number of fields bounds a connection's memory.
 limit_request_field_size = 32_768
 limit_request_fields = 50
-# For a percent-encoded URL of 2,048 characters in a query beside a token.
-limit_request_line = 8190
-# No peer may set the scheme or the address of a request: the application has AUTH_TRUSTED_PROXIES.
+limit_request_line = 8190  # a percent-encoded URL of 2,048 characters in a query, and a token
+# No peer may set the scheme or address of a request; the application reads AUTH_TRUSTED_PROXIES.
 forwarded_allow_ips = ""
-# With it, a second service would share the port unnoticed.
-reuse_port = False
-# All services of a user would share it.
-control_socket_disable = True
+reuse_port = False  # a second service would share the port unnoticed
+control_socket_disable = True  # all services of a system user would share it
 errorlog = "-"
-# Debug lines would quote requests, with the tokens in them.
-loglevel = "warning"
+loglevel = "warning"  # debug lines would quote requests, with their tokens
 
 
 def on_starting(server) -> None:
-    """Start what the workers need, or end with one line that says what is missing."""
-    # gunicorn's own handlers come later. The exception stops a Postgres that has just been started.
+    """Start Postgres and apply the schema, or exit with one line for the operator."""
+    # Until gunicorn installs its handlers. SystemExit stops a Postgres that has just been started.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     server.embedded_postgres = None
@@ -77,12 +72,11 @@ def on_starting(server) -> None:
 
 
 def when_ready(server) -> None:
-    """Say where, and replace gunicorn's end by Ctrl-C, which would cut requests off."""
+    """Announce the address, and let requests finish on Ctrl-C, where gunicorn would cut them off."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, frame: _end(server, frame))
     if sys.stderr.isatty():
-        # The terminal was closed.
-        signal.signal(signal.SIGHUP, lambda _number, frame: _end(server, frame))
+        signal.signal(signal.SIGHUP, lambda _number, frame: _end(server, frame))  # the terminal was closed
     if _loaded.deliver:
         server.delivery.start()
     signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
@@ -95,19 +89,16 @@ def when_ready(server) -> None:
 
 
 def on_reload(server) -> None:
-    """Deliver with the new code and settings."""
     server.delivery.reload(is_wanted=_loaded.deliver)
 
 
 def post_fork(server, worker) -> None:
-    """Release what belongs to the master."""
     if server.embedded_postgres:
         server.embedded_postgres.close_in_child()
 
 
 def post_worker_init(worker) -> None:
-    """Let the master decide when the worker ends."""
-    # A terminal sends these to every process.
+    # A terminal sends these to every process; the master decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
@@ -126,10 +117,9 @@ def on_exit(server) -> None:
 
 
 def _start_embedded_postgres(server) -> str:
-    # The rest is for operators and their tools.
-    connections = max(100, workers * _POOL_SIZE + 20)
+    connections = max(100, workers * _POOL_SIZE + 20)  # 20 for operators and their tools
     server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
-    # on_exit is not called when the port is taken or the schema cannot be applied.
+    # gunicorn does not call on_exit when the port is taken or the schema cannot be applied.
     atexit.register(server.embedded_postgres.stop)
     try:
         database_url = server.embedded_postgres.start()
@@ -139,17 +129,16 @@ def _start_embedded_postgres(server) -> str:
     except (EmbeddedPostgresError, OSError) as error:
         sys.exit(str(error))
     for directory in server.embedded_postgres.opened:
-        _say(f"Opened {directory} for passing through (o+x): Postgres does not run as root.")
+        _say(f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = database_url  # for the workers
     return database_url
 
 
 def _refuse_taken_address() -> None:
-    """Bind the address once: gunicorn would try for five seconds, with two lines each time."""
+    """Fail with one line, where gunicorn would retry for five seconds and log two lines each time."""
     if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
         return  # we inherit a bound socket
-    # The workers of a service that was just killed may still hold it.
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + 3  # the workers of a service that was just killed may still listen
     family = socket.AF_INET6 if ":" in _loaded.bind else socket.AF_INET
     while True:
         try:
@@ -164,13 +153,11 @@ def _refuse_taken_address() -> None:
 
 
 def _end(server, frame) -> None:
-    # The delivery process finishes its messages while the workers finish their requests.
-    server.delivery.end()
+    server.delivery.end()  # at once: it finishes its messages while the workers finish their requests
     server.signal(signal.SIGTERM, frame)
 
 
 def _watch(server) -> None:
-    """Look after the delivery process and the embedded Postgres, every second."""
     server.delivery.watch()
     if not server.embedded_postgres:
         return

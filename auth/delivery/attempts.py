@@ -13,7 +13,6 @@ from auth.delivery.messages import CannotRender, Message, load_templates
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.settings import Settings
 from auth.tokens.keys import CannotOpen, Sealer
-from auth.tokens.sealed import open_json
 from sql import Database
 
 # Seconds; longer than any sender takes.
@@ -95,7 +94,7 @@ class Attempts:
         if row.channel == "sms" and countries and not row.recipient.startswith(countries):
             raise Refused("AUTH_SMS_COUNTRIES does not allow this number")
         try:
-            secrets = open_json(self._sealer, row.secret, row.id) if row.secret else {}
+            secrets = self._sealer.open_json(row.secret, row.id) if row.secret else {}
             message = self._templates.render(row, secrets)
         except CannotOpen as error:
             raise Refused(f"the secret can't be opened: {error}") from None

@@ -7,7 +7,6 @@ from typing import Any
 
 from auth.delivery.messages import Message
 from auth.tokens.keys import CannotOpen, Sealer
-from auth.tokens.sealed import open_json, seal_json
 from sql import Database
 
 KEPT = 500
@@ -16,7 +15,7 @@ KEPT = 500
 def keep(db: Database, sealer: Sealer, message: Message) -> None:
     """Keep a message in place of its earlier attempts. Raises `psycopg2.Error`."""
     content = {name: getattr(message, name) for name in ("subject", "text", "html", "link", "code")}
-    sealed = seal_json(sealer, content, _bound_to(message.id))
+    sealed = sealer.seal_json(content, _bound_to(message.id))
     db.run("keep_in_dev_inbox", id=message.id, sealed=sealed, keep=KEPT)
 
 
@@ -40,7 +39,7 @@ def html_of(db: Database, sealer: Sealer, id: str) -> str | None:
 
 def _open(sealer: Sealer, row: Any) -> dict[str, Any] | None:
     try:
-        return open_json(sealer, row.sealed, _bound_to(row.id))
+        return sealer.open_json(row.sealed, _bound_to(row.id))
     except CannotOpen:
         return None  # Its key is no longer in AUTH_SECRET_KEY.
 

@@ -16,7 +16,6 @@ from auth.providers import ProviderError
 from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
-from auth.tokens.sealed import open_json, seal_json
 from auth.web import json_bodies
 from auth.web.errors import ApiError
 from sql import Database, Transaction
@@ -75,7 +74,7 @@ def write_flow(
         state_hash=one_time.hash_token(state),
         browser_hash=browser and one_time.hash_token(browser),
         provider=provider.name,
-        secrets=seal_json(latchkey.sealer, secrets, flow_id),
+        secrets=latchkey.sealer.seal_json(secrets, flow_id),
         lifetime=_LIFETIME,
         **others | columns,
     )
@@ -84,7 +83,7 @@ def write_flow(
 def flow_secrets(flow: Any) -> dict[str, Any] | None:
     """Return the `new_secrets` of a flow, or None when their key was removed from `AUTH_SECRET_KEY`."""
     try:
-        return open_json(latchkey.sealer, flow.secrets, flow.id)
+        return latchkey.sealer.open_json(flow.secrets, flow.id)
     except CannotOpen:
         return None
 

@@ -10,7 +10,6 @@ from limits import RateLimitItem
 
 from auth.context import latchkey
 from auth.tokens import one_time
-from auth.tokens.sealed import seal_json
 from auth.web import counts
 from auth.web.errors import ApiError
 from auth.web.limits import Window, note, refusal
@@ -69,7 +68,7 @@ class Message:
         """Write the message; link and code only if `secret`. `others` are variables of its template."""
         secrets = {name: value for name, value in (("token", self.link), ("code", self.code)) if value}
         languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
-        sealed = seal_json(latchkey.sealer, secrets, self.id) if secrets else None
+        sealed = latchkey.sealer.seal_json(secrets, self.id) if secrets else None
         tx.run(
             "write_message",
             message_id=self.id,

@@ -1,1 +1,0 @@
-"""What an operator runs: the worker that gunicorn starts, and the embedded Postgres."""

@@ -1,4 +1,4 @@
-"""The delivery process: started by the gunicorn master, restarted when it dies, stopped with the service."""
+"""Starts, restarts and stops the delivery process in the gunicorn master."""
 
 import signal
 import subprocess
@@ -9,17 +9,14 @@ from functools import partial
 from auth.operations.embedded_postgres import signal_when_parent_dies
 
 _COMMAND = [sys.executable, "-W", "ignore", "-m", "auth.delivery"]
-# Seconds. The process itself gives the messages in flight five.
+# All in seconds. The process waits five for messages in flight when it stops.
 _STOP_LIMIT = 6.0
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 10.0
 
 
 class DeliveryProcess:
-    """At most one process at a time, a child of the process that calls `start`.
-
-    `watch` and `end` are for signal handlers, so they may run in the middle of the other methods.
-    """
+    """Signal handlers call `watch` and `end`, so they may interrupt the other methods."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen | None = None
@@ -30,20 +27,19 @@ class DeliveryProcess:
         self._kill_at: float | None = None
 
     def start(self) -> None:
-        """Start the process. `watch` starts it again when it dies."""
         self._is_watched = False
         self._started_at = time.monotonic()
         self._restart_at = None
         try:
             self._process = self._launch()
         except OSError as error:
-            # The system has no memory or processes left: that must not end the master.
+            # Out of memory or processes, which must not end the master.
             self._process = None
             _say(f"The delivery process cannot be started: {error.strerror}.")
         self._is_watched = self._kill_at is None
 
     def reload(self, *, is_wanted: bool) -> None:
-        """Let the process finish what it is sending, and start another one beside it."""
+        """Start another process while the old one finishes its messages."""
         self._is_watched = False
         if self._process:
             self._process.terminate()
@@ -52,7 +48,7 @@ class DeliveryProcess:
             self.start()
 
     def watch(self) -> None:
-        """Start the process again when it has died, after a pause that doubles. To be called every second."""
+        """Restart the process when it has died, with backoff. To be called every second."""
         if not self._is_watched or self._is_running():
             return
         now = time.monotonic()
@@ -67,14 +63,13 @@ class DeliveryProcess:
             self.start()
 
     def end(self) -> None:
-        """Tell the process to end."""
         self._is_watched = False
         self._kill_at = self._kill_at or time.monotonic() + _STOP_LIMIT
         if self._process:
             self._process.terminate()
 
     def stop(self) -> None:
-        """End the process and wait for it; kill it when it takes too long."""
+        """End the process and wait; kill it after `_STOP_LIMIT`."""
         self.end()
         while self._process and self._is_running():
             if time.monotonic() > (self._kill_at or 0):
@@ -88,8 +83,7 @@ class DeliveryProcess:
         return subprocess.Popen(  # noqa: S603
             _COMMAND,
             stdin=subprocess.DEVNULL,
-            # Ctrl-C reaches it through the master alone.
-            start_new_session=True,
+            start_new_session=True,  # Ctrl-C must reach the master alone
             preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),
         )
 

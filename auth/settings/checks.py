@@ -1,6 +1,4 @@
-"""What a setting must be, where the libraries have no word for it. Each check raises `ValueError`, and quotes
-no value.
-"""
+"""Checks of settings. Each raises `ValueError`, whose message does not quote the value."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +15,7 @@ Check = Callable[[str], object]
 
 
 def validator(*checks: Callable) -> Callable[[object], None]:
-    """Return the checks, which run until one fails, in the form that environs takes."""
+    """Return a validator for environs, which runs the checks until one fails."""
 
     def validate(value: object) -> None:
         try:
@@ -30,13 +28,11 @@ def validator(*checks: Callable) -> Callable[[object], None]:
 
 
 def sentence(error: Exception) -> str:
-    """Return an error of a check as a sentence."""
     text = str(error)
     return f"{text[0].upper()}{text[1:]}."
 
 
 def optional(check: Check) -> Check:
-    """Return a check that also accepts an empty value."""
     return lambda value: check(value) if value else None
 
 
@@ -46,8 +42,7 @@ def at_least_32_characters(value: str) -> None:
 
 
 def at_least_32_bytes(value: str) -> None:
-    """Check the secret of HS256 (RFC 7518, section 3.2)."""
-    if len(value.encode()) < 32:
+    if len(value.encode()) < 32:  # HS256: RFC 7518, section 3.2
         raise ValueError("must be at least 32 bytes")
 
 
@@ -57,7 +52,6 @@ def postgres_url(value: str) -> None:
 
 
 def public_url(value: str) -> None:
-    """Check one of our public addresses."""
     problem = "must be an http or https URL without user, query and fragment"
     if targets.split_http_url(value, problem).query:
         raise ValueError(problem)
@@ -71,9 +65,7 @@ def redirect_pattern(value: str) -> None:
 
 
 def origin(value: str) -> None:
-    """Check a web origin. Flask-CORS takes what looks like a pattern for an unanchored regular expression, so
-    only whole ones are let in.
-    """
+    # Flask-CORS would take a pattern for an unanchored regular expression.
     if value != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", value):
         raise ValueError("must be * or origins such as https://app.example.com")
 
@@ -99,7 +91,7 @@ def rate_limit(value: str) -> None:
 
 
 def _count_limits(value: str) -> int:
-    """Count the limits of a text; 0 when one of them is wrong."""
+    """Return 0 if one of the limits is wrong."""
     try:
         parsed = limits.parse_many(value)
     except ValueError:

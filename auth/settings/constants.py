@@ -1,16 +1,14 @@
-"""The settings that SQL statements use, under the names by which the statements declare them."""
+"""The settings that SQL statements use, under the names that the statements declare."""
 
 from typing import Any
 
 from auth.settings import Settings
 
-# Seconds after which a message without an expiry time (a notice, an event) is given up, and a webhook that
-# failed for as long is disabled.
+# Seconds after which a message without an expiry time is given up, and a failing webhook is disabled.
 GIVE_UP = 3 * 86_400
 
 
 def statement_constants(config: Settings) -> dict[str, Any]:
-    """Return the constants for `Database`."""
     return {
         "audience": config.jwt_audience,
         "refresh_token_lifetime": config.refresh_token_lifetime,

@@ -1,28 +1,22 @@
-"""What differs between providers, as data. Each preset links the provider's documentation.
-
-Paths lead through the provider's JSON: `data.0.email`. Generic OpenID Connect needs discovery only.
-"""
+"""The differences between providers, as data. Paths lead through a provider's JSON: `data.0.email`."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One provider: OpenID Connect by discovery with an `issuer`, else OAuth 2 with a userinfo URL."""
+    """OpenID Connect by discovery with an `issuer`, else OAuth 2 with a userinfo URL."""
 
     documentation: str
     scopes: str
     issuer: str = ""
-    # Other values of `iss` in its id_tokens.
-    other_issuers: tuple[str, ...] = ()
+    other_issuers: tuple[str, ...] = ()  # further values of `iss` in its id_tokens
     authorize_url: str = ""
     token_url: str = ""
     userinfo_url: str = ""
     subject: str = "sub"
     email: str = "email"
-    # Says that the provider has verified the email; empty where it never says so.
-    email_verified: str = "email_verified"
-    # The provider gives verified emails only.
+    email_verified: str = "email_verified"  # empty if the provider never says so
     gives_verified_only: bool = False
     # The URL of a list of emails, the path to the list, and the keys of an entry: email, verified, primary.
     emails_url: str = ""
@@ -30,13 +24,10 @@ class Preset:
     emails_entry: tuple[str, str, str] = ("email", "verified", "primary")
     name: str = "name"
     avatar: str = "picture"
-    # Whether a verified email links to the user who has it.
-    link_by_email: bool = False
-    # Apple posts a form from its own site, which brings no Lax cookie.
-    form_post: bool = False
+    link_by_email: bool = False  # a verified email links to the user with this email
+    form_post: bool = False  # Apple posts a form from its own site, which brings no Lax cookie
     client_id_header: str = ""
-    # LinkedIn refuses a code challenge of this kind of client.
-    has_pkce: bool = True
+    has_pkce: bool = True  # LinkedIn refuses a code challenge of this kind of client
     auth_method: str = "client_secret_basic"
 
 
@@ -57,7 +48,7 @@ PRESETS = {
         documentation="https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc",
         issuer="https://login.microsoftonline.com/common/v2.0",
         scopes="openid email profile",
-        # Tenants set any email they like. This optional claim says that the tenant has proved the domain.
+        # Tenants can set any email. This optional claim says that the tenant has proved the domain.
         email_verified="xms_edov",
         auth_method="client_secret_post",
     ),
@@ -116,7 +107,6 @@ PRESETS = {
     "google": Preset(
         documentation="https://developers.google.com/identity/openid-connect/openid-connect",
         issuer="https://accounts.google.com",
-        # "Always https://accounts.google.com or accounts.google.com for Google ID tokens."
         other_issuers=("accounts.google.com",),
         scopes="openid email profile",
         link_by_email=True,

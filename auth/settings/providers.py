@@ -1,4 +1,4 @@
-"""`AUTH_PROVIDER_<NAME>_…`: the providers that a deployment configures."""
+"""The variables `AUTH_PROVIDER_<NAME>_…`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SU
 
 @dataclass(frozen=True, repr=False)
 class ProviderSettings:
-    """The settings of one provider; empty ones are the preset's. No repr: it would show secrets."""
+    """The preset fills in empty fields. No repr: it would show secrets."""
 
     client_ids: tuple[str, ...]
     client_secret: str
@@ -98,8 +98,6 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
 
 
 def _refusal(problem: str) -> Callable[[object], None]:
-    """Return a check that always fails."""
-
     def refuse(_value: object) -> None:
         raise ValueError(problem)
 

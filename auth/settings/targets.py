@@ -1,4 +1,4 @@
-"""Where messages go, as the settings name it. Each function raises `ValueError`, which quotes no secret."""
+"""Parsers of addresses in settings. Each raises `ValueError`, whose message quotes no secret."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from email_validator import EmailNotValidError, validate_email
 
-# It makes localhost, .test and the like addresses for email-validator.
+# Makes email-validator accept localhost, .test and the like.
 import auth.addresses  # noqa: F401
 
 CONSOLE = "console"
@@ -19,19 +19,17 @@ CONSOLE = "console"
 
 @dataclass(frozen=True, repr=False)
 class SmtpServer:
-    """A mail server. The repr is left out for the password's sake."""
+    """No repr: it would show the password."""
 
     host: str
     port: int
     user: str
     password: str
-    # TLS from the first byte; else by STARTTLS: `offered`, `required` or `never`.
     implicit_tls: bool
-    starttls: str
+    starttls: str  # `offered`, `required` or `never`
 
 
 def smtp_server(url: str) -> SmtpServer:
-    """Read `AUTH_SMTP_URL`."""
     problem = ValueError(
         "must be a URL such as smtp://user:password@host:587, smtps://user:password@host:465, or console;"
         " percent-encode what is special in the password"
@@ -61,10 +59,10 @@ def smtp_server(url: str) -> SmtpServer:
 
 
 def mail_address(text: str) -> Address:
-    """Read `AUTH_MAIL_FROM`: `Name <address>`, or an address alone."""
+    """Parse `Name <address>`, or an address alone."""
     name, address = parseaddr(text)
     problem = "must be an address such as Example <no-reply@example.com>; its part before the @ in ASCII"
-    # parseaddr takes what it understands and drops the rest.
+    # parseaddr drops silently what it cannot parse.
     if text.count("@") != 1 or re.search(r"[\r\n\0]", text) or len(name) > 100:
         raise ValueError(problem)
     with suppress(EmailNotValidError):
@@ -75,7 +73,7 @@ def mail_address(text: str) -> Address:
 
 
 def webhook_secret(text: str) -> str:
-    """Read a secret that signs what is posted: `whsec_` and 24 to 64 bytes in base64 (Standard Webhooks)."""
+    """Parse `whsec_` and 24 to 64 bytes in base64 (Standard Webhooks)."""
     encoded = text.removeprefix("whsec_")
     try:
         length = len(base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True))
@@ -87,7 +85,6 @@ def webhook_secret(text: str) -> str:
 
 
 def http_url(text: str) -> str:
-    """Read a URL that is posted to."""
     problem = "must be an http or https URL without user and fragment"
     split_http_url(text, problem)
     if not re.fullmatch(r"[!-~]+", text):

@@ -1,1 +1,0 @@
-"""Access tokens, refresh tokens, one-time links and codes, and the keys behind them."""

@@ -20,17 +20,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
 TYPE = "at+jwt"
-# RFC 7515, section 7.1. PyJWT would accept "=", which gives a token several spellings.
+# RFC 7515, section 7.1. PyJWT would accept "=" too, which gives a token several spellings.
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 ALGORITHMS = ("ES256", "EdDSA", "RS256")
-# Verified tokens that a worker remembers, mostly 1 KiB each, at most 24 KiB.
+# Verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB.
 REMEMBERED = 2048
-# Escaped, metadata in most scripts would make a token two or three times as long.
+# Escaping would make metadata in most scripts two or three times as long.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JWS = jwt.PyJWS()
-# The first second of the year 10000.
-_END_OF_CALENDAR = 253_402_300_800
-# The members of a key's thumbprint, in this order (RFC 7638, section 3.2).
+_END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000
+# In the order of RFC 7638, section 3.2.
 _THUMBPRINT_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
 
 
@@ -49,7 +48,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Key:
-    """A key and its algorithm: a token cannot choose another one (RFC 8725, section 3.1)."""
+    """A key and its only algorithm (RFC 8725, section 3.1)."""
 
     algorithm: str
     kid: str | None
@@ -59,11 +58,7 @@ class Key:
 
 
 class AccessTokens:
-    """Issues and verifies access tokens.
-
-    With a secret, tokens are signed with HS256, and the keys of the JWK Set only verify. `lifetime` is in
-    seconds.
-    """
+    """With a `secret`, HS256 signs, and the keys of the JWK Set only verify. `lifetime` is in seconds."""
 
     def __init__(
         self, *, jwk_set: str, secret: str | None, issuer: str, audience: str, lifetime: int
@@ -106,7 +101,6 @@ class AccessTokens:
         return _JWS.encode(_JSON.encode(claims).encode(), key.signing_key, key.algorithm, headers)
 
     def _verify(self, token: str) -> Caller:
-        """Return the caller. Raises `InvalidAccessToken`."""
         claims = self.claims(token)
         try:
             caller = Caller(
@@ -127,7 +121,6 @@ class AccessTokens:
             key = self._keys.get(header.get("kid"))
             if key is None:
                 raise InvalidAccessToken("unknown kid")
-            # The key may have signed tokens of other types.
             if header.get("typ") != TYPE:
                 raise InvalidAccessToken("not an access token")
             return jwt.decode(
@@ -138,7 +131,7 @@ class AccessTokens:
                 issuer=self._issuer,
                 options={
                     "require": ["exp", "iat", "iss", "aud", "sub"],
-                    # Times of the database's clock; `caller_state` checks exp.
+                    # `caller_state` checks exp by the database's clock.
                     "verify_exp": False,
                     "verify_iat": False,
                 },
@@ -149,7 +142,7 @@ class AccessTokens:
 
 
 def new_jwk_set() -> str:
-    """Return a JWK Set, as JSON, with a new private ES256 key."""
+    """Return a JWK Set with a new private ES256 key, as JSON."""
     jwk = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True)
     return json.dumps({"keys": [jwk | {"kid": _thumbprint(jwk), "alg": "ES256", "use": "sig"}]})
 
@@ -165,7 +158,7 @@ def parse_jwk_set(text: str) -> list[Key]:
         jwks = json.loads(text)["keys"]
         keys = [_parse_jwk(jwk) for jwk in jwks]
     except (KeyError, TypeError, AttributeError, ValueError, jwt.PyJWTError) as error:
-        # PyJWT's messages quote the key, so the cause is hidden too.
+        # PyJWT's messages quote the key.
         message = error.args[0] if isinstance(error, _JwkError) else "it is not a JWK Set"
         raise ValueError(message) from None
     if not keys or len({key.kid for key in keys}) < len(keys):
@@ -193,7 +186,6 @@ def _parse_jwk(jwk: dict[str, str]) -> Key:
 
 
 def _thumbprint(jwk: Mapping[str, str]) -> str:
-    """Return a key's thumbprint (RFC 7638)."""
     members = {member: jwk[member] for member in _THUMBPRINT_MEMBERS[jwk["kty"]]}
     digest = hashlib.sha256(json.dumps(members, separators=(",", ":")).encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

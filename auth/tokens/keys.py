@@ -2,8 +2,10 @@
 
 import functools
 import hashlib
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
@@ -20,7 +22,7 @@ class CannotOpen(Exception):
 
 
 def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
-    """Return a 32-byte key for each root secret. The first one seals and signs; all open and verify."""
+    """Return 32-byte keys. The first one seals and signs; all open and verify."""
     return tuple(
         HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"latchkey {purpose}".encode()).derive(
             secret.encode()
@@ -30,7 +32,6 @@ def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
 
 
 def mac(key: bytes, message: bytes) -> bytes:
-    """Return the HMAC-SHA256 of a message."""
     started = _hmac(key).copy()
     started.update(message)
     return started.finalize()
@@ -43,24 +44,23 @@ def _hmac(key: bytes) -> HMAC:
 
 
 class Sealer:
-    """Encrypts columns with AES-256-GCM. The associated data binds the ciphertext to its row."""
+    """Encrypts columns with AES-256-GCM. The row's id is associated data, so ciphertexts cannot be moved."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         self._ciphers = {hashlib.sha256(key).digest()[:_KEY_ID_LENGTH]: AESGCM(key) for key in reversed(keys)}
         self._newest = hashlib.sha256(keys[0]).digest()[:_KEY_ID_LENGTH]
 
     def seal(self, plaintext: str, row_id: str) -> bytes:
-        """Encrypt. Return key id, nonce and ciphertext."""
+        """Return key id, nonce and ciphertext."""
         nonce = os.urandom(_NONCE_LENGTH)
         ciphertext = self._ciphers[self._newest].encrypt(nonce, plaintext.encode(), row_id.encode())
         return self._newest + nonce + ciphertext
 
     def is_newest(self, sealed: bytes) -> bool:
-        """Whether a ciphertext was made with the newest key."""
         return sealed[:_KEY_ID_LENGTH] == self._newest
 
     def open(self, sealed: bytes, row_id: str) -> str:
-        """Decrypt. Raises `CannotOpen`."""
+        """Raises `CannotOpen`."""
         key_id, nonce = sealed[:_KEY_ID_LENGTH], sealed[_KEY_ID_LENGTH : _KEY_ID_LENGTH + _NONCE_LENGTH]
         cipher = self._ciphers.get(key_id)
         if cipher is None:
@@ -69,3 +69,13 @@ class Sealer:
             return cipher.decrypt(nonce, sealed[_KEY_ID_LENGTH + _NONCE_LENGTH :], row_id.encode()).decode()
         except InvalidTag:
             raise CannotOpen("it is damaged, or belongs to another row") from None
+
+    def seal_json(self, members: Mapping[str, Any], row_id: str) -> bytes:
+        return self.seal(json.dumps(members), row_id)
+
+    def open_json(self, sealed: bytes | memoryview, row_id: str) -> dict[str, Any]:
+        """Raises `CannotOpen`."""
+        try:
+            return json.loads(self.open(bytes(sealed), row_id))
+        except ValueError:
+            raise CannotOpen("it is not JSON") from None

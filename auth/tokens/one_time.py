@@ -1,7 +1,4 @@
-"""One-time links and codes.
-
-The database stores the hash of a link's token, and the MAC of a code: a hash would not hide six digits.
-"""
+"""One-time links and codes: the database stores the hash of a link's token, and the MAC of a code."""
 
 import hashlib
 import re
@@ -37,27 +34,26 @@ CHANGES = ("email_change", "phone_change")
 
 
 def new_token() -> str:
-    """Return a new token of a link: 256 random bits."""
+    """Return the token of a link: 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def new_code() -> str:
-    """Return a new code: six random digits."""
     return f"{secrets.randbelow(1_000_000):06}"
 
 
 def hash_token(token: str) -> bytes | None:
-    """Return the stored hash of a token, or None if it is malformed."""
+    """Return the hash of a token, or None if it is malformed."""
     return hashlib.sha256(token.encode()).digest() if _TOKEN.fullmatch(token) else None
 
 
 class Codes:
-    """Makes the MACs of codes, as a hash of six digits could be reversed."""
+    """Makes the MACs of codes: a hash of six digits could be reversed."""
 
     def __init__(self, secret_keys: Sequence[str]) -> None:
-        # Codes that were sent before AUTH_SECRET_KEY was rotated fail; they last an hour at most.
+        # Only the first key: codes sent before a rotation fail, which last an hour at most.
         self._key = keys.derive(secret_keys, "one-time code")[0]
 
     def mac(self, address: str, code: str) -> bytes | None:
-        """Return the stored MAC of a code for an address, or None if it is malformed."""
+        """Return the MAC of a code for an address, or None if it is malformed."""
         return keys.mac(self._key, f"{address} {code}".encode()) if _CODE.fullmatch(code) else None

@@ -1,8 +1,7 @@
 """Refresh tokens: opaque to clients, verified without the database, never stored.
 
 A token is 42 bytes in 56 base64url characters: the session's id (16), its counter (8), and a MAC of both
-(18). So forged tokens never reach the database, and a copy of the database contains no usable ones. No bit of
-the last character is unused, so that a token has one spelling.
+(18). No bit of the last character is unused, so that a token has one spelling.
 """
 
 import base64
@@ -16,8 +15,7 @@ from auth.tokens import keys
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{56}")
 _MAC_LENGTH = 18
-# Within a Postgres bigint.
-_COUNTER_LIMIT = 2**62
+_COUNTER_LIMIT = 2**62  # within a Postgres bigint
 
 
 class InvalidRefreshToken(Exception):
@@ -26,15 +24,13 @@ class InvalidRefreshToken(Exception):
 
 @dataclass(frozen=True)
 class RefreshToken:
-    """The contents of an authentic token, which may have been used before."""
+    """An authentic token, which may have been used before."""
 
     session_id: str
     counter: int
 
 
 class RefreshTokens:
-    """Issues and verifies the refresh tokens of one deployment."""
-
     def __init__(self, secret_keys: Sequence[str]) -> None:
         self._keys = keys.derive(secret_keys, "refresh token")
 
@@ -44,7 +40,7 @@ class RefreshTokens:
         return base64.urlsafe_b64encode(body + self._mac(self._keys[0], body)).decode()
 
     def read(self, token: str) -> RefreshToken:
-        """Verify a token. Raises `InvalidRefreshToken`."""
+        """Raises `InvalidRefreshToken`."""
         # urlsafe_b64decode ignores characters outside its alphabet.
         if not _FORM.fullmatch(token):
             raise InvalidRefreshToken

@@ -1,0 +1,43 @@
+"""The account of the embedded Postgres when the service runs as root, which Postgres refuses to."""
+
+import os
+import pwd
+import stat
+from pathlib import Path
+
+
+def choose_account(data: Path) -> pwd.struct_passwd:
+    """Return the owner of the data; for root's or absent data, `postgres` or `nobody`, which then owns it."""
+    try:
+        owner = pwd.getpwuid(data.stat().st_uid)
+    except (FileNotFoundError, KeyError):
+        owner = None
+    if owner and owner.pw_uid != 0:
+        return owner
+    try:
+        account = pwd.getpwnam("postgres")
+    except KeyError:
+        account = pwd.getpwnam("nobody")
+    if data.exists():  # a backup that root has restored
+        for path in (data, *data.rglob("*")):
+            os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+    return account
+
+
+def open_parents(path: Path, account: pwd.struct_passwd) -> list[Path]:
+    """Let the account pass through (o+x), not list, the directories above a path. Return those changed.
+
+    Raises `OSError` with a line for the operator.
+    """
+    opened = []
+    for directory in reversed(path.parents):
+        status = directory.stat()
+        if status.st_uid == account.pw_uid or status.st_mode & stat.S_IXOTH:
+            continue
+        try:
+            directory.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
+        except OSError as error:
+            reason = f"Postgres runs as {account.pw_name} and can't pass through {directory}"
+            raise OSError(f"{reason}: {error.strerror}") from None
+        opened.append(directory)
+    return opened
