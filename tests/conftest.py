@@ -1,7 +1,7 @@
-"""What all tests share: a real Postgres, the application, a real server, a mailbox, and the cast.
+"""Fixtures of all tests: a real Postgres, the application, a real server, a mailbox, and the cast.
 
-Alice and Bob are users, Carol is an administrator, Mallory is a user too and means harm. Each of them has a
-confirmed email address and the password `PASSWORD`; none is signed in before a test says so.
+Alice and Bob are users, Carol is an administrator, Mallory is a user and an attacker. Each has a confirmed
+email address and the password `PASSWORD`, and is signed in by tests only.
 """
 
 import contextlib
@@ -50,8 +50,7 @@ from tests.support.server import ServerClient
 
 BASE_URL = "http://localhost:8000"
 SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
-# What differs from the defaults in every test: the cheapest hashes, no limits, and no thread that takes
-# messages before the mailbox does.
+# Settings of all tests: the cheapest hashes, no limits, and no delivery besides the mailbox.
 ENVIRONMENT = {
     "AUTH_BASE_URL": BASE_URL,
     "AUTH_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
@@ -65,7 +64,7 @@ ENVIRONMENT = {
 
 @pytest.fixture(scope="session")
 def state_dir() -> Iterator[Path]:
-    """A directory for the secrets and the database; its path is short, for a socket's must be."""
+    """A directory for the secrets and the database. Its path is short, as that of a socket must be."""
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         yield Path(directory).resolve() / "var"
 
@@ -101,9 +100,7 @@ def _patient_pool() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database_url(state_dir: Path) -> Iterator[str]:
-    """A database with our schema for this xdist worker: beside the one of `TEST_DATABASE_URL`, or in an
-    embedded Postgres.
-    """
+    """A database for this xdist worker: beside that of `TEST_DATABASE_URL`, or in an embedded Postgres."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         url = _emptied(url, os.environ.get("PYTEST_XDIST_WORKER"))
         schema.apply(url)
@@ -139,7 +136,7 @@ def all_rows(database_url: str) -> Iterator[Rows]:
 
 @pytest.fixture
 def database(all_rows: Rows) -> Iterator[Rows]:
-    """The tables, empty at the start of a test: to move time in rows, and to look at effects."""
+    """The tables, empty at the start of a test. Tests move time in the rows, and check effects."""
     all_rows.empty()
     yield all_rows
     assert all_rows.stale_objects() == []
@@ -151,7 +148,7 @@ def environment(database_url: str, state_dir: Path) -> dict[str, str]:
 
 
 class Apps:
-    """Applications by their settings, kept from test to test: to make one and connect it takes 50 ms."""
+    """Applications by their settings, kept between tests: to make and connect one takes 50 ms."""
 
     LIMIT = 16
 
@@ -160,7 +157,7 @@ class Apps:
         self._idle: list[tuple[dict[str, str], Flask]] = []
 
     def take(self, changes: dict[str, str], fresh: bool) -> Flask:
-        """Return an application that no test uses, with a log that goes to the present standard error."""
+        """Return an application that no test uses, which logs to the current standard error."""
         for position, (with_changes, app) in enumerate(self._idle):
             if with_changes == changes and not fresh:
                 del self._idle[position]
@@ -190,7 +187,7 @@ def apps(environment) -> Iterator[Apps]:
 def make_app(apps: Apps, database) -> Iterator[Callable]:
     """Make an application with other settings: `make_app(AUTH_AUTOCONFIRM="true")`.
 
-    It may have served earlier tests: `fresh=True` makes one that has nothing in memory.
+    It may have served earlier tests: `fresh=True` makes a new one with empty caches.
     """
     made = []
     log = structlog.get_config()
@@ -207,7 +204,7 @@ def make_app(apps: Apps, database) -> Iterator[Callable]:
 
 
 def clear_settings(patch: pytest.MonkeyPatch) -> None:
-    """Take all settings out of the environment."""
+    """Remove all settings from the environment."""
     for name in list(os.environ):
         if name.startswith("AUTH_") or name in ("DATABASE_URL", "PORT"):
             patch.delenv(name)
@@ -238,19 +235,19 @@ def app(default_app, database):
 
 @pytest.fixture
 def client(app) -> CheckedClient:
-    """A client without credentials. Each response that it gets must be as openapi.yaml says."""
+    """A client without credentials, which checks each response against openapi.yaml."""
     return app.test_client()
 
 
 @pytest.fixture
 def parts(app):
-    """The parts of the application: what a request works with."""
+    """The parts of the application (auth/context.py)."""
     return app.extensions[EXTENSION]
 
 
 @pytest.fixture(scope="session")
 def running_server(environment, database_url, state_dir: Path) -> Iterator[ServerClient]:
-    # Its secrets are those of the application in this process, so that either takes the tokens of the other.
+    # With the secrets of the application in this process, so that each accepts the other's tokens.
     changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
     with Service(state_dir, **changes) as service:
         client = ServerClient(service.port)
@@ -267,25 +264,25 @@ def server(running_server: ServerClient, database, app) -> ServerClient:
 
 @pytest.fixture
 def mailbox(parts) -> Mailbox:
-    """Where all mail of the application arrives."""
+    """Receives all mail of the application."""
     return Mailbox(parts)
 
 
 @pytest.fixture
 def outbox(parts, database) -> Outbox:
-    """What the application has written to be sent, with the links and codes in it."""
+    """The messages that the application has queued, with their links and codes."""
     return Outbox(parts, database)
 
 
 @pytest.fixture
 def hooks(client, service_role, database, parts) -> Hooks:
-    """The webhooks of the application, and what happens that they hear of."""
+    """The webhooks of the application, and the actions that cause their events."""
     return Hooks(client, service_role, database, parts)
 
 
 @pytest.fixture
 def target() -> Iterator[HttpTarget]:
-    """A server of somebody else's, where events or SMS are posted."""
+    """An HTTP server that receives events or SMS."""
     with HttpTarget() as target:
         yield target
 
@@ -319,7 +316,7 @@ def mallory(client, service_role) -> Person:
 
 
 class Hashes:
-    """How often bcrypt was asked to make or check a hash."""
+    """Counts the calls of bcrypt."""
 
     count = 0
 

@@ -1,4 +1,4 @@
-"""What the benchmark reports: `make bench` writes it, and docs/performance.md shows it."""
+"""The reports of `make bench`, and the figures in docs/performance.md."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from bench.figures import Figure, against, alone, table
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_a_ratio_is_the_median_of_those_of_the_rounds():
+def test_ratio_is_the_median_of_the_ratios_of_the_rounds():
     figure = against("x", [1, 20, 3], [2, 10, 3], "≥ 0.9")
     assert figure == Figure("x", 3, 3, 1.0, "≥ 0.9", True)
 
@@ -20,11 +20,11 @@ def test_a_ratio_is_the_median_of_those_of_the_rounds():
     ("value", "target", "holds"),
     [(250, "≤ 250", True), (251, "≤ 250", False), (0.9, "≥ 0.93", False), (1, None, None)],
 )
-def test_a_figure_says_whether_it_reaches_what_it_must(value, target, holds):
+def test_figure_holds_when_it_reaches_its_target(value, target, holds):
     assert alone("x", value, target).holds is holds
 
 
-def test_the_table_shows_what_was_missed():
+def test_table_marks_missed_targets():
     assert table([against("slow", [1], [4], "≥ 0.5"), alone("start, in s", 1.25)]).splitlines() == [
         "| figure      | value | limit | ratio | target |            |",
         "|-------------|------:|------:|------:|-------:|------------|",
@@ -33,7 +33,7 @@ def test_the_table_shows_what_was_missed():
     ]
 
 
-def test_headlines_of_a_report_are_written_into_the_page(tmp_path, monkeypatch):
+def test_headlines_are_written_into_the_report_and_the_page(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     page.write_text("Before.\n<!-- headlines -->\nold\n<!-- end of headlines -->\nAfter.\n")
     monkeypatch.setattr(figures, "_DIRECTORY", tmp_path)
@@ -51,6 +51,6 @@ def test_headlines_of_a_report_are_written_into_the_page(tmp_path, monkeypatch):
     )
 
 
-def test_the_page_shows_each_headline():
+def test_page_shows_every_headline():
     page = (ROOT / "docs" / "performance.md").read_text()
     assert [name for name in figures.HEADLINES if f"| {name}" not in page] == []

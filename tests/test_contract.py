@@ -1,6 +1,4 @@
-"""openapi.yaml is the contract: valid in itself, and true of the routes, their guards, their limits and their
-errors.
-"""
+"""openapi.yaml is valid, and agrees with the routes, their guards, limits and errors."""
 
 import json
 import re
@@ -17,38 +15,38 @@ from auth import __version__
 from tests.support.contract import OPENAPI, check, description, resolved, routes
 
 CONTRACT = description()
-# What is answered before a route is found, or where there is none.
+# Errors of requests that reach no route.
 OUTSIDE_OF_ROUTES = {
     (404, "not_found"),
     (405, "method_not_allowed"),
     (414, "request_entity_too_large"),
     (431, "request_entity_too_large"),
 }
-# Which schemes of openapi.yaml satisfy which decorator of auth/web/guard.py; NOBODY is none at all.
-NOBODY = "nobody"
+# The security schemes of openapi.yaml that each decorator of auth/web/guard.py lets in.
+NO_CREDENTIALS = "none"
 SCHEMES = {
     None: set(),
     "access_token": {"access_token"},
     "admin": {"access_token", "service_role_key", "service_role_apikey"},
     "service_role": {"service_role_key", "service_role_apikey"},
-    "developer": {NOBODY, "service_role_key", "service_role_apikey"},
+    "developer": {NO_CREDENTIALS, "service_role_key", "service_role_apikey"},
 }
-# Views that answer two routes. Operations are named as their views, and each has a name of its own.
+# The second operation of views with two routes; others are named as their view.
 SECOND_NAMES = {
     ("post", "/callback"): "callback_by_form",
     ("get", "/providers/{name}/callback"): "own_callback",
     ("post", "/providers/{name}/callback"): "own_callback_by_form",
     ("post", "/invite"): "invite_by_short_path",
 }
-# Flask's own route to what is in auth/static.
+# Flask's route to the files in auth/static.
 STATIC = "static"
-# Their limit is counted by their statement, or by what they hand the request on to.
+# Views whose limit is counted by their statement, or by the function that they call.
 COUNTED_INSIDE = {"invite", "invite_by_short_path", "token"}
 LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
 
 class Operation(NamedTuple):
-    """One method of one path, as openapi.yaml describes it."""
+    """One method of one path in openapi.yaml."""
 
     method: str
     path: str
@@ -58,7 +56,7 @@ class Operation(NamedTuple):
         return {int(status): resolved(response) for status, response in self.description["responses"].items()}
 
     def schemes(self) -> set[str]:
-        return {scheme for choice in self.description["security"] for scheme in choice or {NOBODY}}
+        return {scheme for choice in self.description["security"] for scheme in choice or {NO_CREDENTIALS}}
 
 
 OPERATIONS = {
@@ -76,7 +74,7 @@ def views(app) -> dict[str, Any]:
 
 
 def layers(view: Any) -> list[tuple[str, str]]:
-    """Return the file and name of a view and of each function that is wrapped around it, the outermost first."""
+    """Return the file and name of a view and of its decorators, the outermost first."""
     found = []
     while view is not None:
         found.append((view.__code__.co_filename, view.__code__.co_qualname))
@@ -85,7 +83,7 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 
 def guard_of(view: Any) -> str | None:
-    """Return the name of the decorator of auth/web/guard.py that is outermost around a view, if one is."""
+    """Return the name of the outermost decorator of a view, if it is of auth/web/guard.py."""
     file, _ = layers(view)[0]
     return view.guard if file.endswith("auth/web/guard.py") else None
 
@@ -95,7 +93,7 @@ def is_limited(view: Any) -> bool:
 
 
 def bodies(operation: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each body of an operation, asked for and answered: where it is, and its schema and examples."""
+    """Yield the place of each request and response body of an operation, and its schema and examples."""
     for kind, body in resolved(operation.description.get("requestBody", {})).get("content", {}).items():
         yield f"request {kind}", body
     for status, response in operation.responses().items():
@@ -127,7 +125,7 @@ def examples() -> Iterator[Any]:
 
 
 def open_objects(schema: dict[str, Any], where: str = "it") -> Iterator[str]:
-    """Yield the places in a schema where an object may hold anything, though nobody says so."""
+    """Yield the places in a schema where an object may have undescribed members by omission."""
     parts = schema.get("allOf", [])
     if parts and "maxProperties" not in schema and all("additionalProperties" not in part for part in parts):
         yield where
@@ -145,9 +143,7 @@ def open_objects(schema: dict[str, Any], where: str = "it") -> Iterator[str]:
 
 
 def errors_of(operation: Operation) -> set[tuple[int, str]]:
-    """Return status and error_code of each error that an operation can answer, or say in the fragment of a
-    redirect.
-    """
+    """Return status and error_code of each error of an operation, also those in the fragment of a redirect."""
     found = set()
     for status, response in operation.responses().items():
         found |= {(status, error_code) for error_code in response.get("x-error-codes", ())}
@@ -159,16 +155,16 @@ def errors_of(operation: Operation) -> set[tuple[int, str]]:
     return found
 
 
-def test_it_is_valid_openapi():
+def test_contract_is_valid_openapi():
     assert CONTRACT["openapi"] == "3.0.3"
     validate(CONTRACT)
 
 
-def test_its_version_is_that_of_the_service():
+def test_contract_has_the_version_of_the_service():
     assert CONTRACT["info"]["version"] == __version__
 
 
-def test_it_describes_each_route_and_no_other_by_the_name_of_its_view(app):
+def test_operations_are_the_routes_named_by_their_views(app):
     described = {(operation.method, operation.path, name) for name, operation in OPERATIONS.items()}
     expected = {
         (method, path, SECOND_NAMES.get((method, path), view.__name__)) for method, path, view in routes(app)
@@ -177,13 +173,13 @@ def test_it_describes_each_route_and_no_other_by_the_name_of_its_view(app):
     assert described == expected | {("get", f"{app.static_url_path}/{{filename}}", STATIC)}
 
 
-def test_it_asks_for_the_credentials_that_the_guards_let_in(app):
+def test_security_of_operations_agrees_with_the_guards(app):
     expected: dict[str, set[str]] = {name: SCHEMES[guard_of(view)] for name, view in views(app).items()}
 
     assert {name: operation.schemes() for name, operation in OPERATIONS.items()} == expected | {STATIC: set()}
 
 
-def test_it_says_429_of_what_is_limited_and_of_nothing_else(app):
+def test_exactly_the_limited_operations_have_a_429(app):
     limited = {name for name, view in views(app).items() if is_limited(view)}
 
     assert {
@@ -192,7 +188,7 @@ def test_it_says_429_of_what_is_limited_and_of_nothing_else(app):
 
 
 @each_operation
-def test_it_says_what_every_operation_of_a_kind_can_answer(operation):
+def test_operation_has_the_statuses_of_its_kind(operation):
     statuses = set(operation.responses())
     assert 500 in statuses
     if operation.description["security"]:
@@ -202,7 +198,7 @@ def test_it_says_what_every_operation_of_a_kind_can_answer(operation):
 
 
 @each_operation
-def test_it_names_the_headers_of_each_response(operation, app):
+def test_responses_have_the_headers_of_their_kind(operation, app):
     name = operation.description["operationId"]
     is_counted = name in COUNTED_INSIDE or is_limited(views(app).get(name))
     for status, response in operation.responses().items():
@@ -216,25 +212,25 @@ def test_it_names_the_headers_of_each_response(operation, app):
 
 
 @each_operation
-def test_it_has_an_example_of_each_body(operation):
+def test_every_body_has_an_example(operation):
     assert [
         where for where, body in bodies(operation) if "example" not in body and not body.get("examples")
     ] == []
 
 
 @pytest.mark.parametrize(("value", "schema"), list(examples()))
-def test_its_examples_are_as_their_schemas_say(value, schema):
+def test_example_matches_its_schema(value, schema):
     OAS30Validator(schema, format_checker=oas30_format_checker).validate(value)
 
 
 @each_operation
-def test_it_leaves_no_answer_open(operation):
+def test_responses_have_no_undescribed_members(operation):
     for status, response in operation.responses().items():
         for body in response.get("content", {}).values():
             assert list(open_objects(body["schema"])) == [], status
 
 
-def test_objects_that_are_joined_have_no_more_members_than_their_parts():
+def test_combined_objects_have_no_more_members_than_their_parts():
     for name, schema in resolved(CONTRACT["components"]["schemas"]).items():
         if "maxProperties" in schema:
             assert schema["maxProperties"] == len(
@@ -243,7 +239,7 @@ def test_objects_that_are_joined_have_no_more_members_than_their_parts():
             assert all(set(part["required"]) == set(part["properties"]) for part in schema["allOf"]), name
 
 
-def test_each_component_is_used():
+def test_every_component_is_used():
     text = OPENAPI.read_text()
     components = {
         f"#/components/{kind}/{name}"
@@ -255,7 +251,7 @@ def test_each_component_is_used():
     assert {component for component in components if f'"{component}"' not in text} == set()
 
 
-def test_docs_errors_lists_each_error_that_an_operation_can_answer_and_no_other(documented_errors):
+def test_docs_errors_lists_exactly_the_errors_of_the_operations(documented_errors):
     described = {error for operation in OPERATIONS.values() for error in errors_of(operation)}
 
     assert documented_errors == described | OUTSIDE_OF_ROUTES
@@ -263,7 +259,7 @@ def test_docs_errors_lists_each_error_that_an_operation_can_answer_and_no_other(
 
 @pytest.fixture
 def documented_errors() -> set[tuple[int, str]]:
-    """Status and error_code of each row of the table of docs/errors.md."""
+    """Status and error_code of each row of docs/errors.md."""
     rows = re.findall(
         r"^\| `(\w+)` \| ([0-9, ]+) \|", (OPENAPI.parent / "docs" / "errors.md").read_text(), re.MULTILINE
     )
@@ -273,8 +269,8 @@ def documented_errors() -> set[tuple[int, str]]:
 HEALTHY = CONTRACT["paths"]["/health"]["get"]["responses"]["200"]["content"]["application/json"]["example"]
 
 
-class TestTheCheckOfResponses:
-    """What `check` refuses, for GET /health."""
+class TestCheckOfResponses:
+    """`check` with responses to GET /health."""
 
     def check(
         self,
@@ -307,6 +303,6 @@ class TestTheCheckOfResponses:
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
-    def test_other_response_fails(self, wrong, problem):
+    def test_undescribed_response_fails(self, wrong, problem):
         with pytest.raises(AssertionError, match=re.escape(problem)):
             self.check(**wrong)

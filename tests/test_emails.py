@@ -1,4 +1,4 @@
-"""Emails and phone numbers: one canonical form, by which users are stored, found, mailed and told apart."""
+"""The canonical form of emails and phone numbers, by which users are stored and found."""
 
 import pytest
 
@@ -27,7 +27,7 @@ from tests.support.cast import PASSWORD, sign_in
         ("1@example.com", "1@example.com"),
     ],
 )
-def test_an_email_has_one_form(sent, canonical):
+def test_email_has_one_canonical_form(sent, canonical):
     assert canonical_email(sent) == canonical
     assert canonical_email(canonical) == canonical
 
@@ -79,7 +79,7 @@ def test_an_email_has_one_form(sent, canonical):
     ],
     ids=ascii,
 )
-def test_what_is_no_email_or_looks_like_another_is_refused(sent):
+def test_invalid_or_confusable_email_is_refused(sent):
     with pytest.raises(InvalidAddress):
         canonical_email(sent)
 
@@ -97,7 +97,7 @@ def test_what_is_no_email_or_looks_like_another_is_refused(sent):
         ("+999 000 000 000", "+999000000000"),
     ],
 )
-def test_a_phone_number_has_one_form(sent, canonical):
+def test_phone_number_has_one_canonical_form(sent, canonical):
     assert canonical_phone(sent) == canonical
     assert canonical_phone(canonical) == canonical
 
@@ -121,7 +121,7 @@ def test_a_phone_number_has_one_form(sent, canonical):
     ],
     ids=ascii,
 )
-def test_what_is_no_phone_number_is_refused(sent):
+def test_invalid_phone_number_is_refused(sent):
     with pytest.raises(InvalidAddress):
         canonical_phone(sent)
 
@@ -130,7 +130,7 @@ class TestOneUserForEachAddress:
     @pytest.mark.parametrize(
         "spelling", ["Dave@Bücher.example", "DAVE@xn--bcher-kva.example", "dave@BÜCHER.EXAMPLE"]
     )
-    def test_whatever_the_spelling(self, client, service_role, spelling):
+    def test_other_spelling_is_the_same_user(self, client, service_role, spelling):
         client.post(
             "/admin/users",
             json={"email": "dave@bücher.example", "password": PASSWORD, "email_confirm": True},
@@ -141,11 +141,11 @@ class TestOneUserForEachAddress:
         )
         assert sign_in(client, spelling).json["user"]["email"] == "dave@xn--bcher-kva.example"
 
-    def test_mail_goes_to_the_stored_address_and_not_to_the_one_that_was_sent(self, client, mailbox):
+    def test_mail_goes_to_the_stored_spelling(self, client, mailbox):
         client.post("/signup", json={"email": "Dave@BÜCHER.example", "password": PASSWORD})
         assert [letter.to for letter in mailbox.messages()] == ["dave@xn--bcher-kva.example"]
 
-    def test_no_name_server_is_asked(self, client, service_role, monkeypatch):
+    def test_domain_of_an_email_is_not_looked_up(self, client, service_role, monkeypatch):
         import socket
 
         def refuse(*_arguments, **_options):

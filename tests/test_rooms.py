@@ -1,4 +1,4 @@
-"""The rooms of docs/architecture.md: imports go downwards only, and nothing below the context knows of Flask."""
+"""The packages of docs/architecture.md: imports go downwards only, and Flask is not imported below context."""
 
 import ast
 from pathlib import Path
@@ -11,9 +11,9 @@ ROOT = OPENAPI.parent
 FILES = [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py"]
 FILES += sorted((ROOT / "auth").rglob("*.py")) + sorted((ROOT / "sql").rglob("*.py"))
 
-# Files that stand at the top of auth/, and may be imported from every room.
+# Modules at the top of auth/ that every package may import.
 SHARED = {"addresses", "logs"}
-# What each room imports besides itself and SHARED.
+# Packages that each package may import besides itself and SHARED.
 BELOW_CONTEXT = {"delivery", "providers", "passwords", "settings", "tokens", "net", "sql"}
 MAY_IMPORT = {
     "sql": set(),
@@ -36,9 +36,7 @@ MAY_IMPORT = {
 
 
 def module_of(path: Path) -> str:
-    """Return the dotted name of a module: `auth/web/guard.py` is `auth.web.guard`, `sql/__init__.py` is
-    `sql`.
-    """
+    """Return a module's dotted name: `auth.web.guard` for `auth/web/guard.py`, `sql` for `sql/__init__.py`."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -46,13 +44,13 @@ MODULES = {module_of(path): path for path in FILES}
 
 
 def room_of(module: str) -> str:
-    """Return the room of a module: the folder of auth/ that holds it, or its own name at the top."""
+    """Return the package of a module in auth/, or the name of a module at the top."""
     parts = module.removeprefix("auth.").split(".")
     return "sql" if parts[0] == "sql" else module if module.startswith("gunicorn") else parts[0]
 
 
 def imports_of(path: Path) -> set[str]:
-    """Return the modules that a file imports, wherever in the file, as dotted names."""
+    """Return the dotted names that a file imports, also inside functions."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -63,7 +61,6 @@ def imports_of(path: Path) -> set[str]:
 
 
 def own_imports(module: str) -> set[str]:
-    """Return the modules of this project that a module imports."""
     found = set()
     for name in imports_of(MODULES[module]):
         known = [candidate for candidate in (name, name.rpartition(".")[0]) if candidate in MODULES]
@@ -71,22 +68,22 @@ def own_imports(module: str) -> set[str]:
     return found - {module, "auth"}
 
 
-def circle_from(module: str, path: tuple[str, ...] = ()) -> tuple[str, ...] | None:
-    """Return the first chain of imports that leads from a module back to itself."""
+def cycle_from(module: str, path: tuple[str, ...] = ()) -> tuple[str, ...] | None:
+    """Return the first import cycle that is reachable from a module."""
     if module in path:
         return path[path.index(module) :]
     for imported in sorted(own_imports(module)):
-        if module not in FREE_OF_CIRCLES and (found := circle_from(imported, (*path, module))):
+        if module not in FREE_OF_CYCLES and (found := cycle_from(imported, (*path, module))):
             return found
-    FREE_OF_CIRCLES.add(module)
+    FREE_OF_CYCLES.add(module)
     return None
 
 
-FREE_OF_CIRCLES: set[str] = set()
+FREE_OF_CYCLES: set[str] = set()
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_room_imports_only_the_rooms_below_it(module):
+def test_module_imports_only_packages_below_its_own(module):
     room = room_of(module)
     allowed = MAY_IMPORT.get(room, BELOW_CONTEXT) | SHARED | {room}
     assert {name for name in own_imports(module) if room_of(name) not in allowed} == set()
@@ -95,15 +92,15 @@ def test_room_imports_only_the_rooms_below_it(module):
 @pytest.mark.parametrize(
     "module", [name for name in MODULES if room_of(name) in BELOW_CONTEXT | SHARED | {"operations"}]
 )
-def test_nothing_below_the_context_imports_flask(module):
+def test_module_below_the_context_does_not_import_flask(module):
     packages = {name.partition(".")[0] for name in imports_of(MODULES[module])}
     assert packages.isdisjoint({"flask", "werkzeug", "flask_limiter", "flask_cors"})
 
 
-def test_no_module_imports_itself_through_others():
-    assert [circle for module in MODULES if (circle := circle_from(module))] == []
+def test_imports_have_no_cycle():
+    assert [cycle for module in MODULES if (cycle := cycle_from(module))] == []
 
 
-def test_the_top_of_auth_is_no_drawer():
+def test_top_of_auth_has_no_other_modules():
     files = {path.stem for path in (ROOT / "auth").glob("*.py")}
     assert files - SHARED == {"__init__", "context"}

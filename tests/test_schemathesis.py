@@ -1,7 +1,6 @@
-"""Schemathesis makes requests out of openapi.yaml, right and wrong ones, and holds each response to it.
+"""Schemathesis generates valid and invalid requests from openapi.yaml, and checks the responses against it.
 
-The same requests each time, so that a run says the same twice; `SCHEMATHESIS_SECONDS=60` makes random ones
-for so long.
+They are the same in every run; `SCHEMATHESIS_SECONDS=60` generates random ones for a minute.
 """
 
 import os
@@ -23,7 +22,7 @@ CHECKS = [
     "ignored_auth",
     "use_after_free",
 ]
-# What a refusal may be: those that Schemathesis knows, and those of HTTP itself. A 503 is none.
+# The statuses of refusals that Schemathesis knows, and those of HTTP itself; not 503.
 CONFIGURATION = """
 hooks = "{hooks}"
 [checks.negative_data_rejection]
@@ -33,7 +32,7 @@ WITH_THE_KEY = ["-H", f"Authorization: Bearer {SERVICE_ROLE_KEY}"]
 
 
 def run(server: ServerClient, directory: Path, name: str, *options: str) -> tuple[int, str]:
-    """Return how Schemathesis ends, and what it found."""
+    """Return the exit status of Schemathesis, and its report."""
     place = directory / name
     place.mkdir()
     configuration = place / "schemathesis.toml"
@@ -76,8 +75,8 @@ def run(server: ServerClient, directory: Path, name: str, *options: str) -> tupl
     return done.returncode, done.stdout.partition("= FAILURES =")[2] or done.stdout + done.stderr
 
 
-def test_it_finds_nothing(server, tmp_path):
-    # Without credentials, most of what coverage would try is 401 before it is looked at.
+def test_schemathesis_finds_no_violation(server, tmp_path):
+    # Without credentials, most requests of the coverage phase would be 401.
     runs = [
         ("with the service role key", *WITH_THE_KEY),
         ("without credentials", "--phases", "examples,fuzzing"),

@@ -1,4 +1,4 @@
-"""What habits forget: the laws of the source, which no request shows."""
+"""Rules of the source code that no request would show to be broken."""
 
 import ast
 import os
@@ -35,7 +35,7 @@ STATEMENTS = sql.load_statements()
 SQL = "".join(path.read_text() for path in sql.DIRECTORY.rglob("*.sql"))
 LONGEST_FILE = 320
 
-# Views that anybody may call; every other wears a decorator of auth/web/guard.py, outermost.
+# Views that need no credentials; the outermost decorator of all others is of auth/web/guard.py.
 PUBLIC = {
     *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),
@@ -49,8 +49,8 @@ PUBLIC = {
         "begin_linking",
     ),
 }
-# Views without a limit: those that only look, of which GET alone doesn't tell; and those of administrators.
-ONLY_LOOK = {
+# Views without a limit: those that only read, and those for administrators.
+READ_ONLY = {
     *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *(
         "get_user",
@@ -67,7 +67,7 @@ ONLY_LOOK = {
 UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "generate_link"} | {
     *("create_webhook", "update_webhook", "delete_webhook", "test_webhook", "redeliver_event"),
 }
-# Settings without a default that could be written down: it is empty, made, or computed.
+# Settings whose default is empty, generated or computed.
 WITHOUT_WRITTEN_DEFAULT = {
     "DATABASE_URL",
     "AUTH_WORKERS",
@@ -99,7 +99,7 @@ def tree(source: str) -> ast.Module:
 
 
 def strings(module: ast.Module) -> Iterator[str]:
-    """Yield each string of a module but the docstrings."""
+    """Yield the strings of a module except docstrings."""
     docstrings = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
@@ -107,7 +107,7 @@ def strings(module: ast.Module) -> Iterator[str]:
 
 
 def imports(module: ast.Module) -> set[str]:
-    """Return the packages that a module imports, by the first part of their names."""
+    """Return the top-level packages that a module imports."""
     names = [alias.name for node in ast.walk(module) if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module or "" for node in ast.walk(module) if isinstance(node, ast.ImportFrom)]
     return {name.partition(".")[0] for name in names}
@@ -122,7 +122,7 @@ def string_of(node: ast.AST | None) -> str | None:
 
 
 def raised_error_keys() -> set[str]:
-    """Return each literal first argument of `ApiError`, `unavailable` and `refusal`."""
+    """Return the literal first arguments of `ApiError`, `unavailable` and `refusal`."""
     found = set()
     for source in SOURCES:
         for node in ast.walk(tree(source)):
@@ -147,30 +147,28 @@ def sub_selects(text: str) -> Iterator[str]:
 
 
 def table(document: str) -> dict[str, list[str]]:
-    """Return the rows of a document's tables whose first cell is code: its text, and the cells after it."""
+    """Return the cells of each table row of a document by its first cell, where that is code."""
     rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", (ROOT / "docs" / document).read_text(), re.MULTILINE)
     return {name: cells.split(" | ") for name, cells in rows}
 
 
-def test_each_view_is_public_or_wears_a_guard(app):
+def test_every_view_is_public_or_has_a_guard(app):
     assert {name for name, view in views(app).items() if guard_of(view) is None} == PUBLIC
 
 
-def test_each_view_that_changes_something_is_limited_or_for_administrators(app):
+def test_every_view_is_limited_or_read_only_or_for_administrators(app):
     unlimited = {name: guard_of(view) for name, view in views(app).items() if not is_limited(view)}
 
-    assert set(unlimited) == ONLY_LOOK | UNLIMITED | COUNTED_INSIDE
+    assert set(unlimited) == READ_ONLY | UNLIMITED | COUNTED_INSIDE
     assert {unlimited[name] for name in UNLIMITED} <= {"admin", "service_role"}
 
 
-def test_each_grant_is_limited_or_counted_by_its_statement():
+def test_every_grant_is_limited_or_counted_by_its_statement():
     assert {name for name, grant in token.GRANTS.items() if not is_limited(grant)} == {"refresh_token"}
 
 
-def test_what_is_limited_or_locked_is_looked_up_once():
-    """`IN (SELECT … LIMIT)` may be evaluated for each row that is compared; ARRAY(…) and WITH are evaluated
-    once.
-    """
+def test_no_sub_select_after_in_limits_or_locks_rows():
+    """Postgres may evaluate `IN (SELECT … LIMIT)` for each compared row; it evaluates ARRAY(…) and WITH once."""
     texts = {str(path): path.read_text() for path in [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]}
     found = [
         f"{name}: {within}"
@@ -181,11 +179,11 @@ def test_what_is_limited_or_locked_is_looked_up_once():
     assert found == []
 
 
-def test_each_statement_is_used():
+def test_every_statement_is_used():
     assert set(STATEMENTS) - all_strings() == set()
 
 
-def test_each_statement_that_is_run_is_there():
+def test_every_statement_that_is_run_exists():
     run = {
         string_of(node.args[0])
         for source in SOURCES
@@ -203,7 +201,7 @@ def test_each_statement_that_is_run_is_there():
     [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters],
     ids=lambda statement: statement.name,
 )
-def test_each_statement_with_a_caller_says_whether_it_may(statement, database_url):
+def test_statement_with_a_caller_returns_the_state_of_the_caller(statement, database_url):
     connection = psycopg2.connect(database_url)
     with connection.cursor() as cursor:
         cursor.execute(statement.direct, dict.fromkeys(statement.parameters))
@@ -212,7 +210,7 @@ def test_each_statement_with_a_caller_says_whether_it_may(statement, database_ur
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_sql_is_nowhere_but_in_sql(source):
+def test_python_files_contain_no_sql(source):
     assert [
         text
         for text in strings(tree(source))
@@ -221,7 +219,7 @@ def test_sql_is_nowhere_but_in_sql(source):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_files_have_one_subject(source):
+def test_file_has_at_most_320_lines(source):
     assert len(SOURCES[source].read_text().splitlines()) <= LONGEST_FILE
 
 
@@ -233,7 +231,6 @@ def test_sql_lines_have_at_most_110_columns():
 
 
 def test_statements_have_at_most_60_lines():
-    """A longer one is a transaction of short statements."""
     assert [
         statement.name for statement in STATEMENTS.values() if len(statement.text.splitlines()) > 60
     ] == []
@@ -242,14 +239,14 @@ def test_statements_have_at_most_60_lines():
 @pytest.mark.parametrize(
     ("package", "owner"), [("bcrypt", "auth/passwords/hashing.py"), ("jwt", "auth/tokens/access_tokens.py")]
 )
-def test_a_secret_has_one_door(package, owner):
+def test_only_one_module_imports_the_package(package, owner):
     assert [source for source in SOURCES if package in imports(tree(source))] == [owner]
 
 
 @pytest.mark.parametrize(
     "source", [source for source in SOURCES if not source.startswith("auth/views/") and source != "app.py"]
 )
-def test_mechanisms_do_not_import_views(source):
+def test_module_outside_views_does_not_import_them(source):
     assert not re.search(
         r"^\s*(from auth\.views|import auth\.views|from auth import .*\bviews\b)",
         SOURCES[source].read_text(),
@@ -257,25 +254,25 @@ def test_mechanisms_do_not_import_views(source):
     )
 
 
-def test_each_error_raised_stands_in_the_table_of_errors():
+def test_every_raised_error_is_in_the_table_of_errors():
     assert raised_error_keys() - set(ERRORS) == set()
 
 
-def test_each_error_of_the_table_is_used():
+def test_every_error_of_the_table_is_used():
     quoted = Counter(text for source in SOURCES for text in strings(tree(source)))
     quoted.subtract(ERRORS.keys())
     states = {*(text for text in quoted if quoted[text]), *re.findall(r"'([a-z_]+)'", SQL)}
     assert set(ERRORS) - states - {f"refresh.{state}" for state in states} == set()
 
 
-def test_error_codes_of_the_table_are_those_of_the_contract_and_explained():
+def test_table_contract_and_documentation_have_the_same_error_codes():
     listed = set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
 
     assert {key.rpartition(".")[2] for key in ERRORS} == listed
     assert set(table("errors.md")) == listed
 
 
-def test_only_the_table_of_errors_words_them():
+def test_messages_of_errors_are_only_in_the_table():
     sentences = [sentence for _status, sentence in ERRORS.values() if "{" not in sentence]
     copies = [
         (source, text)
@@ -287,18 +284,18 @@ def test_only_the_table_of_errors_words_them():
     assert copies == []
 
 
-def test_docs_settings_explains_each_setting_and_no_other():
+def test_docs_settings_explains_exactly_the_settings():
     assert [name for name in table("settings.md") if not name.startswith(PROVIDER_PREFIX)] == settings.names()
 
 
-def test_docs_settings_explains_the_settings_of_a_provider_and_no_other():
+def test_docs_settings_explains_exactly_the_settings_of_a_provider():
     explained = [name for name in table("settings.md") if name.startswith(PROVIDER_PREFIX)]
 
     assert explained == [f"{PROVIDER_PREFIX}<NAME>_{suffix}" for suffix in SUFFIXES]
 
 
 @pytest.mark.parametrize("name", settings.names())
-def test_docs_settings_tells_the_default(name, tmp_path, monkeypatch):
+def test_docs_settings_shows_the_default(name, tmp_path, monkeypatch):
     default = table("settings.md")[name][0]
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
@@ -324,7 +321,7 @@ def links() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("document", "target"), list(links()))
-def test_links_lead_somewhere(document, target):
+def test_link_in_the_documentation_has_a_target(document, target):
     path, _, anchor = target.partition("#")
     file = (document.parent / path).resolve() if path else document
     assert file.exists()

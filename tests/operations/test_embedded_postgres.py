@@ -1,6 +1,4 @@
-"""The embedded Postgres: it begins and ends with the process that starts it, and no crash keeps it from the
-next start.
-"""
+"""The embedded Postgres starts and ends with its parent process, and starts again after any crash."""
 
 import os
 import shutil
@@ -30,8 +28,8 @@ FAST = {"fsync": "off"}
 
 @pytest.fixture(scope="module")
 def state_dir() -> Iterator[Path]:
-    """A state directory with a database that is shut down, before each test and after it."""
-    # Not pytest's tmp_path: a socket's path must be short.
+    """A state directory with a database, which is shut down between tests."""
+    # Not pytest's tmp_path: the path of a socket must be short.
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         state_dir = Path(directory).resolve() / "var"
         postgres = EmbeddedPostgres(state_dir, FAST)
@@ -42,7 +40,7 @@ def state_dir() -> Iterator[Path]:
 
 @pytest.fixture
 def start(state_dir: Path) -> Iterator[Callable[..., tuple[EmbeddedPostgres, str]]]:
-    """Start a server; it is stopped after the test."""
+    """Return a function that starts a server, which is stopped after the test."""
     started = []
 
     def start(directory: Path = state_dir) -> tuple[EmbeddedPostgres, str]:
@@ -56,7 +54,7 @@ def start(state_dir: Path) -> Iterator[Callable[..., tuple[EmbeddedPostgres, str
 
 
 def copy(state_dir: Path, to: Path) -> Path:
-    """Copy a state directory, as root to files of root: what a restored backup looks like."""
+    """Copy a state directory. As root, the files become root's, as those of a restored backup."""
     shutil.copytree(state_dir, to)
     return to
 
@@ -80,13 +78,13 @@ def mode(path: Path) -> int:
 
 
 def crash(postgres: EmbeddedPostgres, state_dir: Path) -> None:
-    """Kill it, and wait until the sessions that it leaves behind are gone too, the lock as well."""
+    """Kill the server, wait for its end and release the lock."""
     os.kill(postmaster_of(state_dir), signal.SIGKILL)
     wait_until(postgres.has_died)
     postgres.stop()
 
 
-def test_it_sets_up_a_durable_database_that_speaks_utf8_and_no_tcp():
+def test_new_database_is_durable_and_utf8_and_does_not_listen_on_tcp():
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         postgres = EmbeddedPostgres(Path(directory, "var"))
         try:
@@ -107,13 +105,13 @@ def test_it_sets_up_a_durable_database_that_speaks_utf8_and_no_tcp():
             postgres.stop()
 
 
-def test_it_finds_its_data_again(start):
+def test_data_survives_a_restart(start):
     _, url = start()
 
     assert run(url, "SELECT what FROM kept") == ("since the first start",)
 
 
-def test_psql_understands_its_url(start):
+def test_psql_connects_by_the_url(start):
     _, url = start()
 
     done = subprocess.run(
@@ -126,7 +124,7 @@ def test_psql_understands_its_url(start):
     assert done.stdout == "since the first start\n"
 
 
-def test_it_keeps_others_out_of_the_state_directory(start, state_dir):
+def test_state_directory_is_closed_to_other_users(start, state_dir):
     start()
 
     assert mode(state_dir) == (0o711 if os.geteuid() == 0 else 0o700)
@@ -135,7 +133,7 @@ def test_it_keeps_others_out_of_the_state_directory(start, state_dir):
 
 
 @as_root
-def test_it_lets_no_other_user_connect(start):
+def test_other_user_cannot_connect(start):
     _, url = start()
 
     done = subprocess.run(
@@ -153,7 +151,7 @@ def test_it_lets_no_other_user_connect(start):
 
 
 @as_root
-def test_it_opens_directories_for_passing_through_only(state_dir):
+def test_parent_directories_are_opened_for_passing_through_only(state_dir):
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         closed = Path(directory).resolve()
         postgres = EmbeddedPostgres(copy(state_dir, closed / "inner" / "var"), FAST)
@@ -170,7 +168,7 @@ def test_it_opens_directories_for_passing_through_only(state_dir):
 
 
 @on_linux
-def test_it_keeps_our_environment_from_postgres(start, state_dir, monkeypatch):
+def test_postgres_does_not_inherit_the_environment(start, state_dir, monkeypatch):
     monkeypatch.setenv("AUTH_SECRET_KEY", "correct horse battery staple 0123456789")
     monkeypatch.setenv("PGPORT", "1")
     monkeypatch.setenv("PGDATABASE", "another")
@@ -181,7 +179,7 @@ def test_it_keeps_our_environment_from_postgres(start, state_dir, monkeypatch):
     assert b"correct horse" not in Path(f"/proc/{postmaster_of(state_dir)}/environ").read_bytes()
 
 
-def test_it_refuses_a_second_server_on_the_same_state(start, state_dir):
+def test_second_server_on_the_same_state_directory_is_refused(start, state_dir):
     _, url = start()
 
     with pytest.raises(StateInUseError, match="in use by a running service"):
@@ -190,7 +188,7 @@ def test_it_refuses_a_second_server_on_the_same_state(start, state_dir):
     assert run(url, "SELECT what FROM kept")
 
 
-def test_it_starts_after_a_crash(start, state_dir):
+def test_committed_data_survives_a_crash(start, state_dir):
     postgres, url = start()
     run(url, "CREATE TABLE committed AS SELECT 1 AS one")
     crash(postgres, state_dir)
@@ -201,10 +199,10 @@ def test_it_starts_after_a_crash(start, state_dir):
 
 
 @pytest.mark.parametrize("now", ["another process", "a zombie", "this process", "nothing"])
-def test_it_starts_though_the_recorded_process_id_is(now, start, state_dir):
+def test_server_starts_when_the_recorded_process_id_is_that_of(now, start, state_dir):
     postgres, _ = start()
     crash(postgres, state_dir)
-    # Of the same user, for Postgres doesn't take another's process for a server of its own.
+    # Of the same user: Postgres does not take the processes of other users for its server.
     other = subprocess.Popen(
         ["sleep", "60"] if now == "another process" else ["true"], user=(state_dir / "postgres").stat().st_uid
     )
@@ -226,9 +224,9 @@ def test_it_starts_though_the_recorded_process_id_is(now, start, state_dir):
         other.wait()
 
 
-def test_it_stops_a_server_that_has_outlived_its_service(start, state_dir):
+def test_server_that_outlived_its_service_is_stopped(start, state_dir):
     orphan, _ = start()
-    orphan.close_in_child()  # as if its service were gone
+    orphan.close_in_child()  # as if its service had died
     log = state_dir / "postgres.log"
     before = log.stat().st_size
 
@@ -239,7 +237,7 @@ def test_it_stops_a_server_that_has_outlived_its_service(start, state_dir):
     assert "received fast shutdown request" in log.read_text()[before:]
 
 
-def test_it_begins_anew_when_the_first_start_was_cut_short():
+def test_interrupted_first_start_is_repeated():
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         state_dir = Path(directory, "var")
         (state_dir / "postgres.new-1234").mkdir(parents=True)
@@ -253,7 +251,7 @@ def test_it_begins_anew_when_the_first_start_was_cut_short():
 
 
 @pytest.mark.parametrize("name", ["a" * 120, "one,two"])
-def test_it_puts_the_socket_elsewhere_when_libpq_could_not_reach_it(name, start, state_dir):
+def test_socket_is_elsewhere_when_libpq_cannot_use_the_path(name, start, state_dir):
     directory = copy(state_dir, state_dir.parent / name / "var")
     postgres, url = start(directory)
 
@@ -262,7 +260,7 @@ def test_it_puts_the_socket_elsewhere_when_libpq_could_not_reach_it(name, start,
     assert mode(socket_dir) == 0o700
 
     crash(postgres, directory)
-    socket_dir.mkdir(mode=0o700, exist_ok=True)  # a killed service doesn't tidy up
+    socket_dir.mkdir(mode=0o700, exist_ok=True)  # a killed service leaves it behind
     postgres, url = start(directory)
     assert not socket_dir.exists()
     second = Path(run(url, "SELECT current_setting('unix_socket_directories')")[0])
@@ -270,7 +268,7 @@ def test_it_puts_the_socket_elsewhere_when_libpq_could_not_reach_it(name, start,
     assert not second.exists()
 
 
-def test_it_says_why_postgres_does_not_start(state_dir):
+def test_error_has_the_reason_from_the_log_of_postgres(state_dir):
     postgres = EmbeddedPostgres(state_dir, {"shared_buffers": "plenty"})
 
     with pytest.raises(
@@ -279,7 +277,7 @@ def test_it_says_why_postgres_does_not_start(state_dir):
         postgres.start()
 
 
-def test_it_notices_that_postgres_has_ended_by_itself(start, state_dir):
+def test_death_of_the_server_is_noticed(start, state_dir):
     postgres, _ = start()
     assert not postgres.has_died()
 
@@ -288,7 +286,7 @@ def test_it_notices_that_postgres_has_ended_by_itself(start, state_dir):
     wait_until(postgres.has_died)
 
 
-def test_it_bounds_the_log_while_postgres_writes_to_it(start, state_dir):
+def test_log_is_rotated_while_postgres_writes_to_it(start, state_dir):
     postgres, url = start()
     log, older = state_dir / "postgres.log", state_dir / "postgres.log.1"
     with log.open("a") as file:
@@ -303,7 +301,7 @@ def test_it_bounds_the_log_while_postgres_writes_to_it(start, state_dir):
     assert log.stat().st_size < 1000
 
 
-def test_it_logs_no_value_of_a_row(start, state_dir):
+def test_log_contains_no_values_of_rows(start, state_dir):
     _, url = start()
     run(url, "CREATE TABLE users (email text PRIMARY KEY)")
     run(url, "INSERT INTO users VALUES ('alice@example.com')")

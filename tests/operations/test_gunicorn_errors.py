@@ -1,6 +1,4 @@
-"""What is not even HTTP, or no HTTP that we take: answered in our envelope, with our headers, and nothing
-repeated or logged of it.
-"""
+"""Invalid HTTP: refused with our envelope and headers, and neither repeated nor logged."""
 
 import json
 import re
@@ -19,7 +17,7 @@ POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + JSON
 
 
 def assert_envelope(reply: Reply, status: int, error_code: str, secret: str = SECRET) -> None:
-    """Hold a whole response to the error envelope and to the headers that each response has."""
+    """Check that a response is an error envelope, with the headers of every response."""
     assert (reply.status, reply.json) == (
         status,
         {"code": status, "msg": A_SENTENCE, "error_code": error_code} | _details(reply),
@@ -31,7 +29,7 @@ def assert_envelope(reply: Reply, status: int, error_code: str, secret: str = SE
     assert reply.headers["Referrer-Policy"] == "no-referrer"
     assert reply.headers["X-Request-Id"] == A_UUID
     assert reply.headers["Connection"] == "close"
-    assert not re.search(r"\d", reply.headers.get("Server", "")), "it tells a version"
+    assert not re.search(r"\d", reply.headers.get("Server", "")), "shows a version"
     assert secret.encode() not in reply.body
 
 
@@ -46,18 +44,18 @@ def port(small_service: Service, database) -> int:
 
 NOT_HTTP = {
     "a word": b"GARBAGE\r\n\r\n",
-    "nothing but lines": b"\r\n\r\n\r\n\r\n",
+    "empty lines": b"\r\n\r\n\r\n\r\n",
     "spaces": b" \r\n\r\n",
     "zeros": b"\0" * 100 + b"\r\n\r\n",
     "a TLS handshake": bytes.fromhex("16030100750100007103035d2b1a") + b"\0" * 30 + b"\r\n\r\n",
     "HTTP/0.9": b"GET /\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9,
-    "a version that is none": b"GET /health HTTP/9.9\r\n" + HOST + b"\r\n",
+    "an unknown version": b"GET /health HTTP/9.9\r\n" + HOST + b"\r\n",
     "another protocol": b"GET /health FTP/1.1\r\n" + HOST + b"\r\n",
     "SIP": b"OPTIONS sip:nm SIP/2.0\r\nVia: SIP/2.0/TCP nm\r\n\r\n",
     "two spaces": b"GET  /health HTTP/1.1\r\n" + HOST + b"\r\n",
     "a tab": b"GET\t/health\tHTTP/1.1\r\n" + HOST + b"\r\n",
-    "a method in small letters": b"get /health HTTP/1.1\r\n" + HOST + b"\r\n",
+    "a lower-case method": b"get /health HTTP/1.1\r\n" + HOST + b"\r\n",
     "a method with brackets": b"GET{} /health HTTP/1.1\r\n" + HOST + b"\r\n",
     "the PROXY protocol": b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\nGET /health HTTP/1.1\r\n" + HOST + b"\r\n",
     "a header without a colon": b"GET /health HTTP/1.1\r\n"
@@ -76,7 +74,7 @@ NOT_HTTP = {
     + SECRET.encode()
     + b"\r\n\r\n",
     "a header that begins with a space": b"GET /health HTTP/1.1\r\n Host: x\r\n\r\n",
-    "a name that is no token": b"GET /health HTTP/1.1\r\n"
+    "a name with invalid characters": b"GET /health HTTP/1.1\r\n"
     + HOST
     + b"X(Secret): "
     + SECRET.encode()
@@ -88,23 +86,23 @@ NOT_HTTP = {
 LENGTHS = ["-1", "abc", "+2", "0x2", "1e2", "2.0", "2 2", "2, 2", "2,3", "", "\u0662", "2\t3", "\u00b2"]
 
 
-class TestTheHead:
+class TestHead:
     @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=list(NOT_HTTP))
-    def test_what_is_no_http_is_400(self, port, sent):
+    def test_invalid_request_is_400(self, port, sent):
         (reply,) = exchange(port, sent)
         assert_envelope(reply, 400, "validation_failed")
 
-    def test_a_target_that_is_too_long_is_414(self, port):
+    def test_long_target_is_414(self, port):
         (reply,) = exchange(
             port, b"GET /verify?token=" + SECRET.encode() * 500 + b" HTTP/1.1\r\n" + HOST + b"\r\n"
         )
         assert_envelope(reply, 414, "request_entity_too_large")
 
-    def test_a_line_that_never_ends_is_414(self, port):
+    def test_endless_request_line_is_414(self, port):
         (reply,) = exchange(port, b"GET /" + b"x" * 200_000)
         assert_envelope(reply, 414, "request_entity_too_large")
 
-    def test_a_header_that_is_too_large_is_431(self, port):
+    def test_large_header_is_431(self, port):
         (reply,) = exchange(
             port,
             b"GET /health HTTP/1.1\r\n"
@@ -120,7 +118,7 @@ class TestTheHead:
         (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + HOST + headers + b"\r\n")
         assert_envelope(reply, 431, "request_entity_too_large")
 
-    def test_headers_without_end_are_refused(self, port):
+    def test_endless_headers_are_431_or_cut_off(self, port):
         replies = exchange(
             port,
             b"GET /health HTTP/1.1\r\n"
@@ -129,7 +127,7 @@ class TestTheHead:
         if replies:
             assert_envelope(replies[0], 431, "request_entity_too_large")
 
-    def test_a_header_of_32_kib_is_taken(self, port):
+    def test_header_of_32_kib_is_accepted(self, port):
         (reply,) = exchange(
             port,
             b"GET /health HTTP/1.1\r\n"
@@ -161,10 +159,10 @@ class TestTheHead:
             b"http://[::1",
         ],
     )
-    def test_a_strange_target_is_no_500(self, port, target):
+    def test_unusual_target_is_not_a_500(self, port, target):
         replies = exchange(port, b"GET " + target + b" HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
         for reply in replies:
-            # An address without a path is that of the page at /.
+            # A URL without a path is that of the page at /.
             assert reply.status in (200, 308, 400, 404)
             if reply.status >= 400:
                 assert_envelope(
@@ -174,7 +172,7 @@ class TestTheHead:
     @pytest.mark.parametrize(
         "method", [b"CONNECT", b"TRACE", b"PROPFIND", b"M-SEARCH", b"X" * 20, b"DEBUG", b"TRACK"]
     )
-    def test_another_method_is_refused(self, port, method):
+    def test_unknown_method_is_refused(self, port, method):
         (reply,) = exchange(
             port,
             method
@@ -189,7 +187,7 @@ class TestTheHead:
         )
 
     @pytest.mark.parametrize("headers", [b"", b"Host: a\r\nHost: b\r\n", b"Host:\r\n", b"Host: a b\r\n"])
-    def test_a_missing_or_strange_host_is_no_500(self, port, headers):
+    def test_missing_or_invalid_host_is_not_a_500(self, port, headers):
         (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + headers + b"Connection: close\r\n\r\n")
         assert reply.status in (200, 400)
 
@@ -200,11 +198,11 @@ class TestTheHead:
             b"Upgrade: websocket\r\nConnection: Upgrade\r\n",
         ],
     )
-    def test_no_other_protocol_is_changed_to(self, port, headers):
+    def test_upgrade_to_another_protocol_is_ignored_or_refused(self, port, headers):
         with connect(port, b"GET /health HTTP/1.1\r\n" + HOST + headers + b"\r\n") as connection:
             assert connection.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 400")
 
-    def test_an_expectation_that_is_none_is_refused(self, port):
+    def test_unknown_expectation_is_refused(self, port):
         (reply,) = exchange(
             port,
             POST + b"Expect: " + SECRET.encode() + b"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
@@ -213,14 +211,14 @@ class TestTheHead:
         assert_envelope(reply, reply.status, "validation_failed")
 
 
-class TestTheBody:
+class TestBody:
     @pytest.mark.parametrize("length", LENGTHS)
-    def test_a_length_that_is_none_is_400(self, port, length):
+    def test_invalid_content_length_is_400(self, port, length):
         (reply, *others) = exchange(port, POST + b"Content-Length: " + length.encode() + b"\r\n\r\n" + BODY)
         assert_envelope(reply, 400, "validation_failed")
         assert others == []
 
-    def test_a_length_beyond_all_measure_is_413(self, port):
+    def test_content_length_of_400_digits_is_413(self, port):
         (reply,) = exchange(
             port, POST + b"Connection: close\r\nContent-Length: " + b"9" * 400 + b"\r\n\r\n" + BODY
         )
@@ -242,7 +240,7 @@ class TestTheBody:
             b"Transfer-Encoding : chunked\r\n",
         ],
     )
-    def test_no_second_request_is_smuggled_in_it(self, port, headers):
+    def test_ambiguous_length_does_not_smuggle_a_request(self, port, headers):
         smuggled = b"0\r\n\r\nGET /settings HTTP/1.1\r\n" + HOST + b"\r\n"
         replies = exchange(port, POST + headers + b"\r\n" + smuggled)
         assert [reply.status for reply in replies] in ([400], [501])
@@ -265,7 +263,7 @@ class TestTheBody:
             b"2\r\n{}\r\nzz",
         ],
     )
-    def test_a_bad_chunk_is_400(self, port, small_service, chunks):
+    def test_invalid_chunk_is_400(self, port, small_service, chunks):
         logged = len(small_service.text())
         (reply, *others) = exchange(
             port,
@@ -284,8 +282,8 @@ class TestTheBody:
     @pytest.mark.parametrize(
         "chunks", [b"zz\r\n", b"0\r\nAuthorization: x\r\n\r\n", b"1;a b\r\nx\r\n0\r\n\r\n"]
     )
-    def test_a_bad_chunk_that_comes_after_the_answer_is_not_answered_again(self, port, chunks):
-        # A proxy would take the second answer for that to somebody else's request.
+    def test_invalid_chunk_after_the_response_gets_no_second_response(self, port, chunks):
+        # A proxy would take a second response for that to the request of another client.
         with connect(
             port, b"GET /settings HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
         ) as connection:
@@ -304,18 +302,20 @@ class TestTheBody:
         ],
         ids=["length", "chunk", "between chunks", "chunk size", "nothing"],
     )
-    def test_a_client_that_goes_away_in_the_middle_is_no_failure_of_ours(self, port, small_service, sent):
+    def test_client_that_disconnects_during_the_body_is_not_logged_as_a_failure(
+        self, port, small_service, sent
+    ):
         logged = len(small_service.text())
         replies = exchange(port, POST + sent)
         assert [reply.status for reply in replies] in ([], [400])
-        # One more request, after which the log has all of the one before.
+        # After another request, the log of the first one is complete.
         exchange(port, b"GET /settings HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
         wait_until(lambda: '"route": "/settings"' in small_service.text()[logged:])
         assert "unexpected_failure" not in small_service.text()[logged:]
         assert "Traceback" not in small_service.text()[logged:]
 
-    def test_half_of_one_is_not_taken_for_the_whole(self, port, alice):
-        # RFC 9112, section 8: the message is incomplete. Its sender, or a proxy, may send it again.
+    def test_incomplete_body_has_no_effect(self, port, alice):
+        # RFC 9112, section 8. The client or a proxy may send the request again.
         session = alice.sign_in()
         head = (
             b"DELETE /user HTTP/1.1\r\n"
@@ -333,14 +333,14 @@ class TestTheBody:
             assert [reply.status for reply in exchange(port, head + sent)] in ([], [400])
         assert session.get("/user").status_code == 200
 
-    def test_one_that_is_too_large_is_413_though_it_is_still_being_sent(self, port):
+    def test_client_still_sending_a_large_body_reads_the_413(self, port):
         replies = exchange(
             port, POST + b"Content-Length: 3000000\r\n\r\n" + b'{"x": "' + b"x" * 2_999_991 + b'"}'
         )
         assert [reply.status for reply in replies] == [413]
         assert replies[0].json["error_code"] == "request_entity_too_large"
 
-    def test_one_that_says_that_it_is_too_large_is_not_waited_for(self, port):
+    def test_large_announced_body_is_not_waited_for(self, port):
         with connect(
             port,
             POST + b"Content-Length: 3000000\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
@@ -348,13 +348,13 @@ class TestTheBody:
         ) as connection:
             assert connection.recv(12) in (b"HTTP/1.1 413", b"HTTP/1.1 100")
 
-    def test_one_in_chunks_is_measured_too(self, port):
+    def test_large_chunked_body_is_413(self, port):
         chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
         replies = exchange(port, POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 20 + b"0\r\n\r\n")
         assert [reply.status for reply in replies] == [413]
         assert replies[0].json["error_code"] == "request_entity_too_large"
 
-    def test_one_of_a_mebibyte_is_taken(self, port):
+    def test_body_of_a_mebibyte_is_read(self, port):
         body = b'{"email": "alice@example.com", "password": 1, "x": "' + b"x" * (1024 * 1024 - 54) + b'"}'
         assert len(body) == 1024 * 1024
         (reply,) = exchange(
@@ -362,7 +362,7 @@ class TestTheBody:
         )
         assert (reply.status, reply.json["error_code"]) == (400, "validation_failed")
 
-    def test_chunks_are_taken(self, port):
+    def test_chunked_body_with_extension_and_trailer_is_read(self, port):
         (reply,) = exchange(
             port,
             POST
@@ -371,7 +371,7 @@ class TestTheBody:
         assert (reply.status, reply.json["error_code"]) == (400, "validation_failed")
 
     @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"OPTIONS"])
-    def test_one_where_none_belongs_does_not_become_a_request(self, port, method):
+    def test_body_of_a_request_without_one_does_not_become_a_request(self, port, method):
         smuggled = b"GET /settings HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
         request = (
             method
@@ -391,22 +391,22 @@ class TestTheBody:
         assert b"rate_limits" not in data
 
 
-class TestAfterwards:
-    def test_what_came_with_it_is_not_looked_at(self, port):
+class TestAfterInvalidRequests:
+    def test_requests_after_an_invalid_one_are_ignored(self, port):
         replies = exchange(port, b"GARBAGE\r\n\r\n" + b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n")
         assert [reply.status for reply in replies] == [400]
 
-    def test_a_connection_that_was_good_before_is_closed(self, port):
+    def test_connection_is_closed_after_an_invalid_request(self, port):
         with connect(port, b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\nGARBAGE\r\n\r\n") as connection:
             replies = read(connection)
         assert [reply.status for reply in replies] == [200, 400]
 
-    def test_the_service_goes_on(self, small_service, port):
+    def test_service_stays_healthy(self, small_service, port):
         for sent in list(NOT_HTTP.values()) * 2:
             exchange(port, sent)
         assert small_service.get("/health")[0] == 200
 
-    def test_the_log_says_what_was_wrong_and_nothing_of_what_was_sent(self, small_service, port):
+    def test_log_has_the_reason_but_nothing_of_the_request(self, small_service, port):
         logged = len(small_service.text())
         for sent in NOT_HTTP.values():
             exchange(port, sent)
@@ -427,6 +427,6 @@ class TestAfterwards:
         assert {event["status"] for event in events} == {400, 414}
         assert all(event["request_id"] == A_UUID for event in events)
 
-    def test_the_id_in_the_log_is_that_of_the_answer(self, small_service, port):
+    def test_log_has_the_request_id_of_the_response(self, small_service, port):
         (reply,) = exchange(port, b"GARBAGE\r\n\r\n")
         wait_until(lambda: reply.headers["X-Request-Id"] in small_service.text())

@@ -1,6 +1,4 @@
-"""Running the service: what it says, whom it lets finish, what it leaves behind, and what keeps it from
-starting.
-"""
+"""Running the service: start, output, signals, and recovery after a crash."""
 
 import contextlib
 import os
@@ -32,7 +30,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for proce
 
 
 def new_directory() -> Iterator[Path]:
-    # Not pytest's tmp_path: a socket's path must be short, and the user nobody must come by.
+    # Not pytest's tmp_path: the path of a socket must be short, and the user nobody must be able to pass.
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         Path(directory).chmod(0o755)
         yield Path(directory).resolve() / "var"
@@ -40,7 +38,7 @@ def new_directory() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Service]:
-    """A service that every test leaves as it was."""
+    """A service for tests that do not change its state."""
     for directory in new_directory():
         with Service(directory) as service:
             yield service
@@ -52,17 +50,14 @@ def used_directory() -> Iterator[Path]:
 
 
 def kill_all(directory: Path) -> None:
-    """Kill every process of a state directory; the death of one may have ended another, which is as dead
-    then.
-    """
     for pid in processes_of(directory):
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError):  # the death of another may have ended it
             os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
 def state_dir(used_directory: Path) -> Iterator[Path]:
-    """A state directory that is free; from the second test on with a database in it."""
+    """A state directory that is not in use; from the second test on, it has a database."""
     yield used_directory
     kill_all(used_directory)
 
@@ -90,7 +85,7 @@ def run(state_dir: Path, statement: str) -> None:
     connection.close()
 
 
-def test_it_says_where_its_state_is_and_keeps_that_closed(running):
+def test_start_names_the_state_directory_which_is_closed_to_others(running):
     text = running.text()
     directory = running.state_dir
     assert f"State: {directory} (secrets and signing keys, database). A backup needs all of it.\n" in text
@@ -104,13 +99,13 @@ def test_it_says_where_its_state_is_and_keeps_that_closed(running):
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir() if path.is_file()} == {0o600}
 
 
-def test_it_accepts_an_access_token_with_full_metadata(running):
+def test_request_with_the_longest_access_token_is_served(running):
     status, _ = running.get("/health", Authorization="Bearer " + "a" * 30_000)
 
     assert status == 200
 
 
-def test_it_goes_on_when_a_worker_ends(running):
+def test_workers_that_end_are_replaced(running):
     workers = wait_until(lambda: pids if len(pids := workers_of(running)) == 2 else set())
 
     for pid in workers:
@@ -120,7 +115,7 @@ def test_it_goes_on_when_a_worker_ends(running):
     running.wait_until_healthy()
 
 
-def test_it_refuses_a_state_directory_in_use(running):
+def test_start_fails_when_the_state_directory_is_in_use(running):
     status, text = Service(running.state_dir).refuses_to_start()
 
     assert status == 2
@@ -131,7 +126,7 @@ def test_it_refuses_a_state_directory_in_use(running):
     assert running.get("/health")[0] == 200
 
 
-def test_it_refuses_a_port_in_use(running, state_dir):
+def test_start_fails_when_the_port_is_in_use(running, state_dir):
     status, text = Service(state_dir, PORT=str(running.port)).refuses_to_start()
 
     assert status == 1
@@ -143,7 +138,7 @@ def test_it_refuses_a_port_in_use(running, state_dir):
     assert running.get("/health")[0] == 200
 
 
-def test_it_refuses_bad_settings_with_a_line_for_each(state_dir):
+def test_start_fails_with_a_line_for_each_invalid_setting(state_dir):
     status, text = Service(
         state_dir, AUTH_WORKERS="many", DATABASE_URL="mysql://localhost/auth"
     ).refuses_to_start()
@@ -155,7 +150,7 @@ def test_it_refuses_bad_settings_with_a_line_for_each(state_dir):
     ]
 
 
-def test_it_refuses_a_database_that_it_cannot_reach(state_dir):
+def test_start_fails_when_the_database_is_unreachable(state_dir):
     url = f"postgresql://auth:correcthorse@127.0.0.1:{free_port()}/auth"
     status, text = Service(state_dir, DATABASE_URL=url).refuses_to_start()
 
@@ -165,23 +160,23 @@ def test_it_refuses_a_database_that_it_cannot_reach(state_dir):
     assert "correcthorse" not in text
 
 
-def test_it_finds_its_data_and_secrets_again(state_dir):
+def test_data_and_secrets_survive_a_restart(state_dir):
     with Service(state_dir):
         secrets = secrets_of(state_dir)
         run(state_dir, "CREATE TABLE kept ()")
 
     began = time.monotonic()
     with Service(state_dir):
-        # Three seconds on an idle machine; this one may be busy with other tests.
+        # Three seconds on an idle machine; other tests may keep it busy.
         assert time.monotonic() - began < 9
         assert secrets_of(state_dir) == secrets
         run(state_dir, "SELECT * FROM kept")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_it_lets_a_running_request_finish(name, state_dir):
+def test_running_request_is_finished_before_the_stop(name, state_dir):
     with Service(state_dir) as service, UnfinishedRequest(service, "/signup") as request:
-        # A supervisor sends its signal to one process, a terminal sends Ctrl-C to the whole group.
+        # A supervisor signals one process, Ctrl-C in a terminal the whole group.
         send = os.killpg if name == "SIGINT" else os.kill
         send(service.process.pid, signal.Signals[name])
         wait_until(lambda: not accepts_requests(service))
@@ -192,7 +187,7 @@ def test_it_lets_a_running_request_finish(name, state_dir):
     assert none_left(state_dir)
 
 
-def test_it_serves_whoever_had_connected_when_it_was_told_to_stop(state_dir):
+def test_clients_connected_before_the_stop_are_served(state_dir):
     with Service(state_dir) as service:
         workers = wait_until(lambda: pids if len(pids := workers_of(service)) == 2 else set())
         for pid in workers:
@@ -201,7 +196,7 @@ def test_it_serves_whoever_had_connected_when_it_was_told_to_stop(state_dir):
         for client in waiting:
             client.sendall(b"GET /settings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         service.process.send_signal(signal.SIGTERM)
-        # By now the first process listens no more, and has told the workers to stop.
+        # Then the master no longer listens, and has told the workers to stop.
         wait_until(lambda: not listens(service.process.pid, service.port))
         for pid in workers:
             os.kill(pid, signal.SIGCONT)
@@ -213,7 +208,6 @@ def test_it_serves_whoever_had_connected_when_it_was_told_to_stop(state_dir):
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether a process has a socket that listens on a port."""
     sockets = sockets_of(pid)
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return any(
@@ -231,13 +225,13 @@ def accepts_requests(service: Service) -> bool:
     return True
 
 
-def test_it_says_which_setting_is_gone(state_dir):
+def test_unknown_setting_is_warned_about(state_dir):
     with Service(state_dir, AUTH_THREADS="64") as service:
         assert "AUTH_THREADS is not a setting" in service.text()
 
 
-@pytest.mark.skipif(Path(".venv").is_symlink(), reason="make would empty the environment that .venv leads to")
-def test_make_run_passes_on_the_signal_that_stops_it(state_dir):
+@pytest.mark.skipif(Path(".venv").is_symlink(), reason="make would empty the shared environment")
+def test_make_run_forwards_the_stop_signal(state_dir):
     with Service(state_dir, command=["make", "run", f"PYTHON={sys.executable}"]) as service:
         service.process.terminate()
         service.process.wait(15)
@@ -245,17 +239,17 @@ def test_make_run_passes_on_the_signal_that_stops_it(state_dir):
     assert "Stopped.\n" in service.text()
 
 
-def test_nothing_outlives_a_killed_master_and_the_next_start_works(state_dir):
+def test_no_process_outlives_a_killed_master_and_the_next_start_works(state_dir):
     with Service(state_dir) as killed, UnfinishedRequest(killed, "/signup"):
         left = set(processes_of(state_dir))
         killed.process.kill()
 
-        # A supervisor doesn't wait either.
+        # Without waiting, as a supervisor does.
         with Service(state_dir, PORT=str(killed.port)):
             wait_until(lambda: left.isdisjoint(processes_of(state_dir)), 10)
 
 
-def test_it_starts_at_once_after_everything_was_killed(state_dir):
+def test_service_starts_after_all_processes_were_killed(state_dir):
     with Service(state_dir) as service:
         kill_all(state_dir)
 
@@ -263,7 +257,7 @@ def test_it_starts_at_once_after_everything_was_killed(state_dir):
         pass
 
 
-def test_it_ends_when_its_postgres_has_ended(state_dir):
+def test_service_ends_when_its_postgres_dies(state_dir):
     with Service(state_dir) as service:
         postmaster = int((state_dir / "postgres" / "postmaster.pid").read_text().split()[0])
         os.kill(postmaster, signal.SIGKILL)
@@ -276,7 +270,7 @@ def test_it_ends_when_its_postgres_has_ended(state_dir):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the other tests run as an ordinary user already")
-def test_it_runs_as_an_ordinary_user():
+def test_service_runs_as_an_ordinary_user():
     python = python_for("nobody")
     if python is None:
         pytest.skip("there is no Python that the user nobody may run with our packages")

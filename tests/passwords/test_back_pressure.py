@@ -1,6 +1,4 @@
-"""Back-pressure: the hashing queue refuses what it cannot hold, early and cheaply, and everything else goes
-on.
-"""
+"""Back-pressure: a full hashing queue refuses log-ins early, and all other requests are served."""
 
 import json
 import re
@@ -64,7 +62,7 @@ def test_full_queue_refuses_before_anything_is_counted(path, body, make_app):
     assert app.test_client().post(path, json=body).status_code != 503
 
 
-def test_full_queue_refuses_sign_ins_and_sign_ups_alone(make_app):
+def test_full_queue_refuses_only_sign_ins_and_sign_ups(make_app):
     app = make_app()
     client = app.test_client()
     refused = []
@@ -106,7 +104,7 @@ class TestTheService:
         assert {response.status for response in responses} == {401, 503}
         assert {response.headers["Retry-After"] for response in responses if response.status == 503} == {"2"}
 
-    def test_queued_sign_ins_are_checked_when_their_client_only_ends_its_side(self, slow_service):
+    def test_queued_sign_in_is_checked_when_its_client_half_closes_the_connection(self, slow_service):
         with wire.connect(
             slow_service.port,
             POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(LOG_IN) + LOG_IN.encode(),
@@ -122,14 +120,14 @@ class TestTheService:
             b"Content-Length: 70000",
         ],
     )
-    def test_slow_bodies_take_no_place_in_the_queue(self, slow_service, announced):
+    def test_slow_bodies_do_not_fill_the_queue(self, slow_service, announced):
         with ExitStack() as stack, connect(slow_service) as connection:
             for _ in range(300):
                 stack.enter_context(wire.connect(slow_service.port, POST + announced + b"\r\n\r\n" + b" "))
-            time.sleep(0.3)  # so that they have arrived
+            time.sleep(0.3)  # until they have arrived
             assert status(connection, "POST", "/login-admin", LOG_IN) == 401
 
-    def test_a_client_refused_by_a_limit_is_served_at_once_on_the_same_connection(self, serve):
+    def test_client_refused_by_a_limit_is_served_on_the_same_connection(self, serve):
         limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "1 per 5 minutes"}
         with serve(AUTH_WORKERS="1", **limits) as (service, _), connect(service) as connection:
             while status(connection, "POST", "/token?grant_type=password", LOG_IN) != 429:
@@ -142,7 +140,7 @@ class TestTheService:
                     return
         pytest.fail("each request after a 429 was delayed")
 
-    def test_slow_sign_ins_do_not_keep_others_from_signing_up(self, slow_service, database):
+    def test_sign_ups_are_served_beside_slow_sign_ins(self, slow_service, database):
         with ExitStack() as stack, connect(slow_service) as connection:
             for _ in range(10):
                 stack.enter_context(UnfinishedRequest(slow_service, "/login-admin"))

@@ -1,4 +1,4 @@
-"""Which passwords are allowed, and how they are hashed under load."""
+"""The password policy, and hashing."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ def sign_up(client):
 
 
 def reasons(response):
-    """Return why a password is weak."""
+    """Return the reasons for which a password is weak."""
     found = response.json.get("weak_password", {}).get("reasons")
     assert_error(
         response,
@@ -52,7 +52,7 @@ class TestStrength:
             "Aa1-" * 256,
         ],
     )
-    def test_a_good_one(self, sign_up, password):
+    def test_strong_password_is_accepted(self, sign_up, password):
         assert sign_up(password).status_code == 201
 
     @pytest.mark.parametrize(
@@ -71,19 +71,19 @@ class TestStrength:
             ("123456", ["length", "characters", "common"]),
         ],
     )
-    def test_a_weak_one_and_all_that_is_wrong_with_it(self, sign_up, database, password, why):
+    def test_weak_password_is_refused_with_all_reasons(self, sign_up, database, password, why):
         assert reasons(sign_up(password)) == why
         assert database.count("users") == 0
 
-    def test_an_address_of_ones_own_is_common(self, sign_up, client, alice):
+    def test_address_of_the_user_is_common(self, sign_up, client, alice):
         assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
         response = alice.sign_in().put("/user", json={"password": "ALICE@example.com"})
         assert reasons(response) == ["characters", "common"]
 
-    def test_the_address_of_another_is_not(self, sign_up):
+    def test_address_of_another_user_is_not_common(self, sign_up):
         assert sign_up("Dave-1@Example.com", "erin@example.com").status_code == 201
 
-    def test_a_common_one_with_more_to_it_is_not(self, make_app):
+    def test_common_password_with_additions_is_not_common(self, make_app):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
         assert (
             client.post(
@@ -92,7 +92,7 @@ class TestStrength:
             == 201
         )
 
-    def test_length_is_counted_in_characters_and_not_in_bytes(self, make_app):
+    def test_length_is_counted_in_characters(self, make_app):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="", AUTH_PASSWORD_MIN_LENGTH="4").test_client()
         assert reasons(client.post("/signup", json={"email": "dave@example.com", "password": "äöü"})) == [
             "length"
@@ -101,13 +101,13 @@ class TestStrength:
             client.post("/signup", json={"email": "dave@example.com", "password": "äöüß"}).status_code == 201
         )
 
-    def test_the_length_is_a_setting(self, make_app):
+    def test_minimum_length_is_a_setting(self, make_app):
         client = make_app(AUTH_PASSWORD_MIN_LENGTH="12").test_client()
         response = client.post("/signup", json={"email": "dave@example.com", "password": "Aa1-Aa1-Aa1"})
         assert reasons(response) == ["length"]
         assert "12 characters" in response.json["details"]
 
-    def test_the_characters_are_a_setting(self, make_app):
+    def test_required_characters_are_a_setting(self, make_app):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="numbers").test_client()
         assert (
             client.post("/signup", json={"email": "dave@example.com", "password": "xxxxxxx1"}).status_code
@@ -117,7 +117,7 @@ class TestStrength:
             client.post("/signup", json={"email": "erin@example.com", "password": "xxxxxxxx"})
         ) == ["characters"]
 
-    def test_the_common_ones_are_a_setting(self, make_app):
+    def test_check_for_common_passwords_is_a_setting(self, make_app):
         changes = {"AUTH_PASSWORD_REQUIREMENTS": "", "AUTH_PASSWORD_COMMON_CHECK": "false"}
         assert (
             make_app(**changes)
@@ -131,33 +131,33 @@ class TestStrength:
             client.post("/signup", json={"email": "erin@example.com", "password": "PassWord"})
         ) == ["common"]
 
-    def test_a_log_in_does_not_ask(self, alice, database):
+    def test_log_in_does_not_check_the_strength(self, alice, database):
         weak = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
         database.run("UPDATE users SET password_hash = %(weak)s", weak=weak)
         assert alice.try_to_sign_in("weak").status_code == 200
 
-    def test_a_weak_one_is_not_hashed(self, sign_up, hashes):
+    def test_weak_password_is_not_hashed(self, sign_up, hashes):
         sign_up("weak")
         assert hashes.count == 0
 
 
 class TestHashing:
-    def test_it_is_bcrypt_of_the_set_cost(self, sign_up, database):
+    def test_hash_is_bcrypt_of_the_configured_cost(self, sign_up, database):
         sign_up(PASSWORD)
         stored = database.value("SELECT password_hash FROM users")
         assert stored.startswith("$2b$04$")
         assert bcrypt.checkpw(PASSWORD.encode(), stored.encode())
 
-    def test_two_users_with_one_password_have_different_hashes(self, client, alice, bob, database):
+    def test_users_with_the_same_password_have_different_hashes(self, client, alice, bob, database):
         assert len({row.password_hash for row in database.all("SELECT password_hash FROM users")}) == 2
 
-    def test_a_request_is_refused_when_it_has_waited_too_long(self, make_app, monkeypatch):
+    def test_request_is_refused_when_it_has_waited_too_long(self, make_app, monkeypatch):
         app = make_app()
         passwords = app.extensions[EXTENSION].passwords
         monkeypatch.setattr(hashing, "PATIENCE", 0.01)
         with monkeypatch.context() as busy:
             busy.setattr(passwords, "_admission", threading.Semaphore(0))
-            # More requests than the queue has places: each leaves it again.
+            # More requests than the queue holds: each must leave it.
             for _ in range(100):
                 response = sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1")
                 assert_error(
@@ -166,7 +166,7 @@ class TestHashing:
         assert sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1").status_code == 401
 
     @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority for each thread")
-    def test_threads_that_hash_give_way_to_everything_else(self, slow_service):
+    def test_hashing_threads_have_low_priority(self, slow_service):
         server = ServerClient(slow_service.port)
         assert {
             answer.status_code

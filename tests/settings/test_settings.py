@@ -17,10 +17,10 @@ SECRET = "a secret of at least 32 characters"
 
 @pytest.fixture
 def load(monkeypatch, tmp_path):
-    """Load the settings of an environment that has nothing but these."""
+    """Return a function that loads the settings of an environment with these variables only."""
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    # What a .env adds to the environment is gone after the test.
+    # Loading adds the variables of .env to it.
     monkeypatch.setattr(os, "environ", os.environ.copy())
 
     def load(**environment):
@@ -31,14 +31,14 @@ def load(monkeypatch, tmp_path):
 
 
 def problems(load, **environment):
-    """Return what keeps the service from starting: a variable and what is wrong with it, a line each."""
+    """Return the lines of the `SettingsError`: variables and their problems."""
     with pytest.raises(SettingsError) as caught:
         load(**environment)
     return dict(line.split(": ", 1) for line in str(caught.value).splitlines())
 
 
 class TestDefaults:
-    def test_they_are_those_of_the_documentation(self, load, tmp_path):
+    def test_defaults_are_those_of_the_documentation(self, load, tmp_path):
         loaded = load()
         expected = {
             "database_url": "",
@@ -77,26 +77,26 @@ class TestDefaults:
         assert {name: getattr(loaded, name) for name in expected} == expected
         assert loaded.workers >= 1
 
-    def test_addresses_follow_each_other(self, load):
+    def test_public_addresses_default_to_each_other(self, load):
         assert load(PORT="9000").base_url == "http://localhost:9000"
         loaded = load(AUTH_BASE_URL="https://auth.example.com/")
         assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("https://auth.example.com",) * 3
 
-    def test_they_are_frozen(self, load):
+    def test_settings_are_frozen(self, load):
         with pytest.raises(dataclasses.FrozenInstanceError):
             load().port = 1
 
 
 class TestParsing:
     @pytest.mark.parametrize("text", ["true", "True", "1", "yes", "on"])
-    def test_yes(self, load, text):
+    def test_flag_is_true(self, load, text):
         assert load(AUTH_AUTOCONFIRM=text).autoconfirm is True
 
     @pytest.mark.parametrize("text", ["false", "False", "0", "no", "off"])
-    def test_no(self, load, text):
+    def test_flag_is_false(self, load, text):
         assert load(AUTH_EMAIL_ENABLED=text).email_enabled is False
 
-    def test_lists(self, load):
+    def test_list_is_separated_by_commas(self, load):
         loaded = load(
             AUTH_REDIRECT_ALLOW_LIST="https://a.example/**, myapp://callback",
             AUTH_CORS_ORIGINS="https://a.example,https://b.example",
@@ -104,28 +104,28 @@ class TestParsing:
         assert loaded.redirect_allow_list == ("https://a.example/**", "myapp://callback")
         assert loaded.cors_origins == ("https://a.example", "https://b.example")
 
-    def test_a_secret_and_the_one_before_it(self, load):
+    def test_secret_may_be_a_new_and_an_old_one(self, load):
         loaded = load(AUTH_SECRET_KEY=f"{'n' * 32},{'o' * 32}", AUTH_SERVICE_ROLE_KEY=f"{'k' * 32}")
         assert loaded.secret_key == ("n" * 32, "o" * 32)
         assert loaded.service_role_key == ("k" * 32,)
 
     @pytest.mark.parametrize(("text", "age"), [("always", 0), ("never", None), ("0", 0), ("600", 600)])
-    def test_the_age_of_reauthentication(self, load, text, age):
+    def test_reauthentication_age_is_seconds_always_or_never(self, load, text, age):
         assert load(AUTH_REAUTHENTICATION_AGE=text).reauthentication_age == age
 
-    def test_requirements_keep_their_order_and_may_be_none(self, load):
+    def test_password_requirements_are_sorted_and_may_be_empty(self, load):
         assert load(AUTH_PASSWORD_REQUIREMENTS="symbols,lowercase").password_requirements == (
             "lowercase",
             "symbols",
         )
         assert load(AUTH_PASSWORD_REQUIREMENTS="").password_requirements == ()
 
-    def test_a_dotenv_file_is_read_and_the_environment_wins(self, load, tmp_path):
+    def test_environment_takes_precedence_over_the_dotenv_file(self, load, tmp_path):
         (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\nAUTH_AUTOCONFIRM=true\n")
         loaded = load(AUTH_AUTOCONFIRM="false")
         assert (loaded.jwt_audience, loaded.autoconfirm) == ("from-the-file", False)
 
-    def test_a_dotenv_file_above_is_not(self, load, tmp_path, monkeypatch):
+    def test_dotenv_file_of_a_parent_directory_is_ignored(self, load, tmp_path, monkeypatch):
         (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\n")
         (tmp_path / "below").mkdir()
         monkeypatch.chdir(tmp_path / "below")
@@ -145,11 +145,11 @@ class TestParsing:
             ("http://notlocalhost", False),
         ],
     )
-    def test_whether_it_is_this_machine(self, load, base_url, is_local):
+    def test_base_url_of_this_machine_is_local(self, load, base_url, is_local):
         assert load(AUTH_BASE_URL=base_url).is_local is is_local
 
 
-class TestMistakes:
+class TestInvalidValues:
     @pytest.mark.parametrize(
         ("name", "value"),
         [
@@ -206,12 +206,12 @@ class TestMistakes:
             ("AUTH_SMTP_URL", "mail.example.com"),
         ],
     )
-    def test_a_bad_value_is_named_with_what_is_wrong(self, load, name, value):
+    def test_invalid_value_is_reported_with_its_variable(self, load, name, value):
         found = problems(load, **{name: value})
         assert list(found) == [name]
         assert len(found[name]) > 10
 
-    def test_all_of_them_are_reported_together(self, load):
+    def test_all_invalid_values_are_reported_together(self, load):
         bad = {
             "PORT": "x",
             "AUTH_BCRYPT_COST": "x",
@@ -230,15 +230,15 @@ class TestMistakes:
             private_jwk("ES256") | {"crv": "P-384"},
             {"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "alg": "HS256"},
         ],
-        ids=["an algorithm that its type has not", "a public key", "another curve", "a secret"],
+        ids=["algorithm of another key type", "public key", "unsupported curve", "secret"],
     )
-    def test_a_key_that_can_not_sign_is_named_without_being_shown(self, load, jwk):
+    def test_key_that_cannot_sign_is_reported_without_its_contents(self, load, jwk):
         (problem,) = problems(load, AUTH_JWT_KEYS=json.dumps({"keys": [jwk]})).values()
         assert "JWK Set" in problem
         for member in ("d", "k", "x", "n", "p"):
             assert str(jwk.get(member, "absent")) not in problem
 
-    def test_one_id_for_two_keys_is_named(self, load):
+    def test_two_keys_with_one_kid_are_reported(self, load):
         keys = [private_jwk("ES256", kid="same"), private_jwk("ES256", kid="same")]
         assert "kid" in problems(load, AUTH_JWT_KEYS=json.dumps({"keys": keys}))["AUTH_JWT_KEYS"]
 
@@ -258,7 +258,7 @@ class TestMistakes:
         ],
         ids=str,
     )
-    def test_what_settings_accept_an_application_can_be_made_of(self, load, database_url, changes):
+    def test_application_starts_with_all_accepted_settings(self, load, database_url, changes):
         try:
             loaded = load(DATABASE_URL=database_url, AUTH_BCRYPT_COST="4", AUTH_LOG_FORMAT="json", **changes)
         except SettingsError as error:
@@ -277,15 +277,15 @@ class TestUnknownNames:
             ("AUTH_PASSWORD_MINLENGTH", "AUTH_PASSWORD_MIN_LENGTH"),
         ],
     )
-    def test_one_warns_and_names_the_nearest(self, load, name, nearest):
+    def test_warning_names_the_nearest_setting(self, load, name, nearest):
         with pytest.warns(UserWarning, match=f"^{name} is not a setting; did you mean {nearest}\\?$"):
             load(**{name: "a value that is not printed"})
 
-    def test_one_that_is_near_nothing_just_warns(self, load):
+    def test_warning_names_no_setting_when_none_is_near(self, load):
         with pytest.warns(UserWarning, match="^AUTH_XYZZY_PLUGH is not a setting$"):
             load(AUTH_XYZZY_PLUGH="1")
 
-    def test_one_in_a_dotenv_file_warns_too(self, load, tmp_path):
+    def test_unknown_name_in_the_dotenv_file_is_warned_about(self, load, tmp_path):
         (tmp_path / ".env").write_text("AUTH_SITEURL=https://app.example.com\n")
         with pytest.warns(UserWarning, match="AUTH_SITEURL"):
             load()
@@ -303,16 +303,16 @@ class TestUnknownNames:
             "AUTH_ENV_PATH",
         ],
     )
-    def test_what_container_platforms_put_there_is_ignored(self, load, name):
-        # Warnings are errors here.
+    def test_variable_of_a_container_platform_is_ignored(self, load, name):
+        # Warnings are errors in tests.
         assert load(**{name: "tcp://10.0.0.1:8000"}).port == 8000
 
-    def test_other_names_are_none_of_ours(self, load):
+    def test_name_without_the_prefix_is_ignored(self, load):
         load(AUTHOR="x", OAUTH_TOKEN="x", XAUTH_SITE_URL="x")
 
 
 class TestSecrets:
-    def test_a_mistake_beside_them_does_not_print_them(self, load):
+    def test_error_does_not_quote_secrets(self, load):
         text = str(
             problems(
                 load,
@@ -324,10 +324,10 @@ class TestSecrets:
         )
         assert "topsecret" not in text
 
-    def test_a_bad_database_url_does_not_print_its_password(self, load):
+    def test_error_does_not_quote_the_password_of_the_database(self, load):
         assert "topsecret" not in str(problems(load, DATABASE_URL="mysql://user:topsecret@host/x"))
 
-    def test_their_repr_does_not_either(self, load):
+    def test_repr_does_not_show_secrets(self, load):
         loaded = load(
             AUTH_SECRET_KEY=SECRET, AUTH_JWT_SECRET=SECRET, DATABASE_URL="postgresql://user:topsecret@host/x"
         )
@@ -335,13 +335,13 @@ class TestSecrets:
             assert SECRET not in text
             assert "topsecret" not in text
 
-    def test_a_warning_does_not_print_a_value(self, load):
+    def test_warning_does_not_quote_the_value(self, load):
         with pytest.warns(UserWarning, match="AUTH_SECRETKEY") as caught:
             load(AUTH_SECRETKEY="topsecret")
         assert "topsecret" not in str(caught[0].message)
 
 
-def test_names_are_those_of_the_fields():
+def test_variables_are_named_after_the_fields():
     assert settings.name_of("access_token_lifetime") == "AUTH_ACCESS_TOKEN_LIFETIME"
     assert settings.name_of("database_url") == "DATABASE_URL"
     assert set(settings.names()) >= {"DATABASE_URL", "PORT", "AUTH_BIND", "AUTH_SITE_URL", "AUTH_SECRET_KEY"}

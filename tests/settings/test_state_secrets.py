@@ -1,4 +1,4 @@
-"""The secrets that the service makes for itself: kept in files that nobody else reads, and printed nowhere."""
+"""Generated secrets: in files that are readable by their owner only, and never printed."""
 
 import dataclasses
 import json
@@ -23,21 +23,21 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-class TestKept:
-    def test_a_secret_is_made_once(self, tmp_path):
+class TestKeptSecrets:
+    def test_secret_is_generated_once(self, tmp_path):
         made = state.kept_secret(tmp_path / "var", "secret_key")
         assert len(made) == 43
         assert state.kept_secret(tmp_path / "var", "secret_key") == made
         assert state.kept_secret(tmp_path / "var", "service_role_key") != made
 
-    def test_it_is_for_its_owner_alone(self, tmp_path):
+    def test_secret_is_readable_by_its_owner_only(self, tmp_path):
         directory = tmp_path / "deep" / "var"
         state.kept_secret(directory, "secret_key")
         assert mode(directory / "secret_key") == 0o600
-        # Root's Postgres is another user's, and passes through.
+        # Under root, Postgres runs as another user, which passes through.
         assert mode(directory) == (0o711 if os.geteuid() == 0 else 0o700)
 
-    def test_a_wide_mask_does_not_open_it(self, tmp_path):
+    def test_umask_does_not_open_the_files(self, tmp_path):
         before = os.umask(0)
         try:
             state.kept_secret(tmp_path / "var", "secret_key")
@@ -46,31 +46,31 @@ class TestKept:
             os.umask(before)
         assert [mode(path) & 0o077 for path in (tmp_path / "var").iterdir()] == [0, 0]
 
-    def test_an_operator_may_put_one_there(self, tmp_path):
+    def test_secret_of_the_operator_is_used(self, tmp_path):
         (tmp_path / "secret_key").write_text("put there by an operator, by hand\n")
         assert state.kept_secret(tmp_path, "secret_key") == "put there by an operator, by hand"
 
-    def test_signing_keys_are_a_private_es256_key(self, tmp_path):
+    def test_generated_signing_key_is_es256(self, tmp_path):
         (key,) = access_tokens.parse_jwk_set(state.kept_jwt_keys(tmp_path / "var"))
         assert key.algorithm == "ES256"
         assert (
             state.kept_jwt_keys(tmp_path / "var") == (tmp_path / "var" / "jwt_keys.json").read_text().strip()
         )
 
-    def test_those_who_start_together_agree(self, tmp_path):
+    def test_concurrent_starts_use_the_same_secrets(self, tmp_path):
         with ThreadPoolExecutor(16) as threads:
             secrets = set(threads.map(lambda _: state.kept_secret(tmp_path / "var", "secret_key"), range(64)))
             keys = set(threads.map(lambda _: state.kept_jwt_keys(tmp_path / "var"), range(64)))
         assert len(secrets) == len(keys) == 1
         assert sorted(path.name for path in (tmp_path / "var").iterdir()) == ["jwt_keys.json", "secret_key"]
 
-    def test_one_that_can_not_be_kept_is_an_error(self, tmp_path):
+    def test_secret_that_cannot_be_written_is_an_error(self, tmp_path):
         (tmp_path / "var").write_text("not a directory")
         with pytest.raises(OSError, match="var"):
             state.kept_secret(tmp_path / "var", "secret_key")
 
 
-def test_no_start_prints_one(tmp_path, database_url):
+def test_start_does_not_print_secrets(tmp_path, database_url):
     state_dir = tmp_path / "var"
     with Service(state_dir, DATABASE_URL=database_url, AUTH_BCRYPT_COST="4") as service:
         service.get("/health")
@@ -84,7 +84,7 @@ def test_no_start_prints_one(tmp_path, database_url):
 
 @pytest.fixture
 def state_dir_setting(tmp_path, monkeypatch) -> Path:
-    """A state directory that exists and is the only setting."""
+    """An empty state directory, which is the only setting."""
     clear_settings(monkeypatch)
     directory = tmp_path / "var"
     directory.mkdir()
@@ -94,7 +94,7 @@ def state_dir_setting(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize("name", ["secret_key", "service_role_key"])
 @pytest.mark.parametrize("content", ["", "\n", " \n", "short\n", "x" * 31 + "\n"])
-def test_start_fails_and_names_the_file_of_a_secret_that_is_empty_or_short(state_dir_setting, name, content):
+def test_start_fails_and_names_the_file_of_an_empty_or_short_secret(state_dir_setting, name, content):
     (state_dir_setting / name).write_text(content)
     with pytest.raises(settings.SettingsError) as caught:
         settings.load(os.devnull)
@@ -137,7 +137,7 @@ def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app,
     assert (response.status_code, "data" in response.json) == (401, False)
 
 
-def test_a_secret_that_is_set_is_not_kept(tmp_path, monkeypatch):
+def test_configured_secrets_are_not_written(tmp_path, monkeypatch):
     clear_settings(monkeypatch)
     monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path / "var"))
     monkeypatch.setenv("AUTH_SECRET_KEY", "s" * 32)

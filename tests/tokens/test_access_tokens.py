@@ -19,7 +19,7 @@ HS_SECRET = "a shared secret of at least 32 bytes"
 
 
 def private_jwk(kind, **members):
-    """Return a new private key as a JWK."""
+    """Return a new private JWK."""
     if kind == "ES256":
         return ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True) | members
     if kind == "EdDSA":
@@ -326,7 +326,7 @@ class TestExpiry:
         assert get_user(client, mint(exp=exp)).status_code == 401
 
     def test_cached_token_is_refused_when_it_expires(self, client, mint, now):
-        # The cache knows that the signature is good, not that the token is valid.
+        # The cache holds the result of the signature check only.
         token = mint(exp=now + 2)
         answers = [get_user(client, token)]
         while answers[-1].status_code == 200:

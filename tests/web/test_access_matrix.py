@@ -1,7 +1,6 @@
-"""Who may do what: each route with each credential, and how soon a change of rights counts.
+"""Access control: each route with each credential, and how soon changed rights apply.
 
-The table is written down, not read from the guards: a new route fails here until somebody has said who may
-use it.
+The tables are written by hand, not read from the guards: a new route fails until it is added to one.
 """
 
 from typing import Any, NamedTuple
@@ -11,15 +10,15 @@ import pytest
 from auth.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY, new_app
 from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD, Session, register, sign_in
+from tests.support.cast import PASSWORD, Session, register, session_of, sign_in
 from tests.support.server import ServerClient, at_once
 from tests.test_contract import routes
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
+NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class Route(NamedTuple):
-    """A request that is let in, and the status that it is answered with then."""
+    """A request, and the status of its response when the credential is let in."""
 
     method: str
     path: str
@@ -37,7 +36,7 @@ class Route(NamedTuple):
             "webhook_id",
             "delivery_id",
         ):
-            self = self._replace(path=self.path.replace(f"{{{name}}}", NOBODY))
+            self = self._replace(path=self.path.replace(f"{{{name}}}", NO_ID))
         return self.path + self.query
 
     def ask(self, client: Any, **options: Any) -> Any:
@@ -45,7 +44,7 @@ class Route(NamedTuple):
         return client.open(self.url, method=self.method.upper(), **body, **options)
 
 
-# Anybody: what is sent as a credential makes no difference.
+# Credentials make no difference.
 PUBLIC = [
     Route("get", "/", 200),
     Route("get", "/health", 200),
@@ -71,7 +70,7 @@ PUBLIC = [
     Route("get", "/link-identity", 400),
     Route("post", "/link-identity", 403),
 ]
-# The holder of an access token.
+# Access tokens of users.
 USER = [
     Route("get", "/user", 200),
     Route("put", "/user", 200),
@@ -83,7 +82,7 @@ USER = [
     Route("get", "/user/identities/authorize", 200, "?provider=github"),
     Route("delete", "/user/identities/{identity_id}", 404),
 ]
-# The service role key, and administrators.
+# The service role key, and access tokens of administrators.
 ADMIN = [
     Route("get", "/admin/users", 200),
     Route("post", "/admin/users", 400),
@@ -109,7 +108,7 @@ SERVICE = [
     Route("post", "/admin/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", 404),
     Route("post", "/admin/webhooks/{webhook_id}/test", 404),
 ]
-# Tested where it is described: who is let in depends on where the request comes from.
+# Access depends on the settings: tests/views/test_dev_inbox.py.
 ELSEWHERE = {("get", "/dev/inbox"), ("get", "/dev/inbox/{message_id}")}
 
 each_guarded = pytest.mark.parametrize(
@@ -118,9 +117,7 @@ each_guarded = pytest.mark.parametrize(
 
 
 class Credential(NamedTuple):
-    """What somebody sends, and what it is answered with by routes for users, for administrators, and for the
-    service role.
-    """
+    """Headers, and the status and error_code of each kind of route; None where they are let in."""
 
     headers: dict[str, str]
     by_user_routes: tuple[int, str] | None
@@ -128,7 +125,6 @@ class Credential(NamedTuple):
     by_service_routes: tuple[int, str] | None
 
     def refusal(self, route: Route) -> tuple[int, str] | None:
-        """Return status and error_code, or None where it is let in."""
         return (
             self.by_user_routes
             if route in USER
@@ -139,7 +135,7 @@ class Credential(NamedTuple):
 
 
 def expired(session: Session, app: Any) -> dict[str, str]:
-    """Return the headers of a token of a live session that has expired."""
+    """Return headers with an expired token of a live session."""
     issued_at = session.claims["iat"] - 3601
     return bearer(
         app.extensions[EXTENSION].access_tokens.issue(
@@ -158,7 +154,7 @@ def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credent
 
 @pytest.fixture(scope="module")
 def default_app(environment):
-    """An application with a provider, so that there is something to be let in to."""
+    """An application with a provider, to link identities of."""
     app = new_app(
         environment
         | {"AUTH_PROVIDER_GITHUB_CLIENT_ID": "latchkey", "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a secret"}
@@ -169,8 +165,8 @@ def default_app(environment):
 
 @pytest.fixture
 def credentials(app, client, service_role, database, alice, bob, carol) -> dict[str, Credential]:
-    """Each kind of credential. Alice and Grace are users, Bob is banned, Carol administers, Dave did, Erin is
-    deleted, Frank has signed out.
+    """All kinds of credentials. Alice and Grace are users, Carol and Heidi administrators, Bob is banned, Dave
+    was an administrator, Erin is deleted, Frank has signed out.
     """
     dave = register(client, service_role, "dave@example.com", "admin").sign_in()
     erin = register(client, service_role, "erin@example.com").sign_in()
@@ -212,13 +208,13 @@ def credentials(app, client, service_role, database, alice, bob, carol) -> dict[
     }
 
 
-def test_the_table_has_each_route(app):
+def test_every_route_is_in_one_of_the_tables(app):
     assert {(method, path) for method, path, _ in routes(app)} == {
         (route.method, route.path) for route in PUBLIC + USER + ADMIN + SERVICE
     } | ELSEWHERE
 
 
-def test_what_is_public_makes_no_difference_between_credentials(client, credentials):
+def test_public_routes_ignore_credentials(client, credentials):
     answers = {
         (route, name): route.ask(client, headers=credential.headers).status_code
         for route in PUBLIC
@@ -228,8 +224,8 @@ def test_what_is_public_makes_no_difference_between_credentials(client, credenti
 
 
 @each_guarded
-def test_each_credential_is_let_in_or_refused(client, credentials, database, route):
-    # Those that are refused come first: what lets the others in may be the end of them.
+def test_guarded_route_lets_in_or_refuses_each_credential(client, credentials, database, route):
+    # Refused credentials first: a request that is let in may end the session or the user.
     refused = {name: credential for name, credential in credentials.items() if credential.refusal(route)}
     before = database.everything()
     for name, credential in refused.items():
@@ -241,7 +237,7 @@ def test_each_credential_is_let_in_or_refused(client, credentials, database, rou
             error_code or response.json["error_code"],
         )
         assert_error(response, status, response.json["error_code"], details=response.json.get("details"))
-        # Nor by another door.
+        # The same under the prefix and for HEAD.
         prefixed = route._replace(path=f"/auth/v1{route.path}")
         assert (name, prefixed.ask(client, headers=credential.headers).status_code) == (name, status)
         if route.method == "get":
@@ -256,7 +252,7 @@ def test_each_credential_is_let_in_or_refused(client, credentials, database, rou
 
 
 @each_guarded
-def test_a_credential_counts_nowhere_but_in_its_header(client, carol, route):
+def test_credential_outside_its_header_is_ignored(client, carol, route):
     token = carol.sign_in().access_token
     for name, value in (
         ("access_token", token),
@@ -276,7 +272,7 @@ def test_a_credential_counts_nowhere_but_in_its_header(client, carol, route):
 
 
 @each_guarded
-def test_a_repeated_credential_is_refused(client, alice, carol, route):
+def test_repeated_credential_is_refused(client, alice, carol, route):
     for one, other in (
         (carol.sign_in().access_token, alice.sign_in().access_token),
         (SERVICE_ROLE_KEY, SERVICE_ROLE_KEY),
@@ -287,31 +283,27 @@ def test_a_repeated_credential_is_refused(client, alice, carol, route):
         assert_error(response, 400, "validation_failed", details="Authorization: must be given once")
 
 
-# All but one: the real server has no provider to link to.
+# The server of these tests has no provider to link to.
 ALL = [route for route in USER + ADMIN + SERVICE if route.path != "/user/identities/authorize"]
 
 
-class TestAChangeCountsFromTheNextRequestOn:
-    """On each worker: they remember tokens that they have verified."""
+class TestChangedRightsApplyToTheNextRequest:
+    """On every worker, although workers cache verified tokens."""
 
-    def answers(self, server: ServerClient, session: Session, asked: list[Route]) -> dict[str, set[int]]:
-        """Return who was asked and what was answered, four times for each route, over connections of their
-        own.
-        """
-        answers = at_once(
-            4, lambda _: [route.ask(server, headers=session.authorization).status_code for route in asked]
+    def assert_statuses(
+        self, server: ServerClient, session: Session, routes: list[Route], status: int | None = None
+    ) -> None:
+        """Request each route four times, over connections of their own. Without a status, each is let in."""
+        statuses = at_once(
+            4, lambda _: [route.ask(server, headers=session.authorization).status_code for route in routes]
         )
-        return {
-            f"{route.method} {route.path}": set(statuses)
-            for route, *statuses in zip(asked, *answers, strict=True)
+        assert {route: set(answered) for route, *answered in zip(routes, *statuses, strict=True)} == {
+            route: {status or route.status} for route in routes
         }
-
-    def expected(self, asked: list[Route], status: int) -> dict[str, set[int]]:
-        return {f"{route.method} {route.path}": {status} for route in asked}
 
     @pytest.fixture
     def session(self, server, carol) -> Session:
-        """A session of Carol's that every worker knows by now."""
+        """A session of Carol's that every worker has cached."""
         session = carol.sign_in()
         assert {
             answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/admin/users"))
@@ -321,41 +313,39 @@ class TestAChangeCountsFromTheNextRequestOn:
     def change(self, server, service_role, carol, **body):
         assert server.put(f"/admin/users/{carol.id}", json=body, headers=service_role).status_code == 200
 
-    def test_a_demotion(self, server, service_role, carol, session):
+    def test_demoted_administrator_is_refused_by_admin_routes(self, server, service_role, carol, session):
         self.change(server, service_role, carol, role="authenticated")
-        assert self.answers(server, session, ADMIN + SERVICE) == self.expected(ADMIN + SERVICE, 403)
+        self.assert_statuses(server, session, ADMIN + SERVICE, 403)
         assert session.on(server).get("/user").status_code == 200
 
-    def test_a_promotion(self, server, service_role, carol, session):
+    def test_promoted_user_is_let_in_to_admin_routes(self, server, service_role, carol, session):
         self.change(server, service_role, carol, role="authenticated")
         self.change(server, service_role, carol, role="admin")
-        assert self.answers(server, session, ADMIN) == {
-            f"{route.method} {route.path}": {route.status} for route in ADMIN
-        }
+        self.assert_statuses(server, session, ADMIN)
 
-    def test_a_ban(self, server, service_role, carol, session):
+    def test_banned_user_is_refused(self, server, service_role, carol, session):
         self.change(server, service_role, carol, ban_duration="1h")
-        assert self.answers(server, session, ALL) == self.expected(ALL, 403)
+        self.assert_statuses(server, session, ALL, 403)
 
-    def test_a_ban_that_was_lifted(self, server, service_role, carol, session):
+    def test_session_stays_ended_when_the_ban_is_lifted(self, server, service_role, carol, session):
         self.change(server, service_role, carol, ban_duration="1h")
         self.change(server, service_role, carol, ban_duration=None)
-        assert self.answers(server, session, ALL) == self.expected(ALL, 401)
+        self.assert_statuses(server, session, ALL, 401)
 
-    def test_a_deletion(self, server, service_role, carol, session):
+    def test_deleted_user_is_refused(self, server, service_role, carol, session):
         assert server.delete(f"/admin/users/{carol.id}", headers=service_role).status_code == 200
-        assert self.answers(server, session, ALL) == self.expected(ALL, 401)
+        self.assert_statuses(server, session, ALL, 401)
 
-    def test_a_log_out(self, server, carol, session):
+    def test_logged_out_user_is_refused(self, server, carol, session):
         assert session.on(server).post("/logout").status_code == 200
-        assert self.answers(server, session, ALL) == self.expected(ALL, 401)
+        self.assert_statuses(server, session, ALL, 401)
 
-    def test_a_log_out_by_an_administrator(self, server, service_role, carol, session):
+    def test_user_logged_out_by_the_service_role_is_refused(self, server, service_role, carol, session):
         assert server.post(f"/admin/users/{carol.id}/logout", headers=service_role).status_code == 200
-        assert self.answers(server, session, ALL) == self.expected(ALL, 401)
+        self.assert_statuses(server, session, ALL, 401)
 
 
-# What somebody might send who wants to be more.
+# Fields with which an attacker might try to gain rights.
 FIELDS = {
     "role": "admin",
     "roles": ["admin"],
@@ -375,8 +365,8 @@ FIELDS = {
     "confirmed_at": "2020-01-01T00:00:00Z",
     "banned_until": None,
     "ban_duration": None,
-    "id": NOBODY,
-    "user_id": NOBODY,
+    "id": NO_ID,
+    "user_id": NO_ID,
     "made_by": "administrator",
     "email_proved": True,
     "password_hash": "x",
@@ -384,9 +374,7 @@ FIELDS = {
 }
 
 
-class TestNobodyLiftsThemselves:
-    """By whatever field, a user stays a user."""
-
+class TestUserCannotBecomeAdministrator:
     def assert_no_administrator(self, session):
         user = session.get("/user").json
         assert (user["role"], user["aud"], user["phone_confirmed_at"]) == (
@@ -401,47 +389,42 @@ class TestNobodyLiftsThemselves:
             session.put(f"/admin/users/{user['id']}", json={"role": "admin"}), 403, "insufficient_permissions"
         )
 
-    def test_not_by_changing_themselves(self, mallory):
-        session = mallory.sign_in()
+    def assert_unchanged_by(self, session, body):
         before = session.get("/user").json
-        response = session.put("/user", json=FIELDS)
+        response = session.put("/user", json=body)
         assert response.json == before | {"updated_at": response.json["updated_at"]}
+
+    def test_by_sending_all_privileged_fields(self, mallory):
+        session = mallory.sign_in()
+        self.assert_unchanged_by(session, FIELDS)
         self.assert_no_administrator(session.refreshed())
 
     @pytest.mark.parametrize("name", FIELDS)
-    def test_not_by_any_one_field(self, mallory, database, name):
-        session = mallory.sign_in()
-        before = session.get("/user").json
-        response = session.put("/user", json={name: FIELDS[name]})
-        assert response.json == before | {"updated_at": response.json["updated_at"]}
+    def test_by_sending_one_privileged_field(self, mallory, name):
+        self.assert_unchanged_by(mallory.sign_in(), {name: FIELDS[name]})
 
-    def test_not_by_their_own_metadata(self, mallory):
+    def test_by_changing_user_metadata(self, mallory):
         session = mallory.sign_in()
         assert session.put("/user", json={"data": FIELDS}).status_code == 200
         self.assert_no_administrator(session.refreshed())
 
-    def test_not_by_signing_up(self, make_app):
+    def test_by_signing_up(self, make_app):
         client = make_app(AUTH_AUTOCONFIRM="true").test_client()
         body = {"email": "mallory@example.com", "password": PASSWORD, "data": FIELDS}
         made = client.post("/signup", json=FIELDS | body)
         assert (made.status_code, made.json["role"], made.json["app_metadata"]) == (201, "authenticated", {})
-        assert made.json["id"] != NOBODY
+        assert made.json["id"] != NO_ID
         self.assert_no_administrator(
             Session(client, made.json["access_token"], made.json["refresh_token"], made.json["user"])
         )
 
-    def test_not_by_signing_in(self, client, mallory):
+    def test_by_signing_in(self, client, mallory):
         for path in ("/token?grant_type=password", "/login-admin"):
             response = client.post(path, json=FIELDS | {"email": mallory.email, "password": PASSWORD})
             assert response.status_code == (200 if path.startswith("/token") else 403)
-        response = sign_in(client, mallory.email)
-        self.assert_no_administrator(
-            Session(
-                client, response.json["access_token"], response.json["refresh_token"], response.json["user"]
-            )
-        )
+        self.assert_no_administrator(session_of(client, sign_in(client, mallory.email)))
 
-    def test_not_by_a_header(self, client, mallory):
+    def test_by_sending_a_header(self, client, mallory):
         session = mallory.sign_in()
         for headers in (
             {"X-Role": "admin"},
@@ -455,15 +438,15 @@ class TestNobodyLiftsThemselves:
             assert client.get("/admin/users", headers=session.authorization | headers).status_code == 403
 
 
-class TestAnAdministratorMakesNoAdministrators:
-    def test_not_with_a_role(self, carol, database):
+class TestAdministratorCannotMakeAdministrators:
+    def test_by_creating_a_user_with_a_role(self, carol, database):
         session = carol.sign_in()
         for role in ("admin", "authenticated", "editor", "", 1, ["admin"]):
             response = session.post("/admin/users", json={"email": "dave@example.com", "role": role})
             assert response.status_code in (400, 403)
         assert database.count("users") == 1
 
-    def test_not_with_any_other_field(self, carol, client, database):
+    def test_by_creating_a_user_with_other_privileged_fields(self, carol, client, database):
         body = FIELDS | {
             "email": "dave@example.com",
             "password": PASSWORD,
@@ -479,7 +462,7 @@ class TestAnAdministratorMakesNoAdministrators:
             "not_admin",
         )
 
-    def test_not_out_of_a_user_who_is_there(self, carol, alice):
+    def test_by_creating_or_changing_an_existing_user(self, carol, alice):
         session = carol.sign_in()
         response = session.post(
             "/admin/users", json={"email": alice.email, "app_metadata": {"role": "admin"}}
@@ -490,7 +473,7 @@ class TestAnAdministratorMakesNoAdministrators:
         )
         assert alice.sign_in().user["role"] == "authenticated"
 
-    def test_not_by_a_link(self, carol, alice, database):
+    def test_by_generating_a_link(self, carol, alice, database):
         session = carol.sign_in()
         for path, body in (
             ("/admin/generate_link", {"type": "recovery", "email": alice.email}),
@@ -500,9 +483,9 @@ class TestAnAdministratorMakesNoAdministrators:
         assert (database.count("users"), database.count("one_time_tokens")) == (2, 0)
 
 
-class TestNoTokenIsTheServiceRoleKey:
+class TestAccessTokenIsNotTheServiceRoleKey:
     @pytest.mark.parametrize("role", ["service_role", "admin", "supabase_admin"])
-    def test_whatever_role_it_claims(self, client, app, mallory, role):
+    def test_token_that_claims_the_role_is_refused(self, client, app, mallory, role):
         session = mallory.sign_in()
         claiming = session.user | {"role": role, "app_metadata": {"role": role}}
         token = app.extensions[EXTENSION].access_tokens.issue(
@@ -514,9 +497,8 @@ class TestNoTokenIsTheServiceRoleKey:
                 f"/admin/users/{mallory.id}", json={"role": "admin"}, headers=headers
             ).status_code in (401, 403)
 
-    def test_not_even_one_that_is_the_key(self, make_app, mallory, client):
-        # Somebody has set a JWT as the key, as other services want it: only all of it counts, and it is no
-        # access token.
+    def test_token_configured_as_the_key_is_compared_as_a_whole(self, make_app, mallory, client):
+        # Other services use a JWT as this key, so an operator may keep it.
         key = mallory.sign_in().access_token
         admin = make_app(AUTH_SERVICE_ROLE_KEY=key).test_client()
         assert admin.get("/admin/users", headers=bearer(key)).status_code == 200

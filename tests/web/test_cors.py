@@ -80,7 +80,7 @@ def test_preflight_does_not_allow_other_headers(client):
     ) == {"authorization"}
 
 
-def test_errors_may_be_read(client):
+def test_any_origin_may_read_errors(client):
     answers = {
         401: client.get("/user", headers=ORIGIN),
         404: client.get("/nothing", headers=ORIGIN),

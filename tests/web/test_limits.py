@@ -16,7 +16,7 @@ from tests.support.processes import Service, wait_until
 from tests.support.server import ServerClient, at_once, until_served
 
 WRONG = "Wrong-Horse-1"
-NOBODY = "00000000-0000-0000-0000-000000000000"
+NO_ID = "00000000-0000-0000-0000-000000000000"
 TOO_MANY = "Too many requests; try again later"
 NAMES = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 Ask = Callable[..., Any]
@@ -147,7 +147,7 @@ class TestLimitsByNetwork:
     def test_asking_for_a_reauthentication_code_counts_with_recover(self, limited, alice):
         client = limited(RECOVER="2 per 5 minutes")
         session = alice.sign_in().on(client)
-        # Messages to her have a tighter limit of one a minute.
+        # The tighter limit of messages to her: one a minute.
         assert limits(session.get("/reauthenticate")) == (1, 0)
         client.post("/recover", json={})
         assert_refused(session.get("/reauthenticate"), 300, 2)
@@ -192,7 +192,7 @@ class TestLimitBySession:
         assert_refused(laptop.refresh(), 300, 2)
         assert limits(phone.refresh()) == (2, 1)
 
-    def test_session_counts_whatever_the_network_and_token(self, limited, alice):
+    def test_session_is_counted_across_networks_and_tokens(self, limited, alice):
         client = limited(REFRESH="3 per 5 minutes")
         first = alice.sign_in().on(client)
         second = session_of(client, refresh(client, first.refresh_token))
@@ -276,8 +276,8 @@ class TestLimitsByUser:
         client = limited(USER_CHANGES="4 per 5 minutes")
         session = alice.sign_in().on(client)
         assert limits(session.put("/user", json={"data": {"x": 1}})) == (4, 3)
-        assert limits(session.delete(f"/sessions/{NOBODY}")) == (4, 2)
-        assert limits(session.delete(f"/user/identities/{NOBODY}")) == (4, 1)
+        assert limits(session.delete(f"/sessions/{NO_ID}")) == (4, 2)
+        assert limits(session.delete(f"/user/identities/{NO_ID}")) == (4, 1)
         assert limits(session.get("/user/identities/authorize?provider=google")) == (4, 0)
         assert_refused(session.delete("/user"), 300, 4)
         assert_refused(session.put("/user", json={}), 300, 4)
@@ -468,7 +468,7 @@ class TestRateLimitHeaders:
     def test_last_second_is_shown_as_one_second(self, limited, database):
         client = limited(LOGIN="1 per 5 minutes")
         ask(client, "POST", "/login-admin")
-        # So near to the end that it would round to 0. The request itself may come too late.
+        # Near enough to the end to round to 0; the request itself may come too late.
         database.run("UPDATE request_counts SET expires_at = now() + interval '0.9 seconds'")
         response = ask(client, "POST", "/login-admin")
         assert (response.status_code, response.headers.get("Retry-After", "1")) in ((429, "1"), (400, "1"))

@@ -105,7 +105,7 @@ class TestForgedClientAddress:
 
     def test_missing_proxy_of_two_does_not_change_the_network(self, limited):
         client = limited(AUTH_TRUSTED_PROXIES="2")
-        # A client between the two proxies sends one entry, and is taken for a client of the last proxy.
+        # A client between the two proxies has one entry, and is taken for a client of the last proxy.
         values = [f"192.0.2.{number}" for number in range(5)]
         assert statuses(
             lambda value: client.post(LOG_IN, json={}, headers={"X-Forwarded-For": value}), values
@@ -315,7 +315,7 @@ class TestSpellingsOfARoute:
 class TestWaysOfSending:
     def test_concurrent_requests_count(self, limited_server, alice, database):
         answers = at_once(60, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
-        # Twenty log-ins are allowed to a network, and ten failures among them.
+        # A network is allowed 20 log-ins, of which 10 may fail.
         assert sum(answer.status_code == 401 for answer in answers) <= 10
         assert {answer.status_code for answer in answers} == {401, 429}
 

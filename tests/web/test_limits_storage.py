@@ -186,7 +186,7 @@ class TestFixedWindow:
         place.age(storage, PER_MINUTE.key_for("a"), 2)
         assert [limiter.hit(PER_MINUTE, "a") for _ in range(4)] == [True, True, True, False]
 
-    def test_strategy_returns_what_is_left_and_until_when(self, limiter):
+    def test_strategy_returns_the_remaining_requests_and_the_reset_time(self, limiter):
         assert limiter.get_window_stats(PER_MINUTE, "a").remaining == 3
         for remaining in (2, 1, 0, 0):
             limiter.hit(PER_MINUTE, "a")
