@@ -1,1 +1,1 @@
-"""The outbox: messages written by SQL statements, and the process that sends them."""
+"""The outbox: SQL statements write messages, a process sends them."""

@@ -1,7 +1,4 @@
-"""The delivery process, `python -m auth.delivery`. The service starts one; `latchkey deliver` runs another.
-
-It loads neither Flask nor the application, which would double its memory.
-"""
+"""The delivery process. It does not load Flask and the application, which would double its memory."""
 
 import signal
 import sys
@@ -14,12 +11,10 @@ from auth.settings.constants import statement_constants
 from auth.tokens.keys import Sealer, derive
 from sql import Database
 
-# One claims messages; the others record the outcomes of attempts.
 _CONNECTIONS = 4
 
 
 def main() -> None:
-    """Deliver until SIGTERM or SIGINT."""
     try:
         config = settings.load()
         logs.configure(config)

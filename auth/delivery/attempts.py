@@ -15,19 +15,18 @@ from auth.settings import Settings
 from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 
-# Seconds; longer than any sender takes.
+# Seconds. The lease is longer than any sender takes; the pause is doubled after each attempt.
 LEASE = 90
-# Seconds until the second attempt, doubled for each further one.
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
-# Seconds without a failure until a channel counts as recovered: a flapping target must not fill the log.
+# Seconds without a failure until recovery is logged: a flapping target must not fill the log.
 _SETTLED_AFTER = 10.0
 
 log = structlog.get_logger()
 
 
 class FailureLog:
-    """Logs that a channel or the database fails or works again when that changes, not at each attempt."""
+    """Logs when a channel or the database begins to fail and when it recovers, not each failure."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -36,7 +35,6 @@ class FailureLog:
         self._has_recovered = False
 
     def begin(self, reason: str, exc_info: BaseException | None = None) -> None:
-        """Note a failure."""
         with self._lock:
             is_new = self._failed_at is None
             self._failed_at, self._has_recovered = time.monotonic(), False
@@ -44,11 +42,9 @@ class FailureLog:
             log.warning("delivery_fails", what=self._what, reason=reason, exc_info=exc_info)
 
     def end(self) -> None:
-        """Note a success."""
         self._has_recovered = True
 
     def settle(self) -> None:
-        """Log the recovery once it has lasted."""
         with self._lock:
             if self._failed_at is None or not self._has_recovered:
                 return
@@ -70,7 +66,7 @@ class Attempts:
     def make(self, row: Any, sender: Sender, failures: FailureLog) -> None:
         """Send a claimed message and record the outcome. Raises `psycopg2.Error`."""
         if row.outcome is not None:
-            # The claim found it void, expired or too old.
+            # The claim found the message void, expired or too old.
             log.info("message_not_sent", **_names(row), outcome=row.outcome, reason=row.last_error)
             return
         try:
@@ -89,7 +85,6 @@ class Attempts:
         failures.end()
 
     def _render(self, row: Any) -> Message:
-        """Return the text of a row of the outbox. Raises `Refused` and `TryLater`."""
         countries = self._settings.sms_countries
         if row.channel == "sms" and countries and not row.recipient.startswith(countries):
             raise Refused("AUTH_SMS_COUNTRIES does not allow this number")
@@ -105,14 +100,13 @@ class Attempts:
         return message
 
     def _defer(self, row: Any, reason: str, asked: float | None) -> None:
-        # Jitter, so that messages that failed together do not come back together.
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
         delay = max(pause, asked or 0.0)
         self._record("defer_message", id=row.id, attempts=row.attempts, delay=delay, reason=reason)
         log.debug("message_deferred", **_names(row), attempts=row.attempts, reason=reason)
 
     def _record(self, statement: str, **parameters: Any) -> None:
-        """Run a statement, again if need be: a message whose outcome is lost would be sent twice."""
+        """Run a statement, with retries: a message whose outcome is lost would be sent twice."""
         deadline = time.monotonic() + LEASE / 2
         while True:
             try:

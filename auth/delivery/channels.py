@@ -9,13 +9,12 @@ from auth.settings import Settings, targets
 
 
 def senders(settings: Settings) -> dict[str, Sender]:
-    """Return the senders by channel. Messages of a channel without a sender wait for one, or expire."""
+    """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
     found = {"email": _mail(settings), "sms": _sms(settings)}
     return {channel: sender for channel, sender in found.items() if sender}
 
 
 def notices(settings: Settings) -> list[str]:
-    """Return lines about messages that the operator should see at the start."""
     names = {"email": "AUTH_SMTP_URL", "sms": "AUTH_SMS_PROVIDER"}
     missing = [name for channel, name in names.items() if channel not in senders(settings)]
     lines = [
@@ -45,7 +44,6 @@ def _sms(settings: Settings) -> Sender | None:
 
 
 def _substitute(settings: Settings, is_chosen: bool) -> Sender | None:
-    """Return the sender of a channel without a server: on the developer's machine, one that prints."""
     if is_chosen or settings.is_local:
         return ConsoleSender()
     return DiscardingSender() if settings.dev_inbox else None

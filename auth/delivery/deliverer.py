@@ -1,11 +1,7 @@
 """Takes due messages from the outbox and sends each in a thread of its own.
 
-A message is claimed for the length of a lease and sent outside any transaction. When the process dies,
-another one claims the message after the lease, so nothing is lost and at most the messages in flight are sent
-twice.
-
-A dead target must not delay the others. Each channel has a number of threads of its own, and the same number
-again for its slow targets (mail hosts, webhooks), which get no other threads until they are quick again.
+A message is claimed for a lease and sent outside any transaction. If the process dies, another one claims the
+message after the lease: nothing is lost, and at most the messages in flight are sent twice.
 """
 
 import contextlib
@@ -25,12 +21,10 @@ from auth.tokens.keys import Sealer
 from sql import Database
 from sql.notifications import Notifications
 
-# Seconds between looks at the outbox without a notification: deferred messages become due unannounced.
+# Seconds. Nothing announces that a deferred message becomes due, so the outbox is polled too.
 POLL_INTERVAL = 2.0
 HOUSEKEEPING_INTERVAL = 3600
-# Seconds that the messages in flight have at the end of the process.
 GRACE = 5.0
-# Seconds that an attempt takes at a slow target, and for which it is remembered.
 SLOW_AFTER = 5.0
 _SLOW_FOR = 300.0
 
@@ -38,8 +32,6 @@ log = structlog.get_logger()
 
 
 class _Channel:
-    """A sender, whether it fails, and the targets that were slow lately."""
-
     def __init__(self, name: str, sender: Sender) -> None:
         self.name = name
         self.sender = sender
@@ -55,7 +47,7 @@ class _Channel:
 
 
 class _Lane:
-    """The slow targets of a channel, or all others, with the threads that send to them now."""
+    """The threads for a channel's slow targets (mail hosts, webhooks), or for others, which must not wait."""
 
     def __init__(self, channel: _Channel, *, is_slow: bool) -> None:
         self.channel = channel
@@ -64,8 +56,6 @@ class _Lane:
 
 
 class Deliverer:
-    """Sends messages until `end` is called, with the senders of the settings unless others are given."""
-
     def __init__(
         self,
         settings: Settings,
@@ -91,7 +81,7 @@ class Deliverer:
         self._notifications: Notifications | None = None
 
     def run(self, grace: float = GRACE) -> None:
-        """Deliver until `end` is called, then wait up to `grace` seconds for the messages in flight."""
+        """Deliver until `end` is called, then wait up to `grace` seconds for messages in flight."""
         threading.Thread(target=self._keep_house, name="delivery housekeeping", daemon=True).start()
         with contextlib.closing(Notifications(self._listen_url)) as self._notifications:
             while not self._stopping.is_set():
@@ -109,7 +99,7 @@ class Deliverer:
         self._look_again()
 
     def deliver_due(self) -> int:
-        """Send what is due in this thread, and return the number of messages. Raises `psycopg2.Error`."""
+        """Send all due messages in this thread and return their number. Raises `psycopg2.Error`."""
         count = 0
         while found := next(((lane, row) for lane in self._lanes if (row := self._claim(lane))), None):
             self._attempt(*found)
@@ -117,7 +107,6 @@ class Deliverer:
         return count
 
     def _dispatch(self) -> None:
-        """Hand every message that is due to a thread, as far as there are threads."""
         try:
             for lane in self._lanes:
                 self._fill(lane)
@@ -141,12 +130,11 @@ class Deliverer:
             try:
                 thread.start()
             except RuntimeError:
-                # The system has no more threads. The message is due again after its lease.
+                # The system is out of threads. The message is due again after its lease.
                 lane.threads.discard(thread)
                 raise
 
     def _claim(self, lane: _Lane) -> Any:
-        """Return the next message of a lane, or None. Raises `psycopg2.Error`."""
         sender, slow_targets = lane.channel.sender, lane.channel.slow_targets()
         if lane.is_slow and not slow_targets and not sender.tracks_slow_targets:
             return None
@@ -167,7 +155,6 @@ class Deliverer:
         except psycopg2.Error as error:
             self._database_failures.begin(one_line(str(error)))
         except BaseException as error:
-            # The message is due again after its lease.
             lane.channel.failures.begin(f"unexpected: {type(error).__name__}", exc_info=error)
         finally:
             lane.threads.discard(threading.current_thread())

@@ -1,7 +1,4 @@
-"""The development inbox: the newest messages as they were sent, kept while `AUTH_DEV_INBOX` is on.
-
-They are encrypted, because their links sign users in.
-"""
+"""The development inbox: the newest messages, encrypted because their links sign users in."""
 
 from typing import Any
 
@@ -20,7 +17,6 @@ def keep(db: Database, sealer: Sealer, message: Message) -> None:
 
 
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:
-    """Return the kept messages, the newest first."""
     found = []
     for row in db.all("select_dev_inbox", recipient=recipient):
         if content := _open(sealer, row):
@@ -31,7 +27,6 @@ def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list
 
 
 def html_of(db: Database, sealer: Sealer, id: str) -> str | None:
-    """Return the HTML of a message, or None if there is no such message or no HTML."""
     row = db.one("select_dev_inbox_message", id=id)
     content = _open(sealer, row) if row else None
     return content["html"] if content else None
@@ -45,5 +40,5 @@ def _open(sealer: Sealer, row: Any) -> dict[str, Any] | None:
 
 
 def _bound_to(id: str) -> str:
-    # Unlike the binding of a secret in the outbox, so that neither can take the other's place.
+    # Differs from the binding of secrets in the outbox, so that the two cannot be exchanged.
     return f"dev inbox {id}"

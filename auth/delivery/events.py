@@ -15,17 +15,15 @@ from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 
 CHANNEL = "webhook"
-# Seconds between attempts at a failing webhook: the first pause and the longest.
+# Seconds between attempts at a failing webhook.
 FIRST_PAUSE = 5
 LONGEST_PAUSE = 300
-# Administrators who get a mail when a webhook is disabled.
-MAX_MAILS = 10
+MAX_MAILS = 10  # to administrators, when a webhook is disabled
 
 log = structlog.get_logger()
 
 
 def as_message(row: Any) -> Message:
-    """Return the message of an event. Its id is the event's, and stays the same for every attempt."""
     variables = row.variables
     body = {"event": row.kind, "timestamp": variables["timestamp"], "data": variables["data"]}
     text = json.dumps(body, ensure_ascii=False)
@@ -33,8 +31,6 @@ def as_message(row: Any) -> Message:
 
 
 class EventSender(Sender):
-    """Posts events and records which webhooks fail."""
-
     threads = 4
     tracks_slow_targets = True
 
@@ -53,7 +49,7 @@ class EventSender(Sender):
         return as_message(row)
 
     def send(self, recipient: str, message: Message) -> str:
-        """Post an event to the webhook with this id and return the response. Raises `psycopg2.Error` too."""
+        """Post an event to the webhook with this id and return its reply. Raises `psycopg2.Error` too."""
         endpoint = self._db.one("select_endpoint", id=recipient)
         if endpoint is None:
             raise Refused("there is no such webhook any more")
@@ -87,7 +83,7 @@ class EventSender(Sender):
             raise TryLater(str(failure)) from failure
 
     def _note_success(self, endpoint: Any, webhook_id: str) -> None:
-        # The webhook has the event; the next success is noted just as well.
+        # The webhook has the event, so a lost note must not fail the attempt.
         with contextlib.suppress(psycopg2.Error):
             if endpoint.is_failing and self._db.run("note_webhook_success", id=webhook_id):
                 log.warning("webhook_works_again", webhook_id=webhook_id)

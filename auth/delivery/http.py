@@ -14,12 +14,9 @@ from auth.delivery.senders import TryLater
 from auth.net.bounded_http import BoundedSession
 from auth.net.sockets import Deadline, why
 
-# Seconds for a whole request.
-TIMEOUT = 10
-# Bytes of a response that are read.
+TIMEOUT = 10  # seconds for a whole request
 _MAX_BYTES = 16_384
-# Seconds of a Retry-After that are respected.
-_LONGEST_PAUSE = 3600
+_LONGEST_PAUSE = 3600  # seconds of a Retry-After that are honoured
 
 
 @dataclass(frozen=True)
@@ -32,12 +29,10 @@ class Response:
 
     @property
     def is_success(self) -> bool:
-        """Whether the status is 2xx. Redirects are not followed and do not count."""
         return 200 <= self.status < 300
 
     @property
     def status_line(self) -> str:
-        """Status and reason phrase: `404 Not Found`."""
         try:
             return f"{self.status} {HTTPStatus(self.status).phrase}"
         except ValueError:
@@ -53,10 +48,7 @@ def post(
     timeout: float = TIMEOUT,
     allows: Callable[[str], bool] | None = None,
 ) -> Response:
-    """Post a body and return the response. Raises `TryLater` when none comes in time.
-
-    `allows` decides which addresses may be connected to; without it, all.
-    """
+    """Post a body, to addresses that `allows` accepts. Raises `TryLater` if no response comes in time."""
     headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
     with Deadline(timeout, allows) as deadline, BoundedSession() as session:
         try:
@@ -72,10 +64,7 @@ def post(
 
 
 def signed_headers(id: str, body: str, secrets: Sequence[str]) -> dict[str, str]:
-    """Return the headers of a JSON body, signed with every secret (Standard Webhooks).
-
-    With them receivers, who know one of the secrets, verify the sender and detect replays.
-    """
+    """Return the headers of a JSON body, signed with every secret (Standard Webhooks)."""
     now = datetime.now(UTC)
     return {
         "Content-Type": "application/json",

@@ -1,11 +1,10 @@
-"""The hourly work of a delivery process. Nothing depends on it: statements refuse expired rows themselves."""
+"""Hourly cleaning. Nothing depends on it: statements refuse expired rows themselves."""
 
 from auth.delivery import webhooks
 from auth.tokens.keys import Sealer
 from sql import Database
 
-# Rows per transaction: few enough that requests do not wait for its locks.
-BATCH = 500
+BATCH = 500  # rows per transaction: requests must not wait long for its locks
 
 STATEMENTS = (
     "delete_expired_request_counts",
@@ -31,10 +30,7 @@ def keep_house(db: Database, sealer: Sealer) -> None:
 
 
 def clean(db: Database) -> int:
-    """Remove expired rows batch by batch and return their number. Raises `psycopg2.Error`.
-
-    One process of all nodes cleans at a time.
-    """
+    """Remove expired rows in batches, one process of all nodes at a time. Raises `psycopg2.Error`."""
     removed = 0
     for statement in STATEMENTS:
         count = BATCH

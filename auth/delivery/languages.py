@@ -1,4 +1,4 @@
-"""The languages of messages and pages: the strings of messages, and the choice for a user."""
+"""The languages of messages and pages."""
 
 import re
 import tomllib
@@ -7,7 +7,6 @@ from pathlib import Path
 
 TEMPLATES = Path(__file__).parent / "templates"
 DEFAULT = "en"
-# Characters of an Accept-Language header that are read.
 _LONGEST_HEADER = 500
 _LANGUAGE_RANGE = re.compile(
     r"\s*([a-zA-Z]{2,3})(?:-[a-zA-Z0-9-]*)?\s*(?:;\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?"
@@ -16,10 +15,9 @@ _LANGUAGE_TAG = re.compile(r"([a-zA-Z]{2,3})(?:[-_][a-zA-Z0-9_-]*)?")
 
 
 def load_catalogues(folder: Path | None = None) -> dict[str, dict[str, str]]:
-    """Return the strings of each language by name, such as `email.signup.subject`.
+    """Return each language's strings by name; `folder` may replace strings and add languages.
 
-    The operator's folder may replace strings and add languages. Raises `ValueError`, with a message for the
-    operator, for a malformed or incomplete catalogue.
+    Raises `ValueError` with a message for the operator.
     """
     catalogues = {path.stem: _read(path) for path in sorted(TEMPLATES.glob("*.toml"))}
     names = catalogues[DEFAULT].keys()
@@ -34,7 +32,7 @@ def load_catalogues(folder: Path | None = None) -> dict[str, dict[str, str]]:
 
 
 def choose(supported: Sequence[str], locale: object, accept_language: object) -> str:
-    """Return the language of the user's locale, else the browser's, else English. Takes any JSON values."""
+    """Return the language of the user's locale, else the browser's, else English. Accepts any JSON values."""
     if isinstance(locale, str) and (tag := _LANGUAGE_TAG.fullmatch(locale)) and tag[1].lower() in supported:
         return tag[1].lower()
     accepted = _accepted(accept_language[:_LONGEST_HEADER]) if isinstance(accept_language, str) else []
@@ -42,7 +40,7 @@ def choose(supported: Sequence[str], locale: object, accept_language: object) ->
 
 
 def _accepted(header: str) -> list[str]:
-    """Return the languages of an Accept-Language header, the preferred first (RFC 9110, section 12.5.4)."""
+    """Return the languages of an Accept-Language header in order of preference (RFC 9110, section 12.5.4)."""
     ranges = [match for part in header.split(",") if (match := _LANGUAGE_RANGE.fullmatch(part))]
     qualities = [(float(match[2] or 1), match[1].lower()) for match in ranges]
     return [language for quality, language in sorted(qualities, key=lambda pair: -pair[0]) if quality]

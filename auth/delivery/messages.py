@@ -1,8 +1,4 @@
-"""The text of messages. Each kind has strings in the catalogue of a language, which a common layout shows.
-
-The operator's folder may hold templates for a kind in a language, `de/signup.txt` and `de/signup.html`, and
-other layouts. The subject of a mail is the first line of its text.
-"""
+"""The text of messages: a layout with the strings of a kind, or a template of `AUTH_MAIL_TEMPLATES`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +17,6 @@ from auth.delivery import languages, sanitize
 from auth.delivery.languages import TEMPLATES
 from auth.settings import Settings, SettingsError
 
-# Kinds whose links have another type.
 _LINK_TYPES = {"email_changed": "email_restore"}
 _TIME = "%H:%M UTC"
 _DATE_AND_TIME = f"%Y-%m-%d {_TIME}"
@@ -29,7 +24,7 @@ _DATE_AND_TIME = f"%Y-%m-%d {_TIME}"
 
 @dataclass(frozen=True)
 class Message:
-    """A message as it is sent. Its id is the same in every attempt."""
+    """A message, with the same id in every attempt."""
 
     id: str
     kind: str
@@ -42,12 +37,10 @@ class Message:
 
 
 class CannotRender(Exception):
-    """A template or its variables are at fault."""
+    """A template is malformed, or a variable is missing."""
 
 
 class Templates:
-    """Strings and layouts. Raises `ValueError`, with a message for the operator, for malformed ones."""
-
     def __init__(self, base_url: str, site_url: str, folder: Path | None = None) -> None:
         self._base_url = base_url
         self._site_url = site_url
@@ -76,7 +69,6 @@ class Templates:
 
     @property
     def kinds(self) -> set[tuple[str, str]]:
-        """Channel and kind of all messages."""
         names = {tuple(name.partition("/")[2].split(".")) for name in self._strings}
         return {(channel, kind) for channel, kind, _ in names if kind != "common"}
 
@@ -149,7 +141,7 @@ class Templates:
         }
 
     def _has_html(self, row: Any, language: str) -> bool:
-        """Whether a message has HTML: the built-in one would contradict the operator's own text."""
+        # The built-in HTML would contradict the operator's own text.
         own = self._folder / language / row.kind if self._folder else None
         is_text_only = own and own.with_suffix(".txt").exists() and not own.with_suffix(".html").exists()
         return row.channel == "email" and not is_text_only

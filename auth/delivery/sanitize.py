@@ -1,4 +1,4 @@
-"""Values from users and browsers, reduced to what is safe in messages: nothing looks like a link."""
+"""Values from users and browsers, made safe for messages: none looks like a link."""
 
 import re
 from datetime import UTC, datetime
@@ -42,21 +42,19 @@ def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
 
 
 def provider(name: object) -> str | None:
-    """Return the display name of an identity provider. Names that the operator chose stay as they are."""
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
     return _PROVIDERS.get(name, name)
 
 
 def person(name: object) -> str | None:
-    """Return a person's name, unless it is long or looks like an address or a link."""
+    """Return a user's name, unless it is long or looks like an address or a link."""
     text = name.strip() if isinstance(name, str) else ""
     is_name = text.isprintable() and not re.search(r"[@/:]|\w\.\w", text)
     return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
 
 
 def host(url: object) -> str | None:
-    """Return the host of a webhook's URL, which only the service role key can set."""
     try:
         name = urlsplit(url).hostname if isinstance(url, str) else None
     except ValueError:
@@ -74,12 +72,11 @@ def masked_email(address: object) -> str | None:
 
 
 def masked_phone(number: object) -> str | None:
-    """Return the last three digits of a phone number."""
     return number[-3:] if isinstance(number, str) and re.fullmatch(r"\+[0-9]{7,15}", number) else None
 
 
 def moment(text: object, otherwise: datetime) -> datetime:
-    """Return an ISO 8601 timestamp in UTC, or `otherwise` if the text is none."""
+    """Return an ISO 8601 timestamp in UTC, or `otherwise` if the text is malformed."""
     try:
         parsed = datetime.fromisoformat(text) if isinstance(text, str) else otherwise
         return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The interface of all senders, and the senders that need no server."""
+"""The interface of senders, and the senders that need no server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,14 +10,11 @@ _LONGEST_REASON = 300
 
 
 class Refused(Exception):
-    """The server refuses this message for good."""
+    """The server refuses this message permanently."""
 
 
 class TryLater(Exception):
-    """The message could not be sent now.
-
-    `seconds` is the pause that the server asks for. `is_down`: any other message would have failed too.
-    """
+    """The message cannot be sent now; with `is_down` no other can. `seconds` is the server's Retry-After."""
 
     def __init__(self, reason: str, *, seconds: float | None = None, is_down: bool = False) -> None:
         super().__init__(reason)
@@ -26,19 +23,15 @@ class TryLater(Exception):
 
 
 class Sender:
-    """One way to send messages. Used by several threads at once."""
+    """Sends the messages of a channel. Used by several threads at once."""
 
-    # The number of threads for quick targets, and again for slow ones.
-    threads = 2
-    # Whether the database itself tracks the slow targets.
-    tracks_slow_targets = False
+    threads = 2  # for quick targets, and as many for slow ones
+    tracks_slow_targets = False  # whether the database does
 
     def claim(self, db: Database, channel: str, /, **parameters: Any) -> Any:
-        """Claim the next message and return its row, or None. Raises `psycopg2.Error`."""
         return db.one("claim_message", channel=channel, **parameters)
 
     def compose(self, row: Any, render: Callable[[Any], Message], /) -> Message:
-        """Return the message of a row of the outbox; `render` makes one for people."""
         return render(row)
 
     def send(self, recipient: str, message: Message) -> str | None:
@@ -46,14 +39,14 @@ class Sender:
         raise NotImplementedError
 
     def close_idle(self) -> None:
-        """Close connections that were not used for a while."""
+        """Close connections that have been idle for a while."""
 
     def close(self) -> None:
         """Close all connections."""
 
 
 class ConsoleSender(Sender):
-    """Prints messages on standard output, for development. Never in the log: logs are kept and shipped."""
+    """Prints messages on standard output, for development. Not in the log, which is kept and shipped."""
 
     def send(self, recipient: str, message: Message) -> str:
         rule = "-" * 72
@@ -63,14 +56,14 @@ class ConsoleSender(Sender):
 
 
 class DiscardingSender(Sender):
-    """Sends nothing, because the development inbox has the message already."""
+    """Sends nothing: the development inbox has the message."""
 
     def send(self, recipient: str, message: Message) -> str:
         return "kept in the development inbox"
 
 
 def one_line(text: str, *secrets: str | None) -> str:
-    """Return a reply or an error in one short printable line without the secrets of the message."""
+    """Return a reply or an error in one short printable line, without secrets."""
     for secret in filter(None, secrets):
         text = text.replace(secret, "…")
     printable = "".join(character if character.isprintable() else " " for character in text)

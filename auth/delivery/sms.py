@@ -7,24 +7,21 @@ from auth.delivery import http
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 
-# Statuses that blame the message, not the server or our account.
+# Statuses that blame the message, not the account.
 _REFUSALS = {400, 422}
 
 
 class TwilioSender(Sender):
-    """Sends with Twilio's API or a compatible one."""
-
     def __init__(
         self, api_url: str, account_sid: str, auth_token: str, sender: str, *, timeout: float = http.TIMEOUT
     ) -> None:
         self._url = f"{api_url.rstrip('/')}/2010-04-01/Accounts/{account_sid}/Messages.json"
         self._credentials = (account_sid, auth_token)
         self._timeout = timeout
-        # The id of a messaging service, which picks a number for each country.
+        # MG: the id of a messaging service, which picks a number for each country.
         self._sender = {"MessagingServiceSid" if sender.startswith("MG") else "From": sender}
 
     def send(self, recipient: str, message: Message) -> str:
-        """Send one SMS and return Twilio's id of it."""
         body = urlencode({"To": recipient, "Body": message.text.strip(), **self._sender}).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         response = http.post(self._url, body, headers, self._credentials, timeout=self._timeout)
@@ -46,7 +43,6 @@ class WebhookSender(Sender):
         self._timeout = timeout
 
     def send(self, recipient: str, message: Message) -> str:
-        """Post one SMS. Its id is the same in every attempt, so that the endpoint can detect duplicates."""
         body = json.dumps({"to": recipient, "message": message.text.strip()}, ensure_ascii=False)
         headers = http.signed_headers(message.id, body, [self._secret])
         response = http.post(self._url, body.encode(), headers, timeout=self._timeout)

@@ -18,22 +18,20 @@ from auth.net.networks import is_loopback
 from auth.net.sockets import Deadline, tls, why
 from auth.settings.targets import SmtpServer
 
-# Seconds to connect and for each reply, for a whole message, and until an idle connection is closed.
+# Seconds. The reply timeout applies to connecting too.
 REPLY_TIMEOUT = 10
 MESSAGE_TIMEOUT = 30
 IDLE_TIMEOUT = 20
-# Many servers close a connection after a hundred messages, and some count that against the sender.
+# Many servers close a connection after 100 messages, and some count that against the sender.
 _MESSAGES_PER_CONNECTION = 50
 # Not every server accepts 8-bit text.
 _POLICY = email.policy.SMTP.clone(cte_type="7bit")
 _INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
-# Replies to RCPT that ask for authentication or TLS, so they say nothing about the recipient.
+# Replies to RCPT that ask for authentication or TLS.
 _ABOUT_CLIENT = {530, 535, 538}
 
 
 class SmtpSender(Sender):
-    """Sends mail to one server over connections that are reused."""
-
     def __init__(
         self,
         server: SmtpServer,
@@ -52,7 +50,6 @@ class SmtpSender(Sender):
         self._lock = threading.Lock()
 
     def send(self, recipient: str, message: Message) -> str:
-        """Send one mail and return the server's name and reply."""
         mail = compose(self._mail_from, recipient, message)
         with Deadline(self._message_timeout) as deadline:
             with _explained("can't connect to the mail server", deadline, is_down=True):
@@ -69,7 +66,6 @@ class SmtpSender(Sender):
         return one_line(f"{self._server.host}: {reply}", message.link, message.code)
 
     def close_idle(self, idle_timeout: float = IDLE_TIMEOUT) -> None:
-        """Close connections that were not used for this number of seconds."""
         used_since = time.monotonic() - idle_timeout
         with self._lock:
             closed = [connection for connection in self._idle if connection.idle_since <= used_since]
@@ -78,11 +74,9 @@ class SmtpSender(Sender):
             connection.leave()
 
     def close(self) -> None:
-        """Close all connections that are not in use."""
         self.close_idle(0)
 
     def _reuse(self) -> "_Connection | None":
-        """Return an idle connection that still works."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -94,8 +88,6 @@ class SmtpSender(Sender):
 
 
 class _Connection(smtplib.SMTP):
-    """A connection ready for mail: bounded by the current deadline, encrypted and authenticated."""
-
     sock: socket.socket
 
     def __init__(self, server: SmtpServer, hostname: str, timeout: float) -> None:
@@ -132,7 +124,6 @@ class _Connection(smtplib.SMTP):
         return f"{code} {reply.decode(errors='replace')}"
 
     def is_alive(self) -> bool:
-        """Whether the server still answers."""
         try:
             Deadline.current().watch(self.sock)
             return self.noop()[0] == 250
@@ -148,7 +139,6 @@ class _Connection(smtplib.SMTP):
         return code, reply
 
     def leave(self) -> None:
-        """Send QUIT without waiting for the reply."""
         with contextlib.suppress(smtplib.SMTPException, OSError):
             self.putcmd("quit")
         self.close()
@@ -184,16 +174,15 @@ class _Connection(smtplib.SMTP):
 
 
 def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessage:
-    """Return a mail (RFC 5322). Raises `Refused` for a recipient that no header can hold."""
+    """Return a mail (RFC 5322). Raises `Refused` for a recipient that is not an address."""
     local, _, domain = recipient.rpartition("@")
     if not local or not domain or not recipient.isprintable() or " " in recipient:
-        raise Refused("the recipient is no email address")
+        raise Refused("the recipient is not an email address")
     mail = EmailMessage(policy=_POLICY if recipient.isascii() else _INTERNATIONAL_POLICY)
     mail["From"] = mail_from
     mail["To"] = Address(username=local, domain=domain)
     mail["Subject"] = message.subject
     mail["Date"] = format_datetime(message.created_at)
-    # The same in every attempt, so that mail programs can detect duplicates.
     mail["Message-ID"] = f"<{message.id}@{mail_from.domain}>"
     # Prevents vacation replies (RFC 3834).
     mail["Auto-Submitted"] = "auto-generated"
@@ -214,7 +203,6 @@ def hostname_for(host: str) -> str:
 
 @contextlib.contextmanager
 def _explained(what: str, deadline: Deadline, *, is_down: bool) -> Iterator[None]:
-    """Turn the exceptions of a connection into `TryLater`."""
     try:
         yield
     except (smtplib.SMTPException, OSError, UnicodeError) as error:

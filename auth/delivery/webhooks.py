@@ -1,4 +1,4 @@
-"""Webhooks: the addresses they may have, and their secrets."""
+"""Webhooks: the URLs that they may have, and their secrets."""
 
 import base64
 import contextlib
@@ -13,19 +13,16 @@ from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 
 EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")
-# Every act that makes events reads all webhooks.
-MAX_WEBHOOKS = 20
-# Seconds for which the previous secret signs too.
-SECRET_OVERLAP = 86_400
-# Waiting deliveries that the deletion of a webhook voids.
-VOIDED_AT_ONCE = 2_000
+MAX_WEBHOOKS = 20  # every act that makes events reads all of them
+SECRET_OVERLAP = 86_400  # seconds for which the previous secret signs too
+VOIDED_AT_ONCE = 2_000  # waiting deliveries, when a webhook is deleted
 _SECRET_BYTES = 32
 # Printable ASCII without the backslash, which URL parsers disagree about.
 _URL = re.compile(r"[!-\[\]-~]+")
 
 
 class InvalidUrl(Exception):
-    """The message says what the URL must be."""
+    """The message is for the client."""
 
 
 def check_url(url: str, private_networks: bool) -> None:
@@ -41,7 +38,7 @@ def check_url(url: str, private_networks: bool) -> None:
         raise InvalidUrl("must have no user, zone and fragment")
     try:
         found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):  # UnicodeError: a label is empty or too long
+    except (OSError, UnicodeError):
         raise InvalidUrl("its name can't be resolved") from None
     reaches = {reach(str(address[0])) for *_, address in found}
     if "forbidden" in reaches or ("private" in reaches and not private_networks):
@@ -51,16 +48,12 @@ def check_url(url: str, private_networks: bool) -> None:
 
 
 def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]:
-    """Return a check of the address that a delivery connects to: the name may lead elsewhere by then.
-
-    Public addresses need https.
-    """
+    """Return a check of the address that a delivery connects to: DNS may have changed after `check_url`."""
     is_allowed = {"private": private_networks, "public": urlsplit(url).scheme == "https", "forbidden": False}
     return lambda address: is_allowed[reach(address)]
 
 
 def new_secret() -> str:
-    """Return a secret in the format of Standard Webhooks."""
     return "whsec_" + base64.b64encode(os.urandom(_SECRET_BYTES)).decode()
 
 
@@ -71,7 +64,7 @@ def reseal(db: Database, sealer: Sealer) -> None:
         sealed = [bytes(secret) for secret in (webhook.secret, webhook.previous_secret) if secret]
         if all(map(sealer.is_newest, sealed)):
             continue
-        # A secret whose key is gone already fails at the next delivery, with that reason.
+        # The next delivery fails, with the reason.
         with contextlib.suppress(CannotOpen):
             newest, *others = [sealer.seal(sealer.open(secret, id), id) for secret in sealed]
             previous = others[0] if others else None

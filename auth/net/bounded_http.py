@@ -1,7 +1,4 @@
-"""Outgoing HTTP with a deadline and bounded responses.
-
-Without redirects, and without proxies and credentials from the environment: what is sent may be a credential.
-"""
+"""Outgoing HTTP with a deadline, without redirects and proxies: requests may carry credentials."""
 
 from socket import socket
 from typing import Any
@@ -13,8 +10,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from auth.net.sockets import Deadline, tls
 
-# Seconds to connect to one address.
-_CONNECT_TIMEOUT = 4
+_CONNECT_TIMEOUT = 4  # seconds for one address
 _MAX_BODY = 1024 * 1024
 
 
@@ -30,10 +26,7 @@ class BoundedSession(requests.Session):
     def request(  # type: ignore[override]
         self, method: str, url: str, *, stream: bool = False, **options: Any
     ) -> requests.Response:
-        """Send a request and return a response that is whole, or with `stream` its head.
-
-        Raises `requests.RequestException`.
-        """
+        """Return a whole response, or with `stream` its head. Raises `requests.RequestException`."""
         deadline = Deadline.current()
         options |= {"allow_redirects": False, "stream": True, "timeout": deadline.seconds}
         response = super().request(method, url, **options)

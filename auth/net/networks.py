@@ -1,4 +1,4 @@
-"""IP addresses: of clients, whose networks are the keys of limits, and of servers that we connect to."""
+"""IP addresses of clients, and of the servers that we connect to."""
 
 import functools
 import ipaddress
@@ -8,35 +8,22 @@ IPv4 = ipaddress.IPv4Address
 IPv6 = ipaddress.IPv6Address
 
 # The metadata services of clouds, which give a machine its credentials, and link-local addresses.
-_FORBIDDEN = [
-    ipaddress.ip_network(network)
-    for network in (
-        *("169.254.0.0/16", "fe80::/10", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),
-        *(
-            "fd00:ec2::/32",
-            "fd20:ce::254/128",
-            "fd00:42::42/128",
-            "fd00:c1::a9fe:a9fe/128",
-            "fd00:a9fe:a9fe::1/128",
-        ),
-    )
-]
-# IPv6 prefixes with an IPv4 address in the last 32 bits: IPv4-compatible and -translated (RFC 2765), and
-# NAT64 (RFC 6052, RFC 8215).
+_FORBIDDEN_RANGES = (
+    "169.254.0.0/16 fe80::/10 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32 fd00:ec2::/32"
+    " fd20:ce::254/128 fd00:42::42/128 fd00:c1::a9fe:a9fe/128 fd00:a9fe:a9fe::1/128"
+)
+_FORBIDDEN = [ipaddress.ip_network(network) for network in _FORBIDDEN_RANGES.split()]
+# IPv6 prefixes with an IPv4 address in the last 32 bits (RFC 2765, RFC 6052, RFC 8215).
 _IPV4_PREFIXES = [
     ipaddress.IPv6Network(network)
     for network in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
 ]
-# The addresses allocated so far (RFC 4291, section 2.4; IANA). Python calls reserved ones global.
+# The addresses allocated so far (RFC 4291, section 2.4): Python calls reserved ones global.
 _ALLOCATED = ipaddress.IPv6Network("2000::/3")
 
 
 def parse(address: str) -> IPv4 | IPv6 | None:
-    """Parse an address as a peer or proxy sends it: `1.2.3.4`, `1.2.3.4:80` or `[::1]:80`. Return None for
-    others.
-
-    An IPv4-mapped IPv6 address is the IPv4 address.
-    """
+    """Parse `1.2.3.4`, `1.2.3.4:80` or `[::1]:80`, or return None. IPv4-mapped addresses become IPv4."""
     if address.startswith("["):
         address = address[1:].partition("]")[0]
     elif address.count(":") == 1:
@@ -45,33 +32,18 @@ def parse(address: str) -> IPv4 | IPv6 | None:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return None
-    if isinstance(parsed, IPv6) and parsed.ipv4_mapped:
-        return parsed.ipv4_mapped
-    return parsed
+    return getattr(parsed, "ipv4_mapped", None) or parsed
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is of the loopback interface."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def network_of(address: IPv4 | IPv6 | None) -> str:
-    """Return the network that limits count as one client: an IPv4 address or an IPv6 /64."""
-    if address is None:
-        return "unknown"
-    if isinstance(address, IPv6):
-        return str(ipaddress.IPv6Network((address, 64), strict=False))
-    return str(address)
-
-
 def reach(address: str) -> str:
-    """Return `public`, `private`, or `forbidden` for addresses that are never connected to.
-
-    An address that contains another, mapped or tunnelled, is no more public than that one.
-    """
+    """Return `public`, `private` or `forbidden`. An address is no more public than one that it contains."""
     forms = list(_forms(ipaddress.ip_address(address.partition("%")[0])))
     if any(form in network for form in forms for network in _FORBIDDEN):
         return "forbidden"
@@ -88,9 +60,8 @@ def _contains_ipv4(address: IPv6) -> bool:
 
 
 def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
-    """Yield an address, and those that a router or the system may translate it to."""
-    if isinstance(address, IPv6) and address.ipv4_mapped:
-        address = address.ipv4_mapped
+    """Yield an address and those that a router or the system may translate it to."""
+    address = getattr(address, "ipv4_mapped", None) or address
     yield address
     if isinstance(address, IPv6):
         if address.sixtofour:
@@ -102,6 +73,9 @@ def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
 
 @functools.lru_cache(maxsize=4096)
 def locate(address: str) -> tuple[str | None, str, bool]:
-    """Return a peer's address in canonical form, its network, and whether it is public."""
+    """Return a peer's address, the network that limits count (a /64 for IPv6), and whether it is public."""
     parsed = parse(address)
-    return str(parsed) if parsed else None, network_of(parsed), parsed is None or parsed.is_global
+    if parsed is None:
+        return None, "unknown", True
+    network = ipaddress.IPv6Network((parsed, 64), strict=False) if isinstance(parsed, IPv6) else parsed
+    return str(parsed), str(network), parsed.is_global

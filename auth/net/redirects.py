@@ -1,9 +1,4 @@
-"""Redirects to the application, checked against `AUTH_REDIRECT_ALLOW_LIST`.
-
-An open redirect would hand out tokens. So the parsed URL is compared, and URLs that parsers read differently
-are refused first: control characters, backslashes, userinfo, dot segments, encoded slashes (RFC 9700, section
-4.1; WHATWG URL).
-"""
+"""Redirects to the application (RFC 9700, section 4.1). URLs that parsers read differently are refused."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,16 +7,15 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 MAX_LENGTH = 2048
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Printable ASCII. Fragments are refused, as we add our own.
 _CHARACTERS = re.compile(r"[!-~]+")
-_FORBIDDEN = re.compile(r"[\\#\"<>^`{|}]")
-# With path parameters, which some servers remove before they resolve dot segments.
+_FORBIDDEN = re.compile(r"[\\#\"<>^`{|}]")  # no fragment: ours holds the tokens
+# Some servers remove path parameters (;…) before they resolve dot segments.
 _DOT_SEGMENT = re.compile(r"(?:\.|%2e){1,2}(?:;.*)?", re.IGNORECASE)
 _ENCODED_SEPARATOR = re.compile(r"%(?:2f|5c|25|[01][0-9a-f]|7f)", re.IGNORECASE)
 
 
 class InvalidUrl(ValueError):
-    """The message says what is wrong, for people."""
+    """The message is for the operator."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +37,11 @@ class _Pattern:
 
 
 class AllowList:
-    """The URLs that tokens may be sent to: those of the site's origin, and those that match a pattern."""
+    """The URLs that may receive tokens: those of the site's origin, and those that match a pattern."""
 
     def __init__(self, site_url: str, patterns: Sequence[str]) -> None:
         self.site_url = site_url
-        origin = urlsplit(site_url)
-        self._patterns = [
-            parse_pattern(f"{origin.scheme}://{origin.netloc}/**"),
-            *map(parse_pattern, patterns),
-        ]
+        self._patterns = [parse_pattern(pattern) for pattern in (f"{origin(site_url)}/**", *patterns)]
 
     def checked(self, url: str | None) -> str:
         """Return the URL if it is allowed, else the site's."""
@@ -65,41 +55,32 @@ class AllowList:
 
 
 def parse_pattern(pattern: str) -> _Pattern:
-    """Read a URL with `*` (inside one host label or path segment) and `**` (the rest of a path). Raises
-    `InvalidUrl`.
-    """
+    """Read a URL with `*` (in a host label or path segment) and `**` (the rest). Raises `InvalidUrl`."""
     parts = _split(pattern)
-    path = parts.path or "/"
-    rest = path.endswith("/**")
-    if "**" in path.removesuffix("/**") or "**" in parts.netloc:
+    path = (parts.path or "/").removesuffix("/**")
+    if "**" in path or "**" in parts.netloc:
         raise InvalidUrl("** must be the last segment of the path")
-    return _Pattern(
-        parts.scheme,
-        _wildcard(parts.hostname or "", r"[a-z0-9-]+"),
-        _port(parts),
-        re.compile(_wildcard(path.removesuffix("/**"), r"[^/]+").pattern + (r"(?:/.*)?" if rest else "")),
-        parts.query,
-    )
+    rest = r"(?:/.*)?" if parts.path.endswith("/**") else ""
+    host, path = _wildcard(parts.hostname or "", r"[a-z0-9-]+"), _wildcard(path, r"[^/]+") + rest
+    return _Pattern(parts.scheme, re.compile(host), _port(parts), re.compile(path), parts.query)
 
 
 def with_fragment(url: str, parameters: Mapping[str, str | int]) -> str:
-    """Return the URL with parameters as its fragment."""
     return f"{url}#{urlencode(parameters, quote_via=quote)}"
 
 
 def with_query(url: str, parameters: Mapping[str, str]) -> str:
-    """Return the URL with parameters added to its query."""
     return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(parameters, quote_via=quote)}"
 
 
 def origin(url: str) -> str:
-    """Return a URL's source expression for a CSP: its origin, or the scheme if it is not http or https."""
+    """Return a URL's source expression for a CSP: its origin, or the scheme of an application."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in _DEFAULT_PORTS else f"{parts.scheme}:"
 
 
-def _wildcard(text: str, one: str) -> re.Pattern[str]:
-    return re.compile(one.join(map(re.escape, text.split("*"))))
+def _wildcard(text: str, one: str) -> str:
+    return one.join(map(re.escape, text.split("*")))
 
 
 def _port(parts: SplitResult) -> int | None:
@@ -124,8 +105,7 @@ def _split(url: str) -> SplitResult:
         raise InvalidUrl("it has no host")
     if parts.scheme in {"javascript", "data", "vbscript", "file", "blob"}:
         raise InvalidUrl("its scheme does not lead to an application")
-    if any(_DOT_SEGMENT.fullmatch(segment) for segment in parts.path.split("/")) or _ENCODED_SEPARATOR.search(
-        parts.path
-    ):
+    has_dot_segment = any(map(_DOT_SEGMENT.fullmatch, parts.path.split("/")))
+    if has_dot_segment or _ENCODED_SEPARATOR.search(parts.path):
         raise InvalidUrl("its path has dot segments or encoded separators")
     return parts

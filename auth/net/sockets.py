@@ -15,16 +15,11 @@ import certifi
 
 
 class AddressRefused(OSError):
-    """The name resolves to addresses that must not be connected to."""
+    """The host resolves only to addresses that must not be connected to."""
 
 
 class Deadline:
-    """Ends all connections made inside it when the time is up: a socket's own timeout restarts with each
-    byte.
-
-    `allows` checks the very address that is connected to, because an earlier lookup of the name proves
-    nothing (DNS rebinding). The lookup itself takes as long as the system's resolver waits.
-    """
+    """Ends connections when the time is up, unlike a socket's timeout, which restarts with each byte."""
 
     _current: ContextVar["Deadline"] = ContextVar("deadline")
 
@@ -45,23 +40,23 @@ class Deadline:
     def __exit__(self, *_: object) -> None:
         Deadline._current.reset(self._token)
         self._timer.cancel()
-        # Else it might shut down a descriptor that was closed and reused.
+        # A running timer could shut down a descriptor that was closed and reused.
         self._timer.join()
         for watched in self._watched:
             watched.close()
 
     @staticmethod
     def current() -> "Deadline":
-        """Return the innermost deadline that was entered. Raises `LookupError`."""
         return Deadline._current.get()
 
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
-        """Connect to a host's first address that answers; `timeout` is for each. Raises `OSError`."""
+        """Connect to the first address that answers, `timeout` seconds for each. Raises `OSError`."""
         failure: OSError = TimeoutError()
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
             left = self._ends_at - time.monotonic()
             if left <= 0:
                 break
+            # Check the very address that is connected to, as DNS answers may change (DNS rebinding).
             if self._allows and not self._allows(str(address[0])):
                 failure = AddressRefused()
                 continue
@@ -80,8 +75,8 @@ class Deadline:
         raise failure
 
     def watch(self, connection: socket.socket) -> None:
-        """End a connection too that was made before."""
-        # By a descriptor of our own: TLS moves the connection's to another object.
+        """Apply the deadline to a connection that was made earlier."""
+        # Duplicated, because TLS moves the connection's descriptor to another object.
         self._watched.append(socket.socket(fileno=os.dup(connection.fileno())))
         if self.has_passed:
             self._end()
@@ -89,21 +84,20 @@ class Deadline:
     def _end(self) -> None:
         self.has_passed = True
         for watched in list(self._watched):
-            # The other side may have ended it.
             with contextlib.suppress(OSError):
                 watched.shutdown(socket.SHUT_RDWR)
 
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Trust the system's certificates (or `SSL_CERT_FILE`), and certifi's, as small images have none."""
+    """Trust the system's certificates, and certifi's because small images have none."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
 
 
 def why(error: BaseException) -> str:
-    """Return the root cause of a failed connection in a few words without a URL."""
+    """Return the cause of a failed connection in a few words, without the URL."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

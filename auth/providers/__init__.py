@@ -1,9 +1,9 @@
-"""Signing in with OAuth and OpenID providers. Authlib speaks the protocol; presets hold what differs."""
+"""Signing in with OAuth and OpenID providers."""
 
 
 class ProviderError(Exception):
-    """The provider failed, or its answer is not valid; the text is for the log."""
+    """The provider failed, or its answer is not valid. The message is for the log."""
 
 
 class ProviderUnavailable(ProviderError):
-    """The provider can't be reached now, but perhaps later."""
+    """The provider cannot be reached now."""

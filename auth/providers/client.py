@@ -30,13 +30,11 @@ log = structlog.get_logger()
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200
 _LONGEST_URL = 1000
-# Requests to one provider at a time in each worker, and the seconds that another one waits before it is
-# refused: a slow provider must not occupy all workers.
+# Per provider and worker: a slow provider must not occupy all workers.
 _CONCURRENCY = 4
 _PATIENCE = 1.0
-# Seconds for all requests of one step together.
-_DEADLINE = 8.0
-# The last ones are raised for answers that are not JSON, or have another shape.
+_DEADLINE = 8.0  # seconds for all requests of one step
+# Built-in ones are raised for answers that are not JSON or have another shape.
 _FAILURES = (
     *(requests.RequestException, AuthlibBaseError),
     *(ValueError, KeyError, TypeError, AttributeError, RecursionError),
@@ -46,10 +44,7 @@ _ADDRESSES = ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_ur
 
 @dataclass(frozen=True)
 class ExternalIdentity:
-    """An identity that a provider confirmed.
-
-    `email` is canonical. `is_trusted` says that a verified email links to the user who has it.
-    """
+    """An identity that a provider confirmed. `is_trusted`: a verified email links to the user who has it."""
 
     provider: str
     subject: str
@@ -89,11 +84,9 @@ class Provider:
         self._preset: Preset = replace(preset, **overridden)
         self._settings = settings
         self._semaphore = threading.BoundedSemaphore(_CONCURRENCY)
-        # With another host a preset is as unknown as any other issuer.
         is_preset = _has_hosts_of(preset, settings)
-        # A hostile provider can redirect a browser to another provider, and receive that provider's code
-        # (mix-up, RFC 9700, section 4.4.2.2). So each provider that may be hostile has its own redirect URI.
-        # It is not below /callback: GitHub sends codes to every path below the registered one.
+        # A provider that may be hostile has its own redirect URI (mix-up, RFC 9700, section 4.4.2.2). It is
+        # not below /callback, because GitHub sends codes to every path below the registered one.
         self.callback_name = None if is_preset else name
         self.redirect_uri = f"{base_url}/callback" if is_preset else f"{base_url}/providers/{name}/callback"
         links = settings.link_by_email
@@ -103,14 +96,10 @@ class Provider:
 
     @property
     def posts_form(self) -> bool:
-        """Whether the provider answers with a form that its own site posts."""
         return self._preset.form_post
 
     def authorization_url(self, *, state: str, nonce: str, code_verifier: str, scopes: str | None) -> str:
-        """Return the URL to send the browser to. Raises `ProviderError`.
-
-        RFC 6749, section 4.1.1; RFC 7636; OpenID Connect Core, section 3.1.2.1.
-        """
+        """Return the URL to send the browser to (RFC 6749, section 4.1.1). Raises `ProviderError`."""
         parameters: dict[str, str] = {}
         if self._preset.has_pkce:
             challenge = create_s256_code_challenge(code_verifier)
@@ -151,7 +140,7 @@ class Provider:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Give all requests of a block one deadline, and log what fails. Raises `ProviderError`."""
+        """Give the requests of a block one deadline and log failures. Raises `ProviderError`."""
         try:
             with self._permit():
                 yield
@@ -184,7 +173,7 @@ class Provider:
         )
 
     def _client_secret(self) -> str:
-        """Return the client secret. Apple's is a token that we sign."""
+        """Return the client secret; Apple's is a token that we sign."""
         settings = self._settings
         if not settings.private_key:
             return settings.client_secret
@@ -261,7 +250,7 @@ class Provider:
         data = {"sub": subject, "email": canonical, "email_verified": is_verified}
         preset = self._preset
         limits = (("name", preset.name, _LONGEST_NAME), ("avatar_url", preset.avatar, _LONGEST_URL))
-        # Metadata has a limit: drop a name or URL that is too long, because a URL that was cut leads nowhere.
+        # Metadata has a limit: drop long values instead of cutting them, which breaks URLs.
         for key, path, limit in limits:
             value = _find(told, path)
             if isinstance(value, str) and value.isprintable() and len(value) <= limit:
@@ -270,7 +259,6 @@ class Provider:
 
 
 def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
-    """Whether all configured URLs are at the preset's own hosts; paths and versions may differ."""
     hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
     return bool(hosts) and hosts.issuperset(
         origin(url) for key in _ADDRESSES if (url := getattr(settings, key))
@@ -278,7 +266,6 @@ def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
 
 
 def _find(value: Any, path: str) -> Any:
-    """Return the value at a dotted path, or None."""
     if not path:
         return None
     for step in path.split("."):

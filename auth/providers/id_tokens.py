@@ -20,41 +20,33 @@ from auth.providers import ProviderError, ProviderUnavailable
 # Neither `none` nor HMAC: a public key must not serve as a shared secret (RFC 8725, section 2.1).
 ALGORITHMS = [f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512)]
 ALGORITHMS += ["EdDSA", "Ed25519"]
-# What joserfc raises for malformed tokens and keys.
 _MALFORMED = (JoseError, ValueError, TypeError, KeyError, RecursionError)
 # Seconds.
 _CACHED_FOR = 3600
 _ROTATION_PAUSE = 30
 _LEEWAY = 60
-# The year 10000, the end of Python's calendar, in Unix seconds.
-_END_OF_TIME = 253_402_300_800
+_YEAR_10000 = 253_402_300_800
 _TENANT = "{tenantid}"
 
 
 class IdTokens:
-    """The id_tokens of one issuer for one client.
-
-    Metadata and keys are cached for an hour, and longer while the issuer is down.
-    """
+    """The id_tokens of one issuer. Its metadata and keys are cached for an hour, longer while it is down."""
 
     def __init__(self, issuer: str, client_ids: Sequence[str], other_issuers: Sequence[str] = ()) -> None:
         self._issuer = issuer.rstrip("/")
         self._other_issuers = other_issuers
         self._client_ids = client_ids
         self._lock = threading.Lock()
-        # Each URL's document, and when it expires.
-        self._cache: dict[str, tuple[Any, float]] = {}
+        self._cache: dict[str, tuple[Any, float]] = {}  # document and expiry by URL
         self._keys_asked_at = float("-inf")
 
     def endpoint(self, name: str) -> str:
-        """Return an endpoint's URL. Raises `ProviderError`."""
         url = self.optional_endpoint(name)
         if not url:
             raise ProviderUnavailable(f"the discovery document has no {name}")
         return url
 
     def optional_endpoint(self, name: str) -> str | None:
-        """Return an endpoint's URL, or None. Raises `ProviderError`."""
         url = self._discovered().get(name)
         # An https issuer must not lead to http endpoints.
         schemes = ("https://",) if self._issuer.startswith("https://") else ("https://", "http://")
@@ -69,10 +61,7 @@ class IdTokens:
             raise ProviderError("the response comes from another issuer")
 
     def verify(self, id_token: str, nonce: str | None, *, may_be_hashed: bool = False) -> dict[str, Any]:
-        """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `ProviderError`.
-
-        With `may_be_hashed` the token may hold the nonce's SHA-256 in hex, as native applications send it.
-        """
+        """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `ProviderError`."""
         issuer, claims = self._discovered()["issuer"], self._decode(id_token)
         if _TENANT in issuer:
             tenant = str(claims.get("tid"))
@@ -99,7 +88,6 @@ class IdTokens:
         for _ in range(2):
             with suppress(*_MALFORMED):
                 return jwt.decode(id_token, self._key_set(), algorithms=ALGORITHMS).claims
-            # The issuer may have rotated its keys.
             if not self._may_refetch_keys():
                 break
         raise ProviderError("no key of the issuer verifies its signature")
@@ -141,7 +129,7 @@ class IdTokens:
         return metadata
 
     def _fetch_keys(self, url: str) -> KeySet:
-        """Return the usable keys. An unknown kind of key must not hide the others."""
+        """Return the usable keys: a key of an unknown type must not hide the others."""
         self._keys_asked_at = time.monotonic()
         published, keys = _get(url).get("keys"), []
         for key in published if isinstance(published, list) else []:
@@ -163,7 +151,6 @@ def _get(url: str) -> dict[str, Any]:
         with BoundedSession() as session:
             response = session.get(url, headers={"Accept": "application/json"})
         document = response.json() if response.status_code == 200 else None
-    # Python's decoder raises RecursionError for deep nesting.
     except (requests.RequestException, ValueError, RecursionError) as error:
         raise ProviderUnavailable(f"{type(error).__name__} at {url}") from error
     if not isinstance(document, dict):
@@ -175,6 +162,7 @@ def _check_nonce(claimed: Any, nonce: str | None, may_be_hashed: bool) -> None:
     if claimed is None and nonce is None and may_be_hashed:
         return
     accepted = [nonce] if nonce else []
+    # Native applications send the nonce's SHA-256 in hex to the provider.
     if nonce and may_be_hashed:
         accepted.append(hashlib.sha256(nonce.encode()).hexdigest())
     if not isinstance(claimed, str) or not any(
@@ -185,6 +173,6 @@ def _check_nonce(claimed: Any, nonce: str | None, may_be_hashed: bool) -> None:
 
 def _moment(claims: dict[str, Any], name: str) -> float:
     value = claims.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < _END_OF_TIME:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < _YEAR_10000:
         raise ProviderError(f"its {name} is not a date")
     return value

@@ -1,8 +1,4 @@
-"""The audit log: who acts and from where, what was done, and what was refused.
-
-An act is written in the transaction that does it. A refusal changes nothing, and is written once the response
-is known.
-"""
+"""The audit log: acts, written in their transaction, and refusals, written once the response is known."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +13,6 @@ from sql import Transaction
 
 log = structlog.get_logger()
 
-# What a route's refusal is called; an administrative route's is `admin_refused`.
 _ACTIONS = {
     "token.token": "sign_in_refused",
     "token.login_admin": "sign_in_refused",
@@ -31,8 +26,7 @@ _ACTIONS = {
     "identities.delete_identity": "change_refused",
 }
 REFUSED_ACTIONS = {*_ACTIONS.values(), "refresh_refused", "admin_refused"}
-# The error codes that refuse a person, not a malformed request. The statement that counts failed passwords
-# writes its own refusals; other limits count networks, not people.
+# The error codes that refuse a user. The statement that counts failed passwords writes its own refusals.
 _REASONS = {
     "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin",
     "insufficient_permissions", "signup_disabled", "reauthentication_needed", "reauthentication_not_valid",
@@ -43,7 +37,7 @@ _REASONS = {
 
 
 def origin() -> dict[str, str | None]:
-    """Return who acts now, and from where: a request, a command, or the service itself."""
+    """Return the actor of this request, command or service, and the client it acts from."""
     if not has_request_context():
         return {"actor": "command" if click.get_current_context(silent=True) else "service"}
     known = {**g.client, "request_id": g.request_id}
@@ -63,7 +57,7 @@ def record(
     events: Sequence[str | None],
     **details: Any,
 ) -> None:
-    """Write what a transaction has done to a user: audit rows, and events for webhooks. Skips None."""
+    """Write audit rows, and events for webhooks, of a transaction that changed a user. Skips None."""
     lists = {"acts": list(acts), "events": list(events)}
     tx.run("record_acts", user_id=user_id, email=email, details=details, **lists)
 
@@ -75,13 +69,13 @@ def about(
     token_hash: bytes | None = None,
     **details: object,
 ) -> None:
-    """Name the user whom a request concerns, and details, in case the request is refused."""
+    """Note the user and the details of a request, in case it is refused."""
     g.subject = {"user_id": user_id, "address": address, "token_hash": token_hash}
     g.refusal_details = details
 
 
 def refused(reason: str) -> None:
-    """Note that the response is a refusal, for the reason of an error_code."""
+    """Record a refusal, with an error_code as its reason, once the response is known."""
     if "refused_because" not in g:
         after_this_request(_record_refusal)
     g.refused_because = reason
@@ -91,7 +85,7 @@ def _record_refusal(response: Response) -> Response:
     action, reason = _action(), g.refused_because
     # Access tokens expire all the time; only those sent to administrative routes are worth a row.
     is_known = reason in _REASONS or (reason == "bad_jwt" and action == "admin_refused")
-    # A forged refresh token is nobody's, and never reaches the database.
+    # A forged refresh token belongs to no user.
     if action is None or not is_known or (action == "refresh_refused" and "subject" not in g):
         return response
     if "subject" not in g:
@@ -101,7 +95,6 @@ def _record_refusal(response: Response) -> Response:
         latchkey.db.one(
             "record_refusal", **g.subject, action=action, reason=reason, details=g.refusal_details
         )
-    # The response stands, whether or not the refusal could be written.
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())
     return response

@@ -9,7 +9,6 @@ from auth.settings import Settings
 from sql import Database
 
 _WRONG_CODES_A_DAY = 20  # as in spend_code of schema.sql
-# What the keys of each prefix count, for programs and for people.
 _KINDS = {
     "login": ("passwords", "wrong passwords"),
     "account": ("passwords", "wrong passwords"),
@@ -28,7 +27,7 @@ _USED_UP = {
 
 def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[dict[str, Any]]:
     """Return the counts of wrong passwords and codes for addresses, and the used-up limits of messages."""
-    # Whole keys, which an index finds: those of invitations to one address begin like that of all.
+    # Whole keys: those of invitations to one address begin like the one for all.
     totals = [key("sms", settings.rate_limit_sms_total), key("invite", settings.rate_limit_invite)]
     rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
     counts = [count for count in (_count(settings, row) for row in rows) if count]
@@ -40,12 +39,10 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
 
 
 def key(prefix: str, limit: RateLimitItem) -> str:
-    """Return the key of a count of messages, of which there is one for each length of window."""
     return f"{prefix} {limit.get_expiry()}"
 
 
 def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
-    """Return what a key counts; None if no limit has a window of that length."""
     prefix, *parts = row.key.split(" ")
     seconds = int(parts.pop()) if prefix in ("message", "invite", "sms") else None
     address, network = [*parts, None, None][:2]

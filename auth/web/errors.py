@@ -20,10 +20,9 @@ from auth.web.application import JsonResponse
 log = structlog.get_logger()
 _queue_full = ThrottledLog("hashing_queue_full")
 
-# HTTP status and message of each error. A prefix marks a context in which an error_code has another status or
-# message: `refresh.user_banned` has error_code `user_banned`.
+# HTTP status and message by error_code. A prefix marks a context with another status or message:
+# `refresh.user_banned` has error_code `user_banned`.
 ERRORS = {
-    # The request
     "bad_json": (400, "The body could not be read"),
     "validation_failed": (400, "The request is not valid"),
     "country.validation_failed": (400, "No messages are sent to this country"),
@@ -42,7 +41,6 @@ ERRORS = {
     "headers.request_entity_too_large": (431, "The headers are too large"),
     "http.validation_failed": (400, "The request is not valid HTTP"),
     "unsupported_media_type": (415, "The body must be JSON"),
-    # The caller
     "no_authorization": (401, "This request needs a bearer token"),
     "bad_jwt": (401, "The access token is invalid"),
     "expired.bad_jwt": (401, "The access token has expired"),
@@ -60,7 +58,6 @@ ERRORS = {
     "reauthentication_needed": (400, "This needs reauthentication"),
     "reauthentication_not_valid": (400, "The code is wrong or has expired"),
     "current_password_invalid": (400, "The current password is wrong"),
-    # Signing up and in
     "invalid_credentials": (401, "Invalid login credentials"),
     "email_not_confirmed": (403, "The email address is not confirmed yet"),
     "phone_not_confirmed": (403, "The phone number is not confirmed yet"),
@@ -80,18 +77,15 @@ ERRORS = {
     ),
     "refresh.session_expired": (400, "Invalid Refresh Token: the session has expired"),
     "refresh.user_banned": (400, "Invalid Refresh Token: this user is banned"),
-    # Links and codes
     "otp_expired": (403, "The link or code is invalid or has expired"),
     "flow_state_not_found": (400, "The authorization code is invalid, has expired, or was used before"),
     "bad_code_verifier": (400, "The code verifier does not match the code challenge"),
-    # Users and identities
     "user_not_found": (404, "There is no such user"),
     "email.user_not_found": (404, "There is no user with this email address"),
     "email_exists": (409, "A user with this email address has already been registered"),
     "phone_exists": (409, "A user with this phone number has already been registered"),
     "identity_not_found": (404, "There is no such identity"),
     "single_identity_not_deletable": (422, "The last way to sign in, and an address, cannot be unlinked"),
-    # OAuth
     "oauth_provider_not_supported": (400, "This provider is not set up"),
     "bad_oauth_state": (
         400,
@@ -104,7 +98,6 @@ ERRORS = {
         409,
         "This identity belongs to another user, or the user has another one of this provider",
     ),
-    # Limits
     "over_request_rate_limit": (429, "Too many requests; try again later"),
     "sign_in.over_request_rate_limit": (
         429,
@@ -112,7 +105,6 @@ ERRORS = {
     ),
     "over_email_send_rate_limit": (429, "Too many messages; try again later"),
     "over_sms_send_rate_limit": (429, "Too many messages; try again later"),
-    # The service
     "unexpected_failure": (500, "Something went wrong on our side; the request id is {request_id}"),
     "service_unavailable": (503, "The service can't answer at the moment; try again shortly"),
     "hashing.service_unavailable": (503, "Too many sign-ins at once; try again shortly"),
@@ -154,14 +146,13 @@ def unavailable(key: str = "service_unavailable") -> ApiError:
 
 
 def found(row: Any, key: str) -> Any:
-    """Return a row. Raises the `ApiError` of a key when there is none."""
+    """Return a row. Raises the `ApiError` of a key if it is None."""
     if row is None:
         raise ApiError(key)
     return row
 
 
 def envelope(error: ApiError) -> Response:
-    """Return the response for an error."""
     audit.refused(error.error_code)
     body: dict[str, Any] = {"code": error.status, "msg": error.msg}
     if error.details:

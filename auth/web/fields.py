@@ -1,7 +1,4 @@
-"""Strict field types for bodies and queries: "true" and 1 are not booleans, and nothing is converted.
-
-Each type is one of marshmallow's `Function` fields, with a function that checks a value and loads it.
-"""
+"""Strict field types for bodies and queries: "true" and 1 are not booleans, and nothing is converted."""
 
 import functools
 import math
@@ -16,10 +13,8 @@ from marshmallow.fields import Function
 from auth import addresses
 from auth.passwords import hashing
 
-# Characters: more than any token or address has.
 MAX_TEXT = 2048
-# The offset of the last page must fit into a bigint.
-MAX_PAGE = 2**31
+MAX_PAGE = 2**31  # the offset must fit into a bigint
 PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -91,7 +86,6 @@ def _timestamp(value: Any) -> datetime:
         moment = datetime.fromisoformat(value)
         _require(moment.tzinfo is not None, requirement)
         return moment.astimezone(UTC)
-    # At the ends of the calendar, the conversion to UTC overflows.
     except (ValueError, OverflowError):
         raise ValidationError(requirement) from None
 
@@ -110,21 +104,16 @@ def _ban_duration(value: Any) -> float:
 
 
 Text = _field(_text)
-# As long as an access token may be.
 LongText = _field(functools.partial(_text, most=64 * 1024))
 Flag = _instance_of(bool, "must be true or false")
-# These load the canonical form.
 Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
-# At most 1,024 bytes; loads in NFC. The policy is checked elsewhere.
 Password = _field(_password)
-# Domains of the database limit the size of metadata, also after a merge.
+# The database limits the size, which a merge may exceed too.
 Metadata = _instance_of(dict, "must be an object")
 Role = _field(_role)
-# Loads a datetime in UTC.
 Timestamp = _field(_timestamp)
 Uuid = _matching(_UUID, "must be a UUID")
-# `24h`, `1h30m`, `permanent`, `none` or null; loads as seconds, infinite, 0 or None.
 BanDuration = functools.partial(Function, deserialize=_ban_duration, allow_none=True)
 # RFC 7636, sections 4.2 and 4.1.
 CodeChallenge = _matching(
@@ -134,8 +123,6 @@ CodeVerifier = _matching(r"[A-Za-z0-9\-._~]{43,128}", "must be 43 to 128 letters
 
 
 def Choice(*choices: str, **kwargs: Any) -> Function:
-    """One of a few strings."""
-
     def load(value: Any) -> str:
         _require(_text(value) in choices, "must be one of " + ", ".join(choices))
         return value
@@ -144,7 +131,7 @@ def Choice(*choices: str, **kwargs: Any) -> Function:
 
 
 def Choices(*choices: str, **kwargs: Any) -> Function:
-    """A list of some of a few strings; loads in their order, without duplicates."""
+    """A list of choices; loads in their order, without duplicates."""
 
     def load(value: Any) -> list[str]:
         is_valid = isinstance(value, list) and value and all(item in choices for item in value)
@@ -155,7 +142,7 @@ def Choices(*choices: str, **kwargs: Any) -> Function:
 
 
 def PageNumber(default: int, most: int) -> Function:
-    """A positive integer of a query. Empty means `default`; more than `most` means `most`."""
+    """A positive integer of a query, at most `most`. Empty means `default`."""
 
     def load(value: str) -> int:
         # int() would also accept other scripts' digits, signs, spaces and underscores.
@@ -167,5 +154,4 @@ def PageNumber(default: int, most: int) -> Function:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether this is a UUID in its canonical form. Any other id in a path is unknown."""
     return re.fullmatch(_UUID, text) is not None

@@ -16,14 +16,13 @@ from auth.web.schemas import RedirectQuery
 
 FORM = "application/x-www-form-urlencoded"
 MAX_BODY = 1024 * 1024
-# marshmallow's messages, reworded to follow a field's name.
+# marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {"Missing data for required field.": "is required", "Invalid input type.": "must be an object"}
 
 View = TypeVar("View", bound=Callable)
 
 
 def accepts_forms(view: View) -> View:
-    """Let a view accept `application/x-www-form-urlencoded` bodies too."""
     view.accepts_forms = True  # type: ignore[attr-defined]
     return view
 
@@ -53,7 +52,7 @@ def whole_body() -> bytes:
 
 
 def json_body() -> dict[str, Any]:
-    """Return the JSON body, unchecked. Raises `ApiError` 400."""
+    """Return the JSON body, not yet checked by a schema. Raises `ApiError` 400."""
     if "json_body" not in g:
         try:
             g.json_body = json_bodies.decode(whole_body())
@@ -63,7 +62,6 @@ def json_body() -> dict[str, Any]:
 
 
 def read_body(schema: Schema) -> dict[str, Any]:
-    """Return the body, checked by a schema. Raises `ApiError` 400."""
     if request.mimetype == FORM:
         whole_body()
         return _checked(schema, _single_values(schema, request.form))
@@ -71,18 +69,17 @@ def read_body(schema: Schema) -> dict[str, Any]:
 
 
 def read_query(schema: Schema) -> dict[str, Any]:
-    """Return the query parameters, checked by a schema. Raises `ApiError` 400."""
     return _checked(schema, _single_values(schema, request.args))
 
 
 def checked_redirect(body: Mapping[str, Any]) -> str | None:
-    """Return `redirect_to` of body or query: None if missing, the site if it is not allowed."""
+    """Return `redirect_to` of body or query: None if missing, the site's URL if not allowed."""
     sent = body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
     return latchkey.redirects.checked(sent) if sent else None
 
 
 def known_id(text: str, key: str) -> str:
-    """Return the id in a path, as Postgres writes it. Raises the `ApiError` of a key for any other text."""
+    """Return a UUID as Postgres writes it. Raises the `ApiError` of a key for any other text."""
     if not is_uuid(text):
         raise ApiError(key)
     return text.lower()
@@ -92,7 +89,6 @@ def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str
     for name in schema.fields:
         if len(values.getlist(name)) > 1:
             raise ApiError("validation_failed", f"{name}: must be given once")
-        # Postgres cannot store NUL.
         if "\0" in values.get(name, ""):
             raise ApiError("validation_failed", f"{name}: must not hold NUL characters")
     return values.to_dict()
@@ -109,7 +105,7 @@ def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
 def _messages(errors: Mapping[Any, Any], *path: str) -> Iterator[tuple[str, str]]:
     """Yield each invalid field, as a dotted path, with its first message."""
     for name, error in sorted(errors.items()):
-        # SCHEMA stands for the object itself; the items of a list have numbers.
+        # SCHEMA stands for the object itself.
         inner = path if name == SCHEMA else (*path, str(name))
         if isinstance(error, Mapping):
             yield from _messages(error, *inner)

@@ -1,6 +1,7 @@
-"""The decoder of JSON bodies: one object in UTF-8 (RFC 8259), and stricter than Python's."""
+"""JSON bodies (RFC 8259), without values that Postgres cannot store or that parsers read differently."""
 
 import json
+import math
 import re
 from typing import Any
 
@@ -9,15 +10,11 @@ _REFUSED_CHARACTERS = re.compile("[\0\ud800-\udfff]")
 
 
 class InvalidJson(ValueError):
-    """The message says what is wrong, for people."""
+    """The message is for users."""
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Return the object in a body; an empty body is an empty object.
-
-    Raises `InvalidJson` for anything else, and for duplicate keys, NaN, infinities, NUL characters, lone
-    surrogates and nesting deeper than 32: Postgres or clients cannot take them, or parsers disagree on them.
-    """
+    """Return the object in a body; an empty body is an empty object. Raises `InvalidJson`."""
     if not body.strip():
         return {}
     try:
@@ -28,7 +25,7 @@ def decode(body: bytes) -> dict[str, Any]:
         raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}") from None
     except InvalidJson:
         raise
-    except ValueError:  # a syntax error, or an integer with more digits than Python reads
+    except ValueError:  # also for an integer with more digits than Python reads
         raise InvalidJson("the body must be valid JSON") from None
     if not isinstance(value, dict):
         raise InvalidJson("the body must be a JSON object")
@@ -49,7 +46,7 @@ def _refuse_constant(name: str) -> Any:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if number in (float("inf"), float("-inf")):
+    if math.isinf(number):
         raise InvalidJson("the body must not contain a number out of range")
     return number
 

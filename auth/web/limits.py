@@ -1,8 +1,4 @@
-"""Rate limits, counted across all workers and nodes.
-
-Flask-Limiter counts requests, in the database (storage `postgresql`) or in Redis. Statements count wrong
-passwords and refreshes themselves; views pass those counts to `note`.
-"""
+"""Rate limits, counted across all workers and nodes. Views pass limits that statements count to `note`."""
 
 import logging
 import math
@@ -26,13 +22,12 @@ from sql import Database
 
 log = structlog.get_logger()
 
-# Seconds. A request that waits longer for Redis is served without being counted.
-_REDIS_TIMEOUT = 0.5
+_REDIS_TIMEOUT = 0.5  # seconds
 
 
 @dataclass(frozen=True)
 class Window:
-    """A limit that counted a request: `remaining` of `amount` are left for `seconds`."""
+    """A limit that counted a request, with `seconds` until it is reset."""
 
     amount: int
     remaining: int
@@ -40,11 +35,7 @@ class Window:
 
 
 class PostgresStorage(Storage):
-    """A storage of the limits library in the service's database, for fixed windows.
-
-    For one request the library calls `incr`, then `get` and `get_expiry` for the headers. `incr` keeps its
-    row for the other two, so that the request runs one statement.
-    """
+    """Fixed windows in the service's database. `incr` keeps its row for the calls that follow it."""
 
     STORAGE_SCHEME = ["postgresql"]  # noqa: RUF012 (so does the base class)
 
@@ -60,23 +51,19 @@ class PostgresStorage(Storage):
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """The exceptions of a database that fails."""
         return psycopg2.Error
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Count a request and return the count."""
         row = self._db.one("count_request", key=key, amount=amount, seconds=expiry)
         if has_request_context():
             g.setdefault("limit_counts", {})[key] = row
         return row.count
 
     def get(self, key: str) -> int:
-        """Return the count."""
         row = self._read(key)
         return row.count if row else 0
 
     def get_expiry(self, key: str) -> float:
-        """Return when the window ends, in Unix seconds of this machine."""
         row = self._read(key)
         return time.time() + (row.seconds_left if row else 0)
 
@@ -87,11 +74,9 @@ class PostgresStorage(Storage):
             return False
 
     def reset(self) -> int:
-        """Delete all counts and return their number."""
         return self._db.run("reset_request_counts")
 
     def clear(self, key: str) -> None:
-        """Delete a count."""
         self._db.run("clear_request_count", key=key)
 
     @property
@@ -108,8 +93,6 @@ def _network() -> str:
 
 
 class _StorageErrors(logging.Handler):
-    """Passes Flask-Limiter's errors on to our log."""
-
     def emit(self, record: logging.LogRecord) -> None:
         error = str(record.exc_info[1]) if record.exc_info else None
         log.warning("rate_limit_storage_failed", reason=record.getMessage(), error=error)
@@ -127,10 +110,7 @@ def _is_lifted() -> bool:
 def limited(
     name: str, *, key: Callable[[], str] = _network, unless: Callable[[], bool] | None = None
 ) -> Callable[[Callable], Callable]:
-    """Limit a view by the setting `AUTH_RATE_LIMIT_<NAME>`. Views with the same name share the limit.
-
-    A guard goes outside if the key is the caller's.
-    """
+    """Limit a view by `AUTH_RATE_LIMIT_<NAME>`. A guard goes outside if the key is the caller's."""
 
     def amount() -> str:
         g.is_limited = True
@@ -140,7 +120,6 @@ def limited(
 
 
 def register(app: Flask, settings: Settings) -> None:
-    """Install Flask-Limiter."""
     uri = settings.rate_limit_storage
     app.config["RATELIMIT_STORAGE_URI"] = "postgresql://" if uri == "postgresql" else uri
     if uri.startswith(("redis://", "rediss://")):
@@ -148,8 +127,8 @@ def register(app: Flask, settings: Settings) -> None:
         app.config["RATELIMIT_STORAGE_OPTIONS"] = timeouts | {"wrap_exceptions": True}
         # Without Redis requests are served uncounted; without the database they fail anyway.
         app.config["RATELIMIT_SWALLOW_ERRORS"] = True
-    # A limiter that is registered already installs no hooks. They look for limits of the whole application,
-    # which has none, and take 15 % of GET /user.
+    # A limiter that is registered already installs no hooks for limits of the whole application, which has
+    # none: they take 15 % of GET /user.
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
     logging.getLogger("flask-limiter").addHandler(_storage_errors)
@@ -157,7 +136,7 @@ def register(app: Flask, settings: Settings) -> None:
 
 
 def refusal(key: str, seconds: float) -> ApiError:
-    """Return the error for a limit that is used up for `seconds` more; `key` is that of `ERRORS`."""
+    """Return the error of a key for a limit that is used up for `seconds` more."""
     return ApiError(key, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
@@ -167,7 +146,6 @@ def note(window: Window) -> None:
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    """Return the rate-limit headers for the tightest limit that counted the request."""
     # Asking Flask-Limiter for every response takes 2 % of GET /user.
     windows = [*g.get("windows", ()), *(_counted(status) if "is_limited" in g else ())]
     if not windows:
@@ -181,7 +159,6 @@ def headers(status: int) -> list[tuple[str, str]]:
 
 
 def requests_and_window(item: RateLimitItem) -> dict[str, int]:
-    """Return a limit as /settings shows it."""
     return {"requests": item.amount, "window": item.get_expiry()}
 
 
@@ -192,7 +169,6 @@ def _refuse(_error: RateLimitExceeded) -> Response:
 
 
 def _counted(status: int) -> list[Window]:
-    """Return the limits that Flask-Limiter counted this request for."""
     windows, now = [], time.time()
     try:
         for limit in limiter.current_limits:
@@ -201,7 +177,6 @@ def _counted(status: int) -> list[Window]:
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
             windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
-    # The response is still good.
     except (StorageError, psycopg2.Error) as error:
         log.warning("rate_limit_storage_failed", reason=str(error))
     return windows

@@ -1,7 +1,4 @@
-"""Pages for people: in their language, with a policy that allows only this service's style sheet.
-
-Their texts are in page_texts/: one file per language, one table per page.
-"""
+"""Pages for users, in their language. The texts are in page_texts/."""
 
 import tomllib
 from pathlib import Path
@@ -23,10 +20,10 @@ _strings = Environment(autoescape=True, undefined=StrictUndefined)
 def page(
     template: str, *, status: int = 200, form_target: str | None = None, script: bool = False, **values: Any
 ) -> Response:
-    """Render a page. `form_target` is the origin that its form redirects to: form-action applies to it too.
+    """Render a page. Its form may redirect to the origin `form_target`, which form-action must allow.
 
-    Templates call `say(table, name, …)` for a text, and `address(…)` or `address(masked(…))` for an email or
-    a phone number in it. They prefix paths of this service with `root`.
+    Templates call `say(table, name, …)` for texts and `address(…)` or `address(masked(…))` for addresses in
+    them, and prefix paths of this service with `root`.
     """
     language = languages.choose(LANGUAGES, None, request.headers.get("Accept-Language"))
     settings = latchkey.settings
@@ -50,14 +47,13 @@ def _address(text: str) -> Markup:
 
 
 def _masked(address: str) -> str:
-    """Shorten an address so that only its owner recognises it: `a…@x.org`, or the last digits of a number."""
+    """Shorten an address so that only its owner recognises it: `a…@x.org` or `…123`."""
     name, at, domain = address.rpartition("@")
     return f"{name[0]}…@{domain}" if at else f"…{address[-3:]}"
 
 
 def _root() -> str:
-    """Return the relative URL from this page to the service's root, which may be served under a prefix."""
-    # A proxy may serve / as /auth or as /auth/, where relative URLs differ.
+    """Return the relative URL of the service's root, which a proxy may serve as /auth or /auth/."""
     if request.path == "/":
         return f"{urlsplit(latchkey.settings.base_url).path}/"
     return "../" * (request.path.count("/") - 1)

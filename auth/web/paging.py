@@ -10,12 +10,11 @@ from auth.web.application import JsonResponse
 
 
 def bounds(query: Mapping[str, int]) -> dict[str, int]:
-    """Return `page` and `per_page` of a query as parameters of a statement."""
     return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}
 
 
 def paginated(items: str, total: int, query: Mapping[str, int], **others: str) -> Response:
-    """Return the page of a list that a query asks for. `items` and `others`, further members, are JSON."""
+    """Return one page of a list. `items` and `others`, further members of the envelope, are JSON."""
     page, per_page = query["page"], query["per_page"]
     total_pages = math.ceil(total / per_page)
     pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}

@@ -9,7 +9,6 @@ CORS_EXPOSED = [
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
     *("Retry-After", "X-Request-Id", "X-Total-Count", "Link"),
 ]
-# With AUTH_CORS_ORIGINS=*.
 CORS_FOR_ALL = (
     ("Access-Control-Allow-Origin", "*"),
     ("Access-Control-Expose-Headers", ", ".join(CORS_EXPOSED)),
@@ -17,8 +16,8 @@ CORS_FOR_ALL = (
 
 
 def error_response(key: str) -> tuple[bytes, int, str]:
-    """Return a raw response for an error of `ERRORS` that ends the connection, its status and request id."""
-    # Imported here, as the master imports this module, and must not keep old application code after a reload.
+    """Return a raw response that ends the connection, its status and its request id."""
+    # Not at the top: the master imports this module, and must not keep old application code after a reload.
     from auth.web.errors import ApiError
 
     request_id = str(uuid.uuid4())

@@ -1,7 +1,4 @@
-"""A marshmallow schema for each body and query.
-
-Unknown members are ignored, and `null` means absent.
-"""
+"""The marshmallow schema of each body and query. Unknown members are ignored; `null` means absent."""
 
 from typing import Any
 
@@ -34,8 +31,6 @@ from auth.web.fields import (
 
 
 class Input(Schema):
-    """The base of all schemas."""
-
     class Meta:
         unknown = EXCLUDE
 
@@ -48,8 +43,6 @@ class Input(Schema):
 
 
 class Addressed(Input):
-    """A request about one address: an email or a phone."""
-
     email = Email()
     phone = Phone()
 

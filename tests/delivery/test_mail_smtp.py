@@ -131,7 +131,7 @@ class TestHeaders:
         ],
     )
     def test_invalid_recipient_is_refused(self, smtp, server, recipient):
-        assert str(refused_with(Refused, smtp, recipient)) == "the recipient is no email address"
+        assert str(refused_with(Refused, smtp, recipient)) == "the recipient is not an email address"
         assert server.mails == []
 
     @pytest.mark.parametrize(
