@@ -57,7 +57,8 @@ class EventSender(Sender):
             response = self._post(endpoint, recipient, message)
         except TryLater as failure:
             self._note_failure(recipient, str(failure))
-            raise
+            # Without `is_down`: the log names the webhook, not the channel.
+            raise TryLater(str(failure)) from failure
         reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}")
         if response.is_success:
             self._note_success(endpoint, recipient)
@@ -76,11 +77,7 @@ class EventSender(Sender):
         allows = webhooks.allowed_addresses(endpoint.url, self._private_networks)
         headers = http.signed_headers(message.id, message.text, secrets)
         body = message.text.encode()
-        try:
-            return http.post(endpoint.url, body, headers, timeout=self._timeout, allows=allows)
-        except TryLater as failure:
-            # Without `is_down`: the log names the webhook, not the channel.
-            raise TryLater(str(failure)) from failure
+        return http.post(endpoint.url, body, headers, timeout=self._timeout, allows=allows)
 
     def _note_success(self, endpoint: Any, webhook_id: str) -> None:
         # The webhook has the event, so a lost note must not fail the attempt.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http import HTTPStatus
+from http.client import responses
 
 from standardwebhooks import Webhook
 from urllib3.exceptions import HTTPError
@@ -33,10 +33,7 @@ class Response:
 
     @property
     def status_line(self) -> str:
-        try:
-            return f"{self.status} {HTTPStatus(self.status).phrase}"
-        except ValueError:
-            return str(self.status)
+        return f"{self.status} {responses.get(self.status, '')}".strip()
 
 
 def post(
