@@ -28,10 +28,10 @@ class TwilioSender(Sender):
         # The response repeats the text with the code, so only some members are kept.
         names = ("sid", "status") if response.is_success else ("code", "message")
         members = _json_object(response.body)
-        told = one_line(" ".join(str(members.get(name, "")) for name in names), message.code)
+        explanation = one_line(" ".join(str(members.get(name, "")) for name in names), message.code)
         if response.is_success:
-            return one_line(f"{response.status} {told}")
-        raise _failure(response, told)
+            return one_line(f"{response.status} {explanation}")
+        raise _failure(response, explanation)
 
 
 class WebhookSender(Sender):

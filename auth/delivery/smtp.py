@@ -202,7 +202,7 @@ def hostname_for(host: str) -> str:
 
 
 @contextlib.contextmanager
-def _explained(what: str, deadline: Deadline, *, is_down: bool) -> Iterator[None]:
+def _explained(problem: str, deadline: Deadline, *, is_down: bool) -> Iterator[None]:
     try:
         yield
     except (smtplib.SMTPException, OSError, UnicodeError) as error:
@@ -214,7 +214,7 @@ def _explained(what: str, deadline: Deadline, *, is_down: bool) -> Iterator[None
             reason = one_line(str(error))
         else:
             reason = why(error)
-        raise TryLater(f"{what}: {reason}", is_down=is_down) from error
+        raise TryLater(f"{problem}: {reason}", is_down=is_down) from error
 
 
 def _refusal(stage: str, code: int, reply: bytes | str) -> Refused | TryLater:

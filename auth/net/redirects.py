@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-MAX_LENGTH = 2048
+_MAX_LENGTH = 2048
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _CHARACTERS = re.compile(r"[!-~]+")
 _FORBIDDEN = re.compile(r"[\\#\"<>^`{|}]")  # no fragment: ours holds the tokens
@@ -89,7 +89,7 @@ def _port(parts: SplitResult) -> int | None:
 
 def _split(url: str) -> SplitResult:
     """Split a URL. Raises `InvalidUrl` if another parser might read it differently."""
-    if len(url) > MAX_LENGTH or not _CHARACTERS.fullmatch(url) or _FORBIDDEN.search(url):
+    if len(url) > _MAX_LENGTH or not _CHARACTERS.fullmatch(url) or _FORBIDDEN.search(url):
         raise InvalidUrl("it has a character that a URL may not have, or a fragment")
     try:
         parts = urlsplit(url)

@@ -240,7 +240,7 @@ class Provider:
             raise ProviderError(f"{response.status_code} from the userinfo endpoint")
         return response.json()
 
-    def _identity(self, told: Mapping[str, Any], subject: str, email: Any, verified: Any) -> ExternalIdentity:
+    def _identity(self, info: Mapping[str, Any], subject: str, email: Any, verified: Any) -> ExternalIdentity:
         try:
             canonical = canonical_email(email) if isinstance(email, str) else None
         except InvalidAddress:
@@ -252,7 +252,7 @@ class Provider:
         limits = (("name", preset.name, _LONGEST_NAME), ("avatar_url", preset.avatar, _LONGEST_URL))
         # Metadata has a limit: drop long values instead of cutting them, which breaks URLs.
         for key, path, limit in limits:
-            value = _find(told, path)
+            value = _find(info, path)
             if isinstance(value, str) and value.isprintable() and len(value) <= limit:
                 data[key] = value
         return ExternalIdentity(self.name, subject, canonical, is_verified, self._is_trusted, data)

@@ -1,1 +1,1 @@
-"""What every request passes: edge, guard, limits, input, errors, paging, pages."""
+"""The steps that every request passes: edge, guard, limits, input, errors, paging, pages."""

@@ -29,8 +29,8 @@ def page(
     settings = latchkey.settings
     site = urlsplit(settings.site_url).netloc
 
-    def say(table: str, name: str, **others: Any) -> Markup:
-        return Markup(_CATALOGUES[language][table][name].render(site=site, **others))  # noqa: S704 (escaped)
+    def say(table: str, name: str, **variables: Any) -> Markup:
+        return Markup(_CATALOGUES[language][table][name].render(site=site, **variables))  # noqa: S704 (escaped)
 
     common = {"language": language, "say": say, "address": _address, "masked": _masked, "root": _root()}
     urls = {"site_url": settings.site_url, "base_url": settings.base_url}
