@@ -1,7 +1,6 @@
 """Password attempts: each counts as failed until its password is checked, so concurrency gains nothing."""
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 from flask import g
@@ -10,23 +9,6 @@ from auth.context import latchkey
 from auth.web import audit, limits
 from auth.web.guard import View
 from auth.web.input import whole_body
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A counted attempt. `password_hash` is None for an unknown address and a user without a password."""
-
-    user_id: str | None
-    password_hash: str | None
-    is_stranger: bool
-    failure: limits.Window | None
-
-    def check(self, password: str) -> bool:
-        """Check the password, always at the cost of a hash. A failure shows in the response's headers."""
-        matches = latchkey.passwords.check(password, self.password_hash)
-        if not matches and self.failure:
-            limits.note(self.failure)
-        return matches
 
 
 def queued(view: View) -> View:
@@ -45,10 +27,11 @@ def queued(view: View) -> View:
     return admitted
 
 
-def begin_attempt(email: str | None, phone: str | None) -> Attempt:
-    """Count an attempt for an address and return it. Call it when admitted to hashing.
+def begin_attempt(email: str | None, phone: str | None) -> Any:
+    """Count an attempt for an address and return its row. Call it when admitted to hashing.
 
-    Raises `ApiError` after too many failures.
+    `password_hash` is None for an unknown address and a user without a password. Raises `ApiError` after too
+    many failures.
     """
     settings = latchkey.settings
     failures, account_failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
@@ -67,6 +50,13 @@ def begin_attempt(email: str | None, phone: str | None) -> Attempt:
         limits.note(limits.Window(failures.amount, 0, row.refused_for))
         raise limits.refusal("sign_in.over_request_rate_limit", row.refused_for)
     audit.about(user_id=row.user_id, tries=row.tries, of=failures.amount)
-    left = failures.amount - (row.tries or 0)
-    failure = limits.Window(failures.amount, left, row.seconds_left) if row.tries else None
-    return Attempt(row.user_id, row.password_hash, row.is_stranger, failure)
+    return row
+
+
+def check_attempt(attempt: Any, password: str) -> bool:
+    """Check the password, at the cost of a hash in any case. A failure shows in the response's headers."""
+    matches = latchkey.passwords.check(password, attempt.password_hash)
+    if not matches and attempt.tries:
+        most = latchkey.settings.rate_limit_login_failures.amount
+        limits.note(limits.Window(most, most - attempt.tries, attempt.seconds_left))
+    return matches

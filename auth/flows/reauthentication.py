@@ -5,7 +5,7 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
-from auth.flows.password_attempts import begin_attempt
+from auth.flows.password_attempts import begin_attempt, check_attempt
 from auth.web import guard
 from auth.web.errors import ApiError
 from sql import Transaction
@@ -45,7 +45,7 @@ def _check_current_password(password: str, known: Any) -> None:
     address = {"email": known.email, "phone": None if known.email else known.phone}
     with latchkey.passwords.queue():
         attempt = begin_attempt(**address)
-        matches = attempt.check(password)
+        matches = check_attempt(attempt, password)
     if not matches:
         raise ApiError("current_password_invalid", "current_password: must be the user's password")
     origin = {"network": g.client["network"], "is_stranger": attempt.is_stranger}

@@ -5,7 +5,7 @@ from flask_cors.core import FLASK_CORS_EVALUATED
 
 from auth.context import latchkey
 from auth.delivery import dev_inbox
-from auth.web import guard, schemas
+from auth.web import fields, guard, schemas
 from auth.web.errors import found
 from auth.web.input import known_id, read_query
 
@@ -21,7 +21,7 @@ _MESSAGE_CSP = (
     "base-uri 'none'"
 )
 
-_Query = schemas.Input.from_dict({"recipient": schemas.Text()})
+_Query = schemas.Input.from_dict({"recipient": fields.Text()})
 
 
 @blueprint.get("/dev/inbox")

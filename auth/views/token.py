@@ -13,7 +13,7 @@ from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.authorization_codes import exchange
 from auth.flows.oauth_sign_in import sign_in_with_id_token
-from auth.flows.password_attempts import begin_attempt, queued
+from auth.flows.password_attempts import begin_attempt, check_attempt, queued
 from auth.flows.token_response import token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, limits, schemas
@@ -26,11 +26,8 @@ log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
 
 # Made once: making a schema takes longer than the check.
-_QUERY, _PASSWORD_GRANT, _REFRESH_GRANT = (
-    schemas.TokenQuery(),
-    schemas.PasswordGrant(),
-    schemas.RefreshGrant(),
-)
+_QUERY = schemas.TokenQuery()
+_PASSWORD_GRANT, _REFRESH_GRANT = schemas.PasswordGrant(), schemas.RefreshGrant()
 
 
 @blueprint.post("/token")
@@ -38,9 +35,8 @@ def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
     grant = _GRANTS_AS_SENT.get(request.query_string) or GRANTS.get(read_query(_QUERY)["grant_type"])
     if grant is None:
-        raise ApiError(
-            "unsupported_grant_type", "grant_type: must be password, refresh_token, pkce or id_token"
-        )
+        details = "grant_type: must be password, refresh_token, pkce or id_token"
+        raise ApiError("unsupported_grant_type", details)
     return grant()
 
 
@@ -73,7 +69,7 @@ def _sign_in(admin_only: bool = False) -> Any:
     outgoing.check_enabled(email, phone)
     attempt = begin_attempt(email, phone)
     # An unknown address, a wrong password and a user without one take the same statement and the same hash.
-    if not attempt.check(password) or attempt.password_hash is None:
+    if not check_attempt(attempt, password) or attempt.password_hash is None:
         raise ApiError("invalid_credentials")
     checked = {
         "user_id": attempt.user_id,

@@ -14,9 +14,6 @@ from auth import addresses
 from auth.passwords import hashing
 
 MAX_TEXT = 2048
-MAX_PAGE = 2**31  # the offset must fit into a bigint
-PAGE_SIZE = 20
-MAX_PAGE_SIZE = 100
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_BAN = 1000 * 366 * 86_400
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

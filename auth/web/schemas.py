@@ -7,27 +7,7 @@ from marshmallow.fields import Nested
 
 from auth.delivery import webhooks
 from auth.tokens import one_time
-from auth.web.fields import (
-    MAX_PAGE,
-    MAX_PAGE_SIZE,
-    PAGE_SIZE,
-    BanDuration,
-    Choice,
-    Choices,
-    CodeChallenge,
-    CodeVerifier,
-    Email,
-    Flag,
-    LongText,
-    Metadata,
-    PageNumber,
-    Password,
-    Phone,
-    Role,
-    Text,
-    Timestamp,
-    Uuid,
-)
+from auth.web import fields
 
 
 class Input(Schema):
@@ -43,8 +23,8 @@ class Input(Schema):
 
 
 class Addressed(Input):
-    email = Email()
-    phone = Phone()
+    email = fields.Email()
+    phone = fields.Phone()
 
     @validates_schema
     def has_one_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -55,9 +35,9 @@ class Addressed(Input):
 class Challenged(Input):
     """A request that may ask for an authorization code instead of tokens (RFC 7636)."""
 
-    redirect_to = Text()
-    code_challenge = CodeChallenge()
-    code_challenge_method = Text()
+    redirect_to = fields.Text()
+    code_challenge = fields.CodeChallenge()
+    code_challenge_method = fields.Text()
 
     @validates_schema
     def is_hashed(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -68,23 +48,23 @@ class Challenged(Input):
 
 
 class Signup(Addressed, Challenged):
-    password = Password(required=True)
-    data = Metadata(load_default=dict)
+    password = fields.Password(required=True)
+    data = fields.Metadata(load_default=dict)
 
 
 class Otp(Addressed, Challenged):
-    create_user = Flag(load_default=True)
-    data = Metadata(load_default=dict)
+    create_user = fields.Flag(load_default=True)
+    data = fields.Metadata(load_default=dict)
 
 
 class Magiclink(Challenged):
-    email = Email(required=True)
-    create_user = Flag(load_default=True)
-    data = Metadata(load_default=dict)
+    email = fields.Email(required=True)
+    create_user = fields.Flag(load_default=True)
+    data = fields.Metadata(load_default=dict)
 
 
 class Resend(Addressed, Challenged):
-    type = Choice("signup", "email_change", "sms", "phone_change", required=True)
+    type = fields.Choice("signup", "email_change", "sms", "phone_change", required=True)
 
     @validates_schema
     def has_the_types_address(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -93,58 +73,70 @@ class Resend(Addressed, Challenged):
             raise ValidationError(f"must be given for type {data.get('type')}", wanted)
 
 
-Recover = Challenged.from_dict({"email": Email(required=True)})
-RedirectQuery = Input.from_dict({"redirect_to": Text()})
-Introspection = Input.from_dict({"token": LongText(required=True)})
-LogoutQuery = Input.from_dict({"scope": Choice("global", "local", "others", load_default="global")})
-
-TokenQuery = Input.from_dict({"grant_type": Text(required=True)})
-PasswordGrant = Addressed.from_dict({"password": Password(required=True)})
-RefreshGrant = Input.from_dict({"refresh_token": Text(required=True)})
-PkceGrant = Input.from_dict({"auth_code": Text(required=True), "code_verifier": CodeVerifier(required=True)})
-IdTokenGrant = Input.from_dict(
-    {"provider": Text(required=True), "id_token": LongText(required=True), "nonce": Text()}
+Recover = Challenged.from_dict({"email": fields.Email(required=True)})
+RedirectQuery = Input.from_dict({"redirect_to": fields.Text()})
+Introspection = Input.from_dict({"token": fields.LongText(required=True)})
+LogoutQuery = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="global")})
+TokenQuery = Input.from_dict({"grant_type": fields.Text(required=True)})
+PasswordGrant = Addressed.from_dict({"password": fields.Password(required=True)})
+RefreshGrant = Input.from_dict({"refresh_token": fields.Text(required=True)})
+PkceGrant = Input.from_dict(
+    {"auth_code": fields.Text(required=True), "code_verifier": fields.CodeVerifier(required=True)}
 )
-
 AuthorizeQuery = Challenged.from_dict(
-    {"provider": Text(required=True), "scopes": Text(), "skip_http_redirect": Text()}
+    {"provider": fields.Text(required=True), "scopes": fields.Text(), "skip_http_redirect": fields.Text()}
 )
-LinkingForm = Input.from_dict({"flow": Text(required=True)})
-LinkingQuery = Input.from_dict(
-    {"provider": Text(required=True), "redirect_to": Text(), "scopes": Text(), "nonce": Text()}
-)
-CallbackQuery = Input.from_dict(
-    {"state": Text(), "code": LongText(), "error": Text(), "iss": Text(), "user": LongText()}
-)
+LinkingForm = Input.from_dict({"flow": fields.Text(required=True)})
+
+
+class IdTokenGrant(Input):
+    provider = fields.Text(required=True)
+    id_token = fields.LongText(required=True)
+    nonce = fields.Text()
+
+
+class LinkingQuery(Input):
+    provider = fields.Text(required=True)
+    redirect_to = fields.Text()
+    scopes = fields.Text()
+    nonce = fields.Text()
+
+
+class CallbackQuery(Input):
+    state = fields.Text()
+    code = fields.LongText()
+    error = fields.Text()
+    iss = fields.Text()
+    user = fields.LongText()
 
 
 class Reauthentication(Input):
-    current_password = Password()
-    nonce = Text()
+    current_password = fields.Password()
+    nonce = fields.Text()
 
 
 class UserChange(Reauthentication, Challenged):
-    email = Email()
-    phone = Phone()
-    password = Password()
-    data = Metadata()
+    email = fields.Email()
+    phone = fields.Phone()
+    password = fields.Password()
+    data = fields.Metadata()
 
 
 class VerifyQuery(Input):
-    token = Text(required=True)
-    type = Text(required=True)
-    redirect_to = Text()
+    token = fields.Text(required=True)
+    type = fields.Text(required=True)
+    redirect_to = fields.Text()
 
 
-VerifyForm = VerifyQuery.from_dict({"action": Text()})
+VerifyForm = VerifyQuery.from_dict({"action": fields.Text()})
 
 
 class Verification(Input):
-    type = Choice(*one_time.PURPOSES, required=True)
-    token = Text()
-    token_hash = Text()
-    email = Email()
-    phone = Phone()
+    type = fields.Choice(*one_time.PURPOSES, required=True)
+    token = fields.Text()
+    token_hash = fields.Text()
+    email = fields.Email()
+    phone = fields.Phone()
 
     @validates_schema
     def names_what_was_sent(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -157,16 +149,16 @@ class Verification(Input):
 
 
 class NewLink(Input):
-    type = Choice(
+    type = fields.Choice(
         *("signup", "magiclink", "recovery", "invite"),
         *("email_change", "email_change_current", "email_change_new"),
         required=True,
     )
-    email = Email(required=True)
-    new_email = Email()
-    password = Password()
-    data = Metadata(load_default=dict)
-    redirect_to = Text()
+    email = fields.Email(required=True)
+    new_email = fields.Email()
+    password = fields.Password()
+    data = fields.Metadata(load_default=dict)
+    redirect_to = fields.Text()
 
     @validates_schema
     def has_what_its_type_needs(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -176,69 +168,70 @@ class NewLink(Input):
             raise ValidationError("must be given for a sign-up", "password")
 
 
-InviteOptions = Input.from_dict({"captcha_token": Text(), "data": Metadata(load_default=dict)})
+InviteOptions = Input.from_dict({"captcha_token": fields.Text(), "data": fields.Metadata(load_default=dict)})
 
 
 class Invitation(Input):
-    email = Email(required=True)
-    data = Metadata(load_default=dict)
+    email = fields.Email(required=True)
+    data = fields.Metadata(load_default=dict)
     options = Nested(InviteOptions, load_default=lambda: {"data": {}})
-    redirect_to = Text()
+    redirect_to = fields.Text()
 
 
 class NewUser(Input):
-    email = Email(required=True)
-    phone = Phone()
-    password = Password()
-    role = Role()
-    email_confirm = Flag(load_default=False)
-    phone_confirm = Flag(load_default=False)
-    user_metadata = Metadata(load_default=dict)
-    app_metadata = Metadata(load_default=dict)
+    email = fields.Email(required=True)
+    phone = fields.Phone()
+    password = fields.Password()
+    role = fields.Role()
+    email_confirm = fields.Flag(load_default=False)
+    phone_confirm = fields.Flag(load_default=False)
+    user_metadata = fields.Metadata(load_default=dict)
+    app_metadata = fields.Metadata(load_default=dict)
 
 
 class AnyUserChange(NewUser):
-    email = Email()
-    email_confirm = Flag()
-    phone_confirm = Flag()
-    email_confirmed_at = Timestamp(allow_none=True)
-    phone_confirmed_at = Timestamp(allow_none=True)
-    ban_duration = BanDuration()
+    email = fields.Email()
+    email_confirm = fields.Flag()
+    phone_confirm = fields.Flag()
+    email_confirmed_at = fields.Timestamp(allow_none=True)
+    phone_confirmed_at = fields.Timestamp(allow_none=True)
+    ban_duration = fields.BanDuration()
 
 
 class PageQuery(Input):
-    page = PageNumber(default=1, most=MAX_PAGE)
-    per_page = PageNumber(default=PAGE_SIZE, most=MAX_PAGE_SIZE)
+    # The offset of the last page must fit into a bigint.
+    page = fields.PageNumber(1, most=2**31)
+    per_page = fields.PageNumber(20, most=100)
 
 
 class UsersQuery(PageQuery):
-    email = Email()
-    role = Text()
-    q = Text()
-    sort = Choice("created_at", "updated_at", "last_sign_in_at", "email", load_default="created_at")
-    order = Choice("asc", "desc", load_default="desc")
+    email = fields.Email()
+    role = fields.Text()
+    q = fields.Text()
+    sort = fields.Choice("created_at", "updated_at", "last_sign_in_at", "email", load_default="created_at")
+    order = fields.Choice("asc", "desc", load_default="desc")
 
 
 class AuditQuery(PageQuery):
-    user = Uuid()
-    action = Text()
-    since = Timestamp()
-    until = Timestamp()
-    request_id = Text()
+    user = fields.Uuid()
+    action = fields.Text()
+    since = fields.Timestamp()
+    until = fields.Timestamp()
+    request_id = fields.Text()
 
 
 class NewWebhook(Input):
-    url = Text(required=True)
-    events = Choices(*webhooks.EVENTS, load_default=lambda: list(webhooks.EVENTS))
-    description = Text(allow_none=True, load_default=None)
+    url = fields.Text(required=True)
+    events = fields.Choices(*webhooks.EVENTS, load_default=lambda: list(webhooks.EVENTS))
+    description = fields.Text(allow_none=True, load_default=None)
 
 
 class WebhookChange(Input):
-    url = Text()
-    events = Choices(*webhooks.EVENTS)
-    description = Text(allow_none=True)
-    disabled = Flag()
-    rotate_secret = Flag(load_default=False)
+    url = fields.Text()
+    events = fields.Choices(*webhooks.EVENTS)
+    description = fields.Text(allow_none=True)
+    disabled = fields.Flag()
+    rotate_secret = fields.Flag(load_default=False)
 
 
-TestEvent = Input.from_dict({"event": Choice(*webhooks.EVENTS, load_default="user.updated")})
+TestEvent = Input.from_dict({"event": fields.Choice(*webhooks.EVENTS, load_default="user.updated")})
