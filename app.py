@@ -1,4 +1,4 @@
-"""The application factory. Nothing is decided here."""
+"""The application factory."""
 
 from flask import Flask
 

@@ -1,4 +1,4 @@
-"""What gunicorn serves."""
+"""The application that gunicorn serves."""
 
 import sys
 

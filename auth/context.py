@@ -34,16 +34,15 @@ class Latchkey:
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
-    """Make the parts; `origin` tells the audit log who acts. Raises `NotRunningError`."""
-    db = Database(
-        settings.find_database(),
-        prepare=settings.db_prepare,
-        constants=statement_constants(settings),
-        origin=origin,
-    )
+    """Make the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
     return Latchkey(
         settings=settings,
-        db=db,
+        db=Database(
+            settings.find_database(),
+            prepare=settings.db_prepare,
+            constants=statement_constants(settings),
+            origin=origin,
+        ),
         access_tokens=AccessTokens(
             jwk_set=settings.jwt_keys,
             secret=settings.jwt_secret,

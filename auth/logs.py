@@ -1,7 +1,6 @@
 """The log: one event per line on standard error, as JSON or, on a terminal, as text."""
 
 import contextlib
-import json
 import logging
 import math
 import os
@@ -14,11 +13,9 @@ import structlog
 
 from auth.settings import Settings
 
-_JSON = json.JSONEncoder(default=str)
-
 
 class ThrottledLog:
-    """Logs an event at most once a second, with how many times it has happened since the last line."""
+    """Logs an event at most once a second, with the number of `times` since the last line."""
 
     def __init__(self, event: str) -> None:
         self._event = event
@@ -34,10 +31,8 @@ class ThrottledLog:
 
 
 class _Logger:
-    """Standard error. A line that cannot be written is lost, and does not fail its request."""
-
     def msg(self, line: str) -> None:
-        """Write a line in one piece, without the lock of `sys.stderr`."""
+        # One write, without the lock of `sys.stderr`. A lost line must not fail its request.
         with contextlib.suppress(OSError, ValueError):
             os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="backslashreplace"))
 
@@ -53,10 +48,8 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dic
     ]
     is_terminal = sys.stderr.isatty()
     if (settings.log_format or ("text" if is_terminal else "json")) == "json":
-        processors += [
-            structlog.processors.format_exc_info,
-            lambda _logger, _method, event: _JSON.encode(event),
-        ]
+        json_renderer = structlog.processors.JSONRenderer(default=str)
+        processors += [structlog.processors.format_exc_info, json_renderer]
     else:
         plain = structlog.dev.plain_traceback
         console = structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain)

@@ -1,6 +1,4 @@
-"""The command line of an operator, `latchkey COMMAND`: one file per command, imported when the command is
-run.
-"""
+"""The operator's command line, `latchkey COMMAND`: one file per command."""
 
 import importlib
 from typing import Any
@@ -14,7 +12,6 @@ from auth.context import Latchkey, make_parts
 from auth.settings import SettingsError
 from auth.settings.state import NotRunningError
 
-# Each is the `command` of the file of its name.
 _NAMES = ["create-admin", "deliver", "explain", "mail-test", "migrate", "webhooks"]
 
 
@@ -43,7 +40,6 @@ def main() -> None:
 
 
 def load_settings() -> settings.Settings:
-    """Return the settings, and configure the log."""
     if parts := click.get_current_context().find_object(Latchkey):
         return parts.settings
     loaded = settings.load()
@@ -52,7 +48,7 @@ def load_settings() -> settings.Settings:
 
 
 def open_parts() -> Latchkey:
-    """Return the parts of the service, made from the settings, until the command ends."""
+    """Return the parts of the service. Its database is closed when the command ends."""
     context = click.get_current_context()
     parts = context.find_object(Latchkey)
     if parts is None:

@@ -1,5 +1,3 @@
-"""`python -m auth.commands` is `latchkey`."""
-
 from auth.commands import main
 
 main()

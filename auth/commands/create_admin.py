@@ -1,5 +1,3 @@
-"""`latchkey create-admin EMAIL`."""
-
 import click
 
 from auth import addresses
@@ -12,12 +10,12 @@ from auth.passwords.policy import WeakPassword, check_strength
 @click.command("create-admin")
 @click.argument("email")
 @click.option(
-    "--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user; asked for when it is not given."
+    "--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user. Prompts for it if missing."
 )
 def command(email: str, password: str | None) -> None:
     """Make the user EMAIL an administrator.
 
-    A user without a proved address is replaced, and a missing one created, with the password.
+    Creates a missing user, and replaces one that never proved the address.
 
     \b
     Example: latchkey create-admin carol@example.com
@@ -46,9 +44,8 @@ def command(email: str, password: str | None) -> None:
 
 def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:
     if not password:
-        password = click.prompt(
-            "Password of the new administrator", hide_input=True, confirmation_prompt=True
-        )
+        text = "Password of the new administrator"
+        password = click.prompt(text, hide_input=True, confirmation_prompt=True)
     password = hashing.normalize(password)
     try:
         check_strength(latchkey.settings, password, [email])

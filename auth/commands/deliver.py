@@ -1,5 +1,3 @@
-"""`latchkey deliver`."""
-
 import os
 import sys
 
@@ -23,5 +21,5 @@ def command() -> None:
     for notice in channels.notices(settings):
         click.echo(notice, err=True)
     click.echo("Delivering. Ctrl-C stops it.", err=True)
-    # The delivery process replaces this one, which has loaded more than it needs.
+    # This process has loaded more than delivery needs.
     os.execve(sys.executable, [sys.executable, "-W", "ignore", "-m", "auth.delivery"], environment)  # noqa: S606

@@ -1,4 +1,4 @@
-"""`latchkey explain`: why a user cannot sign in, and what has happened to the user."""
+"""`latchkey explain`: why a user cannot sign in, and what happened to the user."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,28 +12,25 @@ from auth.flows import timeline
 from auth.web import counts
 from auth.web.fields import is_uuid
 
-# The most lines about one request, and about messages to an address without a user.
-_MOST = 100
+_MAX_LINES = 100
 
 
 @click.command("explain")
 @click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
 @click.option(
-    "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Entries to show, newest."
+    "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Newest entries to show."
 )
 def command(subject: str, most: int) -> None:
-    """Say whether a user can sign in, and what has happened to the user; or what a request has done. Times
-    are UTC.
+    """Explain whether a user can sign in and what happened to the user, or what a request did. Times are UTC.
 
-    \b Example: latchkey explain alice@example.com
+    \b
+    Example: latchkey explain alice@example.com
     """
     for line in _Explanation(open_parts(), most).lines(subject.strip()):
         click.echo(line)
 
 
 class _Explanation:
-    """The lines that explain one subject, with at most `most` entries of the timeline."""
-
     def __init__(self, latchkey: Latchkey, most: int) -> None:
         self._settings = latchkey.settings
         self._db = latchkey.db
@@ -43,7 +40,7 @@ class _Explanation:
         address = _address(subject)
         if address:
             row = self._db.one("select_summary", id=None, **address)
-            yield from self._user(row) if row else self._nobody(*filter(None, address.values()))
+            yield from self._user(row) if row else self._without_user(*filter(None, address.values()))
             return
         if is_uuid(subject):
             if row := self._db.one("select_summary", id=subject, email=None, phone=None):
@@ -53,11 +50,10 @@ class _Explanation:
                 yield f"User {subject} no longer exists."
                 yield from self._story(subject)
                 return
-        acts = self._db.all("list_request_acts", request_id=subject, most=_MOST)
+        acts = self._db.all("list_request_acts", request_id=subject, most=_MAX_LINES)
         if not acts:
             raise click.ClickException(
-                f"Nothing is known of {subject}: it is not the id of a user,"
-                " and no request with that id changed anything or was refused."
+                f"Nothing is known of {subject}: it is not the id of a user or of a recorded request."
             )
         yield f"What request {subject} did:"
         for act in acts:
@@ -105,21 +101,20 @@ class _Explanation:
             yield "Refused last:"
             yield from (_line(row) for row in refusals)
             yield ""
-        yield "What happened:" if rows else "Nothing is known to have happened."
+        yield "What happened:" if rows else "No events are recorded."
         counted = self._db.one("count_timeline", user_id=user_id, most=self._most + 1)
         if counted.total > self._most:
-            yield "  … and more before; --most tells more of it"
+            yield "  … and earlier entries; --most shows more"
         yield from (_line(row) for row in reversed(rows))
 
-    def _nobody(self, address: str) -> Iterator[str]:
-        """What is known of an address that no user has."""
-        yield f"{address}: nobody has this address."
+    def _without_user(self, address: str) -> Iterator[str]:
+        yield f"{address}: no user has this address."
         for user in self._db.all("list_pending_users", address=address):
             name = user.email or user.phone or "a user without an address"
-            yield f"  - {name} ({user.id}) has asked for it, and not confirmed it"
+            yield f"  - {name} ({user.id}) has requested it, but not confirmed it"
         limits = counts.against(self._settings, self._db, [address])
         yield from (f"  - {count['text']}" for count in limits)
-        messages = self._db.all("list_messages_to", recipient=address, most=_MOST)
+        messages = self._db.all("list_messages_to", recipient=address, most=_MAX_LINES)
         yield ""
         yield "Messages to it:" if messages else "No message to it is known; they are kept for 30 days."
         for row in reversed(messages):
@@ -127,10 +122,9 @@ class _Explanation:
 
 
 def _address(text: str) -> dict[str, str | None] | None:
-    """Return an email or a phone in its canonical form, as parameters; None if it is neither."""
     if "@" in text:
         return {"email": addresses.canonical_email(text), "phone": None}
-    # Request ids may be digits with hyphens.
+    # Digits with hyphens may be a request id.
     return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
 
 
@@ -150,6 +144,6 @@ def _facts(user: Any) -> Iterator[tuple[str, str]]:
 
 
 def _line(row: Any) -> str:
-    # Mail servers and clients may have sent control characters, which a terminal obeys.
+    # Mail servers and clients may have sent control characters for the terminal.
     text = f"{timeline.clock(row.at)}  {timeline.sentence(row)}"
     return "  " + "".join(character if character.isprintable() else " " for character in text)

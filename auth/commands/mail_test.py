@@ -1,5 +1,3 @@
-"""`latchkey mail-test ADDRESS`."""
-
 import uuid
 from datetime import UTC, datetime
 

@@ -1,5 +1,3 @@
-"""`latchkey migrate`."""
-
 import click
 import psycopg2
 

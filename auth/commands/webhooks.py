@@ -1,4 +1,4 @@
-"""`latchkey webhooks listen`: a webhook on the developer's own machine, while the command runs."""
+"""`latchkey webhooks listen`: a webhook receiver on the developer's machine."""
 
 import signal
 import threading
@@ -40,7 +40,7 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
     "--forward",
     metavar="URL",
     callback=_checked(targets.http_url),
-    help="Post each event on to this URL, signed as it came.",
+    help="Forward each event to this URL, with its signature.",
 )
 @click.option(
     "--secret",
@@ -52,10 +52,11 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
 def listen(forward: str | None, secret: str | None) -> None:
     """Print the events of a service on this machine until SIGTERM or Ctrl-C.
 
-    For development: it registers a webhook that leads to this process, and deletes it at the end. It prints
-    what the application answers; an event that the application refuses is not sent again.
+    For development: registers a webhook for this process, and deletes it at the end. Prints the response of
+    the application; an event that the application refuses is not sent again.
 
-    \b Example: latchkey webhooks listen --forward http://localhost:3000/hooks
+    \b
+    Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
     latchkey = open_parts()
     if not latchkey.settings.webhook_private_networks:
@@ -80,7 +81,7 @@ def listen(forward: str | None, secret: str | None) -> None:
                 most=webhooks.MAX_WEBHOOKS,
             )
             if made is None:
-                limit = f"There are {webhooks.MAX_WEBHOOKS} webhooks already; delete one first."
+                limit = f"The limit of {webhooks.MAX_WEBHOOKS} webhooks is reached; delete one first."
                 raise click.ClickException(limit)
             click.echo(f"Listening. Ctrl-C stops it. Events are signed with {secret}")
             stopped.wait()
@@ -91,8 +92,6 @@ def listen(forward: str | None, secret: str | None) -> None:
 
 
 class _Receiver(ThreadingHTTPServer):
-    """Receives events on a free port."""
-
     daemon_threads = True
 
     def __init__(self, secret: str, forward: str | None) -> None:
@@ -102,8 +101,6 @@ class _Receiver(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Prints a line for each event, and posts it on."""
-
     timeout = http.TIMEOUT
     server: _Receiver
 
@@ -114,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             event = self.server.webhook.verify(body, headers)
         except (WebhookVerificationError, ValueError):
-            self.send_response(401)  # others can post to this port too
+            self.send_response(401)  # any process on this machine can post here
         else:
             user, forward = event["data"]["user"], self.server.forward
             line = [event["timestamp"], f"{event['event']:<12}", user["id"], user["email"] or "-"]

@@ -1,4 +1,4 @@
-"""Authorization codes, which an application exchanges for tokens with its code verifier (RFC 7636)."""
+"""Authorization codes, which an application exchanges for tokens (RFC 7636)."""
 
 import hmac
 from typing import Any
@@ -13,7 +13,6 @@ from sql import Transaction
 
 
 def write_code(tx: Transaction, user_id: str, code_challenge: str, method: str) -> str:
-    """Write an authorization code for a user who has signed in by `method`, and return it."""
     code = one_time.new_token()
     tx.run(
         "write_authorization_code",
@@ -28,10 +27,7 @@ def write_code(tx: Transaction, user_id: str, code_challenge: str, method: str) 
 
 
 def exchange(code: str, code_challenge: str) -> Any:
-    """Open a session for an authorization code and return its row. A second use ends that session.
-
-    Raises `ApiError`.
-    """
+    """Open a session for an authorization code and return its row. Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
     with latchkey.db.transaction() as tx:
         owner = tx.one("lock_owner_of_authorization_code", code_hash=code_hash)

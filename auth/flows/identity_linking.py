@@ -1,4 +1,4 @@
-"""Adding a provider's identity to a signed-in user, and removing one."""
+"""Linking a provider's identity to a signed-in user, and unlinking it."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ from sql import Transaction
 
 
 def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, reauthenticated: bool) -> str:
-    """Begin a flow that links an identity to the caller, and return its state. Raises `ApiError`."""
+    """Begin a flow for the caller, and return its state. Raises `ApiError`."""
     state, session_id = one_time.new_token(), guard.caller()["caller_session_id"]
     with latchkey.db.transaction() as tx:
-        # No password: logs and browser histories keep the address.
+        # No password: logs keep the URL.
         caller = lock_caller(tx, reauthenticated, "nonce with the code that GET /reauthenticate sends")
         owner = {"user_id": caller.id, "session_id": str(session_id)}
         write_flow(tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
@@ -27,7 +27,7 @@ def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, re
 
 
 def link(flow: Any, identity: ExternalIdentity) -> None:
-    """Add an identity to the user who began the flow. Raises `ApiError`."""
+    """Link an identity to the user who began the flow. Raises `ApiError`."""
     caller = {"caller_id": flow.user_id, "caller_session_id": flow.session_id, "caller_expires_at": None}
     with latchkey.db.transaction() as tx:
         user = tx.one("lock_caller", reauthenticated=True, **caller)
@@ -43,7 +43,7 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
 
 
 def unlink(identity_id: str, *, reauthenticated: bool) -> str:
-    """Remove an identity of the caller, and return when, as an ISO 8601 timestamp. Raises `ApiError`."""
+    """Unlink an identity of the caller, and return the time in ISO 8601. Raises `ApiError`."""
     settings = latchkey.settings
     usable = [*latchkey.providers, *["email"] * settings.email_enabled, *["phone"] * settings.phone_enabled]
     with latchkey.db.transaction() as tx:

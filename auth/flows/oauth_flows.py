@@ -1,8 +1,4 @@
-"""A sign-in with a provider that is under way: its state, its secrets, and the browser that began it.
-
-Each flow is bound to a cookie. A callback that accepts any browser lets an attacker sign victims in as the
-attacker.
-"""
+"""Sign-ins with providers under way. A cookie binds each to its browser, against login CSRF."""
 
 from typing import Any
 
@@ -22,30 +18,25 @@ from sql import Database, Transaction
 
 log = structlog.get_logger()
 
-# Seconds from leaving for the provider to coming back.
-_LIFETIME = 600
-
-# The `error` of a redirect (RFC 6749, section 4.1.2.1), where it is not `access_denied`.
+_LIFETIME = 600  # seconds
+# RFC 6749, section 4.1.2.1. The others are `access_denied`.
 _ERRORS = {
     "bad_oauth_state": "invalid_request",
     "bad_oauth_callback": "server_error",
     "oauth_provider_not_supported": "server_error",
 }
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
-# Providers that post a form need a cookie of their own: a form from another site brings no Lax cookie.
+# Browsers do not send a Lax cookie with a form that a provider posts.
 _LAX, _CROSS_SITE = "flow", "flow_post"
 
 
 class ProviderRefusal(ApiError):
-    """The provider sent the browser back without a code, or can't be reached."""
-
     def __init__(self, error: str | None, key: str = "bad_oauth_callback") -> None:
         super().__init__(key)
         self.error = error if error in _PROVIDER_ERRORS else "server_error"
 
 
 def provider_named(name: str) -> Provider:
-    """Return a provider that is set up. Raises `ApiError`."""
     if name not in latchkey.providers:
         details = "provider: must be one of external_providers in /settings"
         raise ApiError("oauth_provider_not_supported", details)
@@ -53,7 +44,6 @@ def provider_named(name: str) -> Provider:
 
 
 def new_secrets(scopes: str | None) -> dict[str, Any]:
-    """Return what only we know of a flow: nonce and code verifier; and the scopes that it asks for."""
     return {"nonce": one_time.new_token(), "code_verifier": one_time.new_token(), "scopes": scopes}
 
 
@@ -65,7 +55,7 @@ def write_flow(
     browser: str | None = None,
     **columns: str | None,
 ) -> None:
-    """Write a flow of a browser, or of the `user_id` and `session_id` that it links an identity to."""
+    """Write a flow of a browser; or of a `user_id` and `session_id`, to link an identity."""
     flow_id = new_id()
     others = {"redirect_to": None, "code_challenge": None, "user_id": None, "session_id": None}
     db.run(
@@ -81,7 +71,7 @@ def write_flow(
 
 
 def flow_secrets(flow: Any) -> dict[str, Any] | None:
-    """Return the `new_secrets` of a flow, or None when their key was removed from `AUTH_SECRET_KEY`."""
+    """Return the secrets of a flow, or None if their key was removed from `AUTH_SECRET_KEY`."""
     try:
         return latchkey.sealer.open_json(flow.secrets, flow.id)
     except CannotOpen:
@@ -89,7 +79,7 @@ def flow_secrets(flow: Any) -> dict[str, Any] | None:
 
 
 def spend_flow(state: str) -> Any:
-    """End the flow with this state and this browser's cookie, and return its row or None."""
+    """End the flow with this state and the browser's cookie, and return its row or None."""
     state_hash = one_time.hash_token(state)
     browser_hashes = [one_time.hash_token(_sent(name)) for name in (_LAX, _CROSS_SITE)]
     for browser_hash in filter(None, browser_hashes if state_hash else ()):
@@ -99,12 +89,12 @@ def spend_flow(state: str) -> Any:
 
 
 def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> ExternalIdentity:
-    """Return the identity for which a provider sent the browser back. Raises `ApiError`."""
+    """Return the identity that a callback is about. Raises `ApiError`."""
     provider = latchkey.providers.get(flow.provider)
     if provider is None:
         raise ApiError("oauth_provider_not_supported")
     if provider.callback_name != callback_name:
-        # The code is another provider's: this one must not get it (mix-up).
+        # Do not send another provider's code to this one (mix-up attack).
         reason = "the browser came to the redirect URI of another provider"
         log.warning("provider_failed", provider=provider.name, reason=reason)
         raise ApiError("bad_oauth_callback")
@@ -126,7 +116,7 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
 
 
 def _apple_user(query: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the name that Apple sends beside the code, the first time only. It is not signed."""
+    # Apple sends the user's name beside the code, unsigned, and only the first time.
     try:
         return json_bodies.decode(query["user"].encode()) if "user" in query else None
     except (json_bodies.InvalidJson, UnicodeError):
@@ -134,24 +124,23 @@ def _apple_user(query: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def refused(redirect_to: str | None, error: ApiError) -> Response:
-    """Redirect the browser back with an error."""
     known = getattr(error, "error", None) or _ERRORS.get(error.error_code, "access_denied")
     return redirect_with_error(latchkey.redirects.checked(redirect_to), known, error)
 
 
 def browser_secret(provider: Provider | None = None) -> str:
-    """Return the value of this browser's cookie, the one it has if any: sign-ins in two tabs share it."""
+    """Return the browser's cookie, or a new value. Sign-ins in two tabs share it."""
     sent = _sent(_cookie(provider))
     return sent if one_time.hash_token(sent) else one_time.new_token()
 
 
 def has_own_cookie() -> bool:
-    """Whether a form was sent from our page: a form of another site brings no Lax cookie."""
+    """Whether a form was sent from our own page, since browsers send no Lax cookie with other forms."""
     return one_time.hash_token(_sent(_LAX)) is not None
 
 
 def authorization_url(provider: Provider, state: str, secrets: dict[str, Any]) -> str:
-    """Return the provider's URL for the browser. Raises `ProviderRefusal`."""
+    """Return the URL at the provider. Raises `ProviderRefusal`."""
     try:
         return provider.authorization_url(state=state, **secrets)
     except ProviderError:
@@ -159,14 +148,12 @@ def authorization_url(provider: Provider, state: str, secrets: dict[str, Any]) -
 
 
 def to_provider(provider: Provider, url: str, browser: str, status: int) -> Response:
-    """Redirect the browser to the provider, and set its cookie."""
     response = Response(status=status, headers={"Location": url})
     remember_browser(response, browser, provider)
     return response
 
 
 def remember_browser(response: Response, browser: str, provider: Provider | None = None) -> None:
-    """Set the cookie that binds flows to this browser."""
     name = _cookie(provider)
     response.set_cookie(
         _full_name(name),
@@ -188,7 +175,7 @@ def _sent(name: str) -> str:
 
 
 def _full_name(name: str) -> str:
-    # The prefix keeps other hosts of the domain from setting the cookie (RFC 6265bis); it needs TLS.
+    # With the prefix, other hosts of the domain cannot set the cookie (RFC 6265bis). It needs TLS.
     return f"{'__Host-' if _has_tls() else ''}latchkey_{name}"
 
 

@@ -22,11 +22,11 @@ _TRIES = 4
 
 
 class _IdentityUnlinked(Exception):
-    """The identity was unlinked while the transaction waited for its user."""
+    pass
 
 
 def sign_in_with_id_token(body: dict[str, Any]) -> Any:
-    """Return the session that an id_token opens, once. Raises `ApiError`."""
+    """Open a session for an unused id_token and return its row. Raises `ApiError`."""
     provider = provider_named(body["provider"])
     try:
         identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
@@ -34,7 +34,7 @@ def sign_in_with_id_token(body: dict[str, Any]) -> Any:
         raise unavailable("provider.service_unavailable") from None
     except ProviderError:
         raise _invalid_id_token() from None
-    # Without the signature, which can be written in several ways.
+    # Without the signature, which has several spellings: the token is accepted once.
     signed = body["id_token"].rpartition(".")[0]
     token = {"token_hash": hashlib.sha256(signed.encode()).digest(), "expires_at": expires_at}
     return sign_in(identity, id_token=token).session
@@ -43,14 +43,13 @@ def sign_in_with_id_token(body: dict[str, Any]) -> Any:
 def sign_in(
     identity: ExternalIdentity, *, code_challenge: str | None = None, id_token: dict[str, Any] | None = None
 ) -> Outcome:
-    """Sign in the user of an identity.
+    """Sign in the owner of an identity, else of the email that a trusted provider verified, else a new user.
 
-    That is the user who has the identity, else the user whose email a trusted provider verified, else a new
-    user. With a code challenge the user gets an authorization code instead of a session. `id_token` has the
-    parameters of `spend_id_token`. Raises `ApiError`.
+    With a code challenge, return an authorization code instead of a session. `id_token` has the parameters of
+    `spend_id_token`. Raises `ApiError`.
     """
     for _ in range(_TRIES):
-        # A concurrent request added or removed the identity or the user: the next try sees what it committed.
+        # Try again after a concurrent request has added or removed the identity or the user.
         with suppress(UniqueViolation, _IdentityUnlinked):
             outcome = _try_sign_in(identity, code_challenge, id_token)
             if outcome.refusal:
@@ -62,7 +61,7 @@ def sign_in(
 def _try_sign_in(
     identity: ExternalIdentity, code_challenge: str | None, id_token: dict[str, Any] | None
 ) -> Outcome:
-    """Commit a refusal too: the id_token stays spent."""
+    # A refusal is returned, not raised: the transaction commits, and the id_token stays spent.
     audit.about(provider=identity.provider)
     with latchkey.db.transaction() as tx:
         if id_token and not tx.run("spend_id_token", **id_token):
@@ -89,13 +88,12 @@ def _try_sign_in(
 
 
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
-    """Link the identity to the user who has its email, unless that user has another one of the provider."""
     if not user.email_proved:
         tx.run("drop_unproved", user_id=user.id, provider="email", drops_email=False, keeps_password=False)
         tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="address_proved")
         tx.run("void_tokens", user_id=user.id)
     if not tx.run("insert_identity", user_id=user.id, signs_in=True, **identity.row):
-        # A concurrent request may have linked this very identity.
+        # Either a concurrent request linked this identity, or the user has another one of the provider.
         return tx.run("use_identity", user_id=user.id, **identity.row) > 0
     tx.run("prove_email", user_id=user.id)
     outgoing.notify(tx, user.id, user.email, "identity_linked", provider=identity.provider)
@@ -108,9 +106,8 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
 def _create_user(tx: Transaction, identity: ExternalIdentity) -> Any:
     metadata = {name: identity.data[name] for name in ("name", "avatar_url") if name in identity.data}
     email = identity.email if identity.email_verified else None
-    user = tx.one(
-        "create_user_by_identity", email=email, is_trusted=identity.is_trusted, user_metadata=metadata
-    )
+    columns = {"email": email, "is_trusted": identity.is_trusted, "user_metadata": metadata}
+    user = tx.one("create_user_by_identity", **columns)
     tx.run("insert_identity", user_id=user.id, signs_in=True, **identity.row)
     if user.email:
         tx.run("add_email_of_identity", user_id=user.id, email=user.email)

@@ -1,4 +1,4 @@
-"""Outgoing mail and SMS: the link and the code that a message carries, its rows, and its quota."""
+"""Outgoing mail and SMS: the link and the code of a message, its rows, and its quota."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -22,17 +22,15 @@ Windows = Sequence[tuple[str, RateLimitItem]]
 
 
 def new_id() -> str:
-    """Return the id of a new row."""
     return str(uuid.uuid4())
 
 
 def own_url(path: str, parameters: Mapping[str, str]) -> str:
-    """Return a URL of this service."""
     return f"{latchkey.settings.base_url}/{path}?{urlencode(parameters)}"
 
 
 class Message:
-    """A mail or an SMS, with the link and the code that it carries. A phone is never sent a link."""
+    """A mail or an SMS, with its link and code. An SMS has no link."""
 
     def __init__(
         self, address: str, *, link: bool = True, code: bool = True, lifetime: int = one_time.LINK_LIFETIME
@@ -48,7 +46,7 @@ class Message:
         self._code_lifetime = code_lifetime if self.code else None
 
     def write_token(self, tx: Transaction, user_id: str | None, purpose: str, **others: str | None) -> None:
-        """Write the link and the code; nothing without a `user_id`. `others` are further columns."""
+        """Write link and code as one row; none without a `user_id`. `others` are further columns."""
         tx.run(
             "write_token",
             token_id=self._token_id,
@@ -65,7 +63,7 @@ class Message:
     def write(
         self, tx: Transaction, user_id: str | None, kind: str, *, secret: bool = True, **others: Any
     ) -> None:
-        """Write the message; link and code only if `secret`. `others` are variables of its template."""
+        """Write the message, with link and code if `secret`. `others` are variables of its template."""
         secrets = {name: value for name, value in (("token", self.link), ("code", self.code)) if value}
         languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
         sealed = latchkey.sealer.seal_json(secrets, self.id) if secrets else None
@@ -88,7 +86,6 @@ def notify(tx: Transaction, user_id: str, email: str, kind: str, **others: Any) 
 
 
 def quota(address: str) -> Windows:
-    """Return the rate-limit windows of a message to an address."""
     settings, network = latchkey.settings, g.client["network"]
     windows = [(f"message {address} {network}", limit) for limit in settings.rate_limit_messages]
     windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
@@ -107,7 +104,7 @@ def count(tx: Transaction, windows: Windows) -> Any:
 
 
 def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
-    """Count a message and return the row of `take_from_quota`. Raises `ApiError` when no more are allowed."""
+    """Count a message and return the row of `take_from_quota`. Raises `ApiError` if none is left."""
     row = count(tx, quota(address) if windows is None else windows)
     if row.seconds_left:
         note(Window(row.amount, 0, row.seconds_left))
@@ -118,7 +115,7 @@ def take_quota(tx: Transaction, address: str, windows: Windows | None = None) ->
 
 
 def note_quota(row: Any) -> None:
-    """Add rate-limit headers for a message that was counted to the response."""
+    """Add the rate-limit headers of a counted message to the response."""
     if row.amount is not None:
         note(Window(row.amount, row.remaining, row.resets_in))
 

@@ -1,4 +1,4 @@
-"""Password attempts: each counts as failed until its password is checked, so concurrency gains nothing."""
+"""Password attempts. Each counts as failed until it is checked, so that concurrency gains nothing."""
 
 import functools
 from typing import Any
@@ -12,14 +12,11 @@ from auth.web.input import whole_body
 
 
 def queued(view: View) -> View:
-    """Admit a view's requests to hashing, or refuse them before they cost a statement.
-
-    Decorate outside the limits.
-    """
+    """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
 
     @functools.wraps(view)
     def admitted(*args: Any, **kwargs: Any) -> Any:
-        # Before admission: a client that sends its body slowly must not hold a place.
+        # A client that sends its body slowly must not hold a place in the queue.
         whole_body()
         with latchkey.passwords.queue():
             return view(*args, **kwargs)
@@ -28,10 +25,9 @@ def queued(view: View) -> View:
 
 
 def begin_attempt(email: str | None, phone: str | None) -> Any:
-    """Count an attempt for an address and return its row. Call it when admitted to hashing.
+    """Count an attempt for an address and return its row. Raises `ApiError` after too many failures.
 
-    `password_hash` is None for an unknown address and a user without a password. Raises `ApiError` after too
-    many failures.
+    `password_hash` is None for an unknown address and for a user without a password.
     """
     settings = latchkey.settings
     failures, account_failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
@@ -54,7 +50,7 @@ def begin_attempt(email: str | None, phone: str | None) -> Any:
 
 
 def check_attempt(attempt: Any, password: str) -> bool:
-    """Check the password, at the cost of a hash in any case. A failure shows in the response's headers."""
+    """Check a password, always at the cost of one hash, and add rate-limit headers for a failure."""
     matches = latchkey.passwords.check(password, attempt.password_hash)
     if not matches and attempt.tries:
         most = latchkey.settings.rate_limit_login_failures.amount

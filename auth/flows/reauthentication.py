@@ -14,7 +14,7 @@ _CREDENTIALS = "current_password, or nonce with the code that GET /reauthenticat
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
-    """Check the current password or the code of a body. Return False, unchecked, for a session that is new.
+    """Check the current password or code of a body. Return False, unchecked, for a new session.
 
     `known` is the row of `guard.live_caller`. Raises `ApiError`.
     """
@@ -31,10 +31,7 @@ def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
 
 
 def lock_caller(tx: Transaction, reauthenticated: bool, needed: str = _CREDENTIALS) -> Any:
-    """Lock the caller's row until the end of the transaction, and return it.
-
-    Raises `ApiError` if the session has ended in the meantime, or needs reauthentication.
-    """
+    """Lock and return the caller's row. Raises `ApiError` if the session ended or needs reauthentication."""
     caller = guard.admit(tx.one("lock_caller", reauthenticated=reauthenticated, **guard.caller()))
     if caller.state == "reauthentication_needed":
         raise _needed(needed)
@@ -53,7 +50,7 @@ def _check_current_password(password: str, known: Any) -> None:
 
 
 def _spend_nonce(nonce: str, known: Any) -> None:
-    # The address that GET /reauthenticate sends the code to.
+    # GET /reauthenticate sends the code to the same address.
     address = known.email if known.email_confirmed else known.phone
     spent = address and latchkey.db.one(
         "spend_reauthentication_code",

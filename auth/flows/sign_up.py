@@ -1,5 +1,3 @@
-"""Signing up with an address and a password."""
-
 from typing import Any
 
 from flask import g
@@ -14,7 +12,7 @@ from sql import Transaction
 
 
 def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
-    """Create a user with a confirmed address, and return the row of its session. Raises `ApiError`."""
+    """Create a user with a confirmed address, and return the session's row. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
         user = _insert(tx, body, password_hash, is_confirmed=True)
         if user.is_created:
@@ -29,24 +27,23 @@ def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
 
 
 def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
-    """Create a user who has to confirm the address, send the link or code for it, and return the user's row.
+    """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
-    Where only confirmed users may sign in, a taken address is answered like a free one: the same statements
-    run in one transaction, and each case writes one message. Elsewhere a taken address raises `ApiError`.
+    If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
+    one message too, so that a client cannot tell them apart. Else a taken address raises `ApiError`.
     """
     address, settings, email = _address(body), latchkey.settings, body.get("email")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
     message, redirect_to = outgoing.Message(address), checked_redirect(body)
     with latchkey.db.transaction() as tx:
         has_quota = outgoing.count(tx, outgoing.quota(address)).seconds_left == 0
-        # Without quota the new sign-up could not be confirmed, so the old one stays.
+        # Without quota no mail goes out, and the new sign-up could not be confirmed: keep the old one.
         tx.run("delete_unused_sign_up", address=address, is_replaced=is_hidden and has_quota)
         user = _insert(tx, body, password_hash, is_confirmed=False)
         owner = tx.one("select_address_owner", address=address)
         owner_id = owner and owner.id
 
         kind = _kind(body, user, owner, is_hidden) if has_quota else "none"
-        # The mail that tells an owner of an attempt has no link.
         has_secrets = kind in ("signup", "sms")
         link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
         purpose = "signup" if email else "sms_signup"
@@ -64,7 +61,7 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
 
 
 def create_addressed_user(tx: Transaction, body: dict[str, Any], made_by: str, **columns: Any) -> str | None:
-    """Create a user without sign-up, for a free address of a body, and return the id."""
+    """Create a user without a sign-up, and return the id, or None if the address is taken."""
     defaults: dict[str, Any] = {
         "is_wanted": True,
         "password_hash": None,
@@ -81,10 +78,9 @@ def create_addressed_user(tx: Transaction, body: dict[str, Any], made_by: str, *
 
 
 def _kind(body: dict[str, Any], user: Any, owner: Any, is_hidden: bool) -> str:
-    """Return the kind of message that a sign-up sends."""
     if user.is_created:
         return "signup" if "email" in body else "sms"
-    # A concurrent request made an unused sign-up, so nobody tried to take another user's address.
+    # A concurrent request may have made the unused sign-up: no attempt on another user's address.
     is_attempt = is_hidden and "email" in body and owner is not None and not owner.is_unused
     return "signup_attempt" if is_attempt else "none"
 

@@ -1,14 +1,11 @@
-"""The sentences of a user's timeline.
-
-A row of `list_timeline` is of kind `act` or `refusal` (of the audit log), `session`, `message` or `event`.
-"""
+"""The sentences of a user's timeline, from the rows of `list_timeline`."""
 
 from datetime import datetime
 from typing import Any
 
 from auth.delivery.sanitize import browser_and_system, provider
 
-# The other acts read as their names do: `signed_in`.
+# Other acts are worded by their names.
 _ACTS = {
     "user_changed": "metadata changed",
     "session_ended": "session ended: ended by the user",
@@ -65,7 +62,7 @@ _REASONS = {
     "signup_disabled": "sign-up is disabled",
     "flow_state_not_found": "unknown or expired authorization code",
 }
-# Refusals of wrong secrets, which say which attempt of how many it was.
+# These tell the number of the attempt.
 _GUESSES = {"invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"}
 _END_REASONS = {
     "logout": "signed out",
@@ -103,14 +100,13 @@ _NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nin
 
 
 def item(row: Any) -> dict[str, Any]:
-    """Return a row as the API shows it."""
     members = row._asdict()
     del members["user_id"]
     return {"text": sentence(row)} | members
 
 
 def sentence(row: Any) -> str:
-    """Return the sentence of a row: `sign-in refused: wrong password, third of ten, from 198.51.100.7`."""
+    """Return a sentence such as `sign-in refused: wrong password, third of ten, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         return _sending(row)
     text = {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
@@ -118,13 +114,7 @@ def sentence(row: Any) -> str:
 
 
 def clock(moment: str) -> str:
-    """Return a timestamp of the API in UTC, without the fraction of the second."""
     return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def reason_text(error_code: str) -> str:
-    """Return the words for an error_code."""
-    return _REASONS.get(error_code, error_code.replace("_", " "))
 
 
 def _act(row: Any) -> str:
@@ -140,12 +130,10 @@ def _act(row: Any) -> str:
         parts.append(f"({provider(details['provider']) or 'of a provider'})")
     if row.name in ("signed_in", "message_requested", "link_generated") and details.get("purpose"):
         parts.append(f"({details['purpose']})")
-    text = " ".join(part for part in parts if part)
-    return text + _changed(row.name, details)
+    return " ".join(filter(None, parts)) + _changed(row.name, details)
 
 
 def _changed(name: str, details: dict[str, Any]) -> str:
-    """Return what an act says about before and after."""
     if name == "banned" and details.get("banned_until"):
         forever = details["banned_until"].startswith("9999")
         return " permanently" if forever else f" until {clock(details['banned_until'])}"
@@ -164,7 +152,8 @@ def _changed(name: str, details: dict[str, Any]) -> str:
 
 def _refusal(row: Any) -> str:
     details = row.details
-    text = f"{_REFUSED.get(row.name, row.name.replace('_', ' '))}: {reason_text(row.reason)}"
+    reason = _REASONS.get(row.reason, row.reason.replace("_", " "))
+    text = f"{_REFUSED.get(row.name, row.name.replace('_', ' '))}: {reason}"
     if row.reason in _GUESSES and details.get("tries") and details.get("of"):
         tries, limit = details["tries"], details["of"]
         text += f", {_word(_ORDINALS, tries) or f'number {tries}'} of {_word(_NUMBERS, limit) or limit}"
@@ -192,9 +181,8 @@ def _outcome(details: dict[str, Any]) -> str:
     match details["outcome"]:
         case "sent":
             by = " by" if details["channel"] == "email" else ":"
-            return f"accepted{by} {details['response']}" + (
-                f", after {tries}" if details["attempts"] > 1 else ""
-            )
+            after = f", after {tries}" if details["attempts"] > 1 else ""
+            return f"accepted{by} {details['response']}{after}"
         case "waiting" if details["attempts"] == 0:
             return "waits to be sent"
         case "waiting":

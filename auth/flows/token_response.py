@@ -17,7 +17,7 @@ from sql import Transaction
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sign-in led to: a session (a row of `open_session`), an authorization code, or a refusal."""
+    """The result of a sign-in: a session (a row of `open_session`), an authorization code, or a refusal."""
 
     session: Any = None
     authorization_code: str | None = None
@@ -26,12 +26,12 @@ class Outcome:
 
 
 def open_session(tx: Transaction, user_id: str, method: str) -> Any:
-    """Sign in a user whose row is locked, and return a row as for `tokens`."""
+    """Open a session of a user whose row is locked, and return its row."""
     return tx.one("open_session", user_id=user_id, method=method, **client())
 
 
 def redirect_signed_in(target: str, outcome: Outcome, method: str, link_type: str | None = None) -> Response:
-    """Redirect a browser with a code that its application exchanges (RFC 7636), or tokens in the fragment."""
+    """Redirect with an authorization code in the query (RFC 7636), or with tokens in the fragment."""
     if outcome.authorization_code:
         return see_other(with_query(target, {"code": outcome.authorization_code}))
     members = tokens(outcome.session, method) | ({"type": link_type} if link_type else {})
@@ -39,29 +39,25 @@ def redirect_signed_in(target: str, outcome: Outcome, method: str, link_type: st
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
-    """Redirect to the target with an error in the fragment; `error` is one of RFC 6749, section 4.1.2.1."""
+    """Redirect with an error of RFC 6749, section 4.1.2.1, in the fragment."""
     audit.refused(refusal.error_code)
     members = {"error": error, "error_code": refusal.error_code, "error_description": refusal.msg}
     return see_other(with_fragment(target, members))
 
 
 def see_other(url: str) -> Response:
-    """Return a redirect without Werkzeug's page, which would repeat the tokens."""
+    # Not `redirect`: its page repeats the tokens.
     return Response(status=303, headers={"Location": url})
 
 
 def token_response(row: Any, method: str, signed_in_at: int | None = None, **members: Any) -> Response:
-    """Return the token response for the session of a row, as for `tokens`, with further members."""
-    # Postgres has written the user as JSON already.
+    # Postgres has written the user as JSON.
     body = json.dumps(members | tokens(row, method, signed_in_at))
     return JsonResponse(f'{body[:-1]}, "user": {row.user_object}}}')
 
 
 def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:
-    """Return the tokens for the session of a row: `user_object`, `session_id`, `counter`, `issued_at`.
-
-    `method` and `signed_in_at` (in Unix seconds; None: now) become the claim `amr`.
-    """
+    """Return the tokens of a session. `method` and `signed_in_at` (Unix seconds) become the claim `amr`."""
     user, lifetime = json.loads(row.user_object), latchkey.access_tokens.lifetime
     began_at = signed_in_at or row.issued_at
     return {

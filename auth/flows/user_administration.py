@@ -1,4 +1,4 @@
-"""What administrators do with users: create them, change them, make them administrators."""
+"""How administrators create and change users."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ _CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
 
 
 def create_user(body: dict[str, Any], password_hash: str | None) -> str:
-    """Create a user as a `NewUser` body describes it, and return the user object as JSON."""
+    """Create a user from a `NewUser` body, and return the user object as JSON."""
     phone, role = body.get("phone"), body.get("role", "authenticated")
     with latchkey.db.transaction() as tx:
         user_id = tx.one(
@@ -37,14 +37,13 @@ def create_user(body: dict[str, Any], password_hash: str | None) -> str:
 
 
 def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
-    """Change a user as an `AnyUserChange` body says, and return the user object as JSON. Raises `ApiError`.
+    """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`.
 
-    A new address is unconfirmed unless the body confirms it. A new password, a new email and a ban end all
-    sessions.
+    A new password, a new email and a ban end all sessions.
     """
     with latchkey.db.transaction() as tx:
         before = found(tx.one("lock_any_user", id=user_id), "user_not_found")
-        # Confirming the email of a sign-up vouches for the email's owner, not for what was set before.
+        # Confirming the email vouches for its owner, not for the phone and password of the sign-up.
         confirms_email = bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
         is_first_proof = before.is_unproved_sign_up and confirms_email
         if is_first_proof:
@@ -67,7 +66,6 @@ def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -
 
 
 def _end_reason(before: Any, body: dict[str, Any], is_first_proof: bool) -> str | None:
-    """Return why all sessions end, or None when they go on."""
     if body.get("ban_duration"):
         return "banned"
     if "password" in body:
@@ -78,7 +76,6 @@ def _end_reason(before: Any, body: dict[str, Any], is_first_proof: bool) -> str 
 
 
 def _confirmation(body: dict[str, Any], kind: str) -> Any:
-    """Return when an address was confirmed, as Postgres reads it, or None."""
     return body.get(f"{kind}_confirmed_at", "now" if body.get(f"{kind}_confirm") else None)
 
 

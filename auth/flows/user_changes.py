@@ -1,4 +1,4 @@
-"""What users change of themselves: metadata, password, email and phone."""
+"""How users change their own metadata, password, email and phone."""
 
 from typing import Any
 
@@ -18,8 +18,7 @@ _SENSITIVE = ("new_email", "new_phone", "password_hash")
 def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
     """Change the caller's metadata and password, make a new email or phone pending, and return the row.
 
-    `link` has the `redirect_to` and `code_challenge` of the link that confirms the email. Raises `ApiError`,
-    and then changes nothing.
+    `link` has the `redirect_to` and `code_challenge` of the link that confirms the email. Raises `ApiError`.
     """
     change, known, reauthenticated = _check(body)
     addresses = [address for address in (change["new_email"], change["new_phone"]) if address]
@@ -42,26 +41,21 @@ def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
 
 
 def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, bool]:
-    """Check a body against the caller, reauthenticate if the change is sensitive, and hash a new password.
-
-    Return the parameters of `change_user`, where None changes nothing; the caller's row, if it was read; and
-    whether the caller has reauthenticated.
-    """
+    """Return the parameters of `change_user`, the caller's row, and whether the caller reauthenticated."""
     change = {"user_metadata": body.get("data")} | dict.fromkeys(_SENSITIVE)
     email, phone, password = body.get("email"), body.get("phone"), body.get("password")
     if not email and not phone and password is None:
         return change, None, False
     known = guard.live_caller()
-    # An address that stays the same is no change.
     change["new_email"] = None if email == known.email else email
     change["new_phone"] = None if phone == known.phone else phone
     if password is None:
         has_address = bool(change["new_email"] or change["new_phone"])
         return change, known, has_address and reauthenticate(known, body)
     check_strength(latchkey.settings, password, [known.email, known.phone])
-    # A request that is refused here must not have spent its code.
+    # A request that the queue refuses must not have spent its code.
     with latchkey.passwords.queue():
-        # Reauthentication comes first, or an old session could guess the current password by changing it.
+        # First, or an old session could guess the current password by `same_password`.
         reauthenticated = reauthenticate(known, body)
         if known.password_hash is not None and latchkey.passwords.check(password, known.password_hash):
             raise ApiError("same_password", "password: must differ from the current one")
@@ -70,7 +64,7 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, bool]:
 
 
 def _refuse_taken(tx: Transaction, change: dict[str, Any]) -> None:
-    """Refuse an address that another user has. One that is taken later is refused when it is confirmed."""
+    # An address that is taken later is refused when it is confirmed.
     addresses = {"email": change["new_email"], "phone": change["new_phone"]}
     taken = tx.one("select_taken_address", user_id=guard.caller_id(), **addresses)
     if taken:
@@ -78,8 +72,7 @@ def _refuse_taken(tx: Transaction, change: dict[str, Any]) -> None:
 
 
 def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str | None) -> None:
-    """End the caller's other sessions, and void links and codes."""
-    # The new password was compared with a hash that another request has replaced since.
+    # Another request has changed the password that this one was checked against.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
     kept = g.caller.session_id

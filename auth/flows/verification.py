@@ -1,4 +1,4 @@
-"""Spend a link or a code: confirm an address, take over a new address, or undo a change of email."""
+"""Links and codes: confirm an address, take over a new address, or undo a change of email."""
 
 from typing import Any
 
@@ -26,10 +26,7 @@ def by_code(address: str, code: str) -> Proof:
 
 
 def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:
-    """Spend a link or a code. With `redirects`, a browser opened the link and is redirected.
-
-    Raises `ApiError`.
-    """
+    """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`."""
     audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     try:
         outcome = _spend(link_type, proof, redirects)
@@ -42,7 +39,7 @@ def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:
 
 
 def _spend(link_type: str, proof: Proof, redirects: bool) -> Outcome:
-    """Commit a refusal too: it leaves a counted try, or a spent link."""
+    # A refusal is returned, not raised: the transaction commits the counted try or the spent link.
     purposes = one_time.PURPOSES.get(link_type)
     if purposes is None:
         return _expired()
@@ -60,7 +57,6 @@ def _spend(link_type: str, proof: Proof, redirects: bool) -> Outcome:
 
 
 def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
-    """Confirm an address of the user's own, and sign in."""
     user_id, password_hash = spent.user_id, spent.password_hash
     by_email = "@" in spent.target
     owner = {"user_id": user_id, "provider": "email" if by_email else "phone"}
@@ -98,7 +94,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
 
 
 def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
-    """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it by now."""
+    """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
     user, by_email = tx.one("lock_user", user_id=spent.user_id), "@" in spent.target
     if spent.target != (user.new_email if by_email else user.new_phone):
         return _expired()
@@ -126,7 +122,6 @@ def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
 
 
 def _tell_old_email(tx: Transaction, user: Any, spent: Any) -> None:
-    """Tell the proved email that an address was changed, with a link that undoes a change of email."""
     if spent.purpose == "email_change":
         message = Message(user.email, code=False, lifetime=one_time.RESTORE_LIFETIME)
         message.write_token(tx, user.id, "email_restore")
@@ -136,7 +131,7 @@ def _tell_old_email(tx: Transaction, user: Any, spent: Any) -> None:
 
 
 def _restore_email(tx: Transaction, spent: Any) -> Outcome:
-    """Undo a change of email, and what was added since. Nobody may hold the address who has not proved it."""
+    """Undo a change of email and what was added since. Only a proved holder keeps the address."""
     email, user = spent.target, {"user_id": spent.user_id}
     tx.run("delete_unused_holder", email=email, owner_id=spent.user_id)
     tx.run("take_email_back", email=email, owner_id=spent.user_id)

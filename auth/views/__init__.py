@@ -1,1 +1,1 @@
-"""What the outside sees: one blueprint for each resource."""
+"""The HTTP API: one blueprint per resource."""

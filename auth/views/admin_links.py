@@ -1,4 +1,4 @@
-"""POST /admin/generate_link and POST /admin/invite: links that administrators pass on, or have mailed."""
+"""Links that administrators pass on, or have mailed."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ blueprint = Blueprint("admin_links", __name__)
 def generate_link() -> Response:
     """Create a link, and the code beside it, without sending them."""
     body = read_body(schemas.NewLink())
-    # The client chooses whether to mail the link to the old or the new address; it confirms the new one.
+    # The variants name the address that the client mails the link to. Both confirm the new one.
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
     email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
     password_hash = None
@@ -38,10 +38,8 @@ def generate_link() -> Response:
             _request_email_change(tx, user_id, new_email)
         link_password = password_hash if purpose == "recovery" else None
         message.write_token(tx, user_id, purpose, redirect_to=redirect_to, password_hash=link_password)
-        details = {"purpose": purpose, "new_email": new_email}
-        user = _record(
-            tx, user_id, email, "link_generated", made_by="link" if is_created else None, **details
-        )
+        details = {"purpose": purpose, "new_email": new_email, "made_by": "link" if is_created else None}
+        user = _record(tx, user_id, email, "link_generated", **details)
     parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
     link = {
         "action_link": outgoing.own_url("verify", parameters),
@@ -56,10 +54,7 @@ def generate_link() -> Response:
 def _linked_user(
     tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None
 ) -> tuple[str, bool]:
-    """Return the id of the user that a link is for, and whether the user is new.
-
-    A sign-up or an invitation creates the user, or takes over an unconfirmed one. Raises `ApiError`.
-    """
+    """Return the id of the user that a link is for, and whether the user is new. Raises `ApiError`."""
     creates = purpose in ("signup", "invite")
     own = {"is_invited": purpose == "invite", "password_hash": password_hash if purpose == "signup" else None}
     created_id = create_addressed_user(tx, body, "link", is_wanted=creates, **own)
@@ -86,11 +81,11 @@ def _request_email_change(tx: Transaction, user_id: str, new_email: str) -> None
 @blueprint.post("/invite")
 @guard.service_role
 def invite() -> Response:
-    """Invite a user by mail. A user who was invited and has not accepted is invited again."""
+    """Invite a user by mail, or again until the user accepts."""
     body = read_body(schemas.Invitation())
     settings, email, redirect_to = latchkey.settings, body["email"], checked_redirect(body)
     message = outgoing.Message(email, code=False, lifetime=one_time.INVITATION_LIFETIME)
-    # The window of the address comes first: what it refuses does not count for the service.
+    # First the address: an invitation that its window refuses does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
     windows.append(("invite", settings.rate_limit_invite))
     with latchkey.db.transaction() as tx:
@@ -107,7 +102,6 @@ def invite() -> Response:
 
 
 def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
-    """Return the id of an invited user, and whether the user is new. Raises `ApiError`."""
     app_metadata = body["options"].get("data", {})
     created_id = create_addressed_user(tx, body, "invitation", app_metadata=app_metadata, is_invited=True)
     if created_id:
@@ -122,7 +116,7 @@ def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
 def _record(
     tx: Transaction, user_id: str, email: str, act: str, *, made_by: str | None, **details: str | None
 ) -> str:
-    """Record an act, and before it the creation of a new user. Return the user object as JSON."""
+    """Record an act, and the creation of a new user. Return the user object as JSON."""
     acts = ["user_created" if made_by else None, act]
     audit.record(tx, user_id, email, acts, ["user.created" if made_by else None], by=made_by, **details)
     return tx.one("select_any_user", id=user_id).user_object

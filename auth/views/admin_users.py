@@ -1,5 +1,3 @@
-"""/admin/users: create, find, change, ban, sign out and delete users."""
-
 import functools
 import time
 
@@ -16,7 +14,7 @@ from auth.web.paging import bounds, paginated
 
 blueprint = Blueprint("admin_users", __name__)
 
-# A listing's total is exact up to `_EXACT_TOTAL`; a larger one is at most `_TOTAL_AGE` seconds old.
+# A larger total is cached for `_TOTAL_AGE` seconds.
 _EXACT_TOTAL = 1_000
 _TOTAL_AGE = 10
 
@@ -39,7 +37,7 @@ def create_user() -> Response:
 def list_users() -> Response:
     """List users: filtered, searched by prefix, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
-    # Canonical addresses are in lower case; @example.com is a domain.
+    # @example.com is a domain.
     prefix = query.get("q", "").strip().lower().removeprefix("@")
     filters = {"email": query.get("email"), "role": query.get("role"), "q": prefix or None}
     order = {"sort": query["sort"], "descending": query["order"] == "desc"}

@@ -1,4 +1,4 @@
-"""GET /admin/audit and GET /admin/users/{id}/timeline: what was done to users, by whom and from where."""
+"""The audit log, and the timeline of a user."""
 
 from flask import Blueprint, Response, json
 
@@ -11,14 +11,14 @@ from auth.web.paging import bounds, paginated
 
 blueprint = Blueprint("audit", __name__)
 
-# The last row that paging reaches: the log may have millions, and the filter `until` leads further.
+# The last row that paging reaches. The filter `until` reaches earlier ones.
 MOST = 100_000
 
 
 @blueprint.get("/admin/audit")
 @guard.admin
 def list_audit() -> Response:
-    """List the audit log, the newest first, a page at a time."""
+    """List the audit log, newest first."""
     query = read_query(schemas.AuditQuery())
     filters = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
     filters["subject"] = query.get("user")
@@ -32,7 +32,7 @@ def list_audit() -> Response:
 @blueprint.get("/admin/users/<user_id>/timeline")
 @guard.admin
 def get_timeline(user_id: str) -> Response:
-    """List what happened to a user, even a deleted one, the newest first, with the counts of limits."""
+    """List the events of a user, even a deleted one, newest first, with the counts of limits."""
     query = read_query(schemas.PageQuery())
     user_id = known_id(user_id, "user_not_found")
     known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST)

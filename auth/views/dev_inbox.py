@@ -1,4 +1,4 @@
-"""GET /dev/inbox: the messages that the service sent (`AUTH_DEV_INBOX`), with links that sign in."""
+"""The messages that the service sent (`AUTH_DEV_INBOX`), with links that sign in."""
 
 from flask import Blueprint, Response, jsonify, render_template, request
 from flask_cors.core import FLASK_CORS_EVALUATED
@@ -27,7 +27,7 @@ _Query = schemas.Input.from_dict({"recipient": fields.Text()})
 @blueprint.get("/dev/inbox")
 @guard.developer
 def list_dev_inbox() -> Response:
-    """List the messages, newest first: as a page for a browser, else as JSON."""
+    """List the messages, newest first, as a page for a browser, else as JSON."""
     recipient = read_query(_Query()).get("recipient")
     messages = dev_inbox.messages(latchkey.db, latchkey.sealer, recipient)
     if request.accept_mimetypes.best_match(["application/json", "text/html"]) != "text/html":
@@ -48,8 +48,7 @@ def get_dev_inbox_message(message_id: str) -> Response:
 
 @blueprint.after_request
 def _for_no_other_origin(response: Response) -> Response:
-    # Flask-CORS adds its headers before this hook for errors, and after it for everything, unless this mark
-    # is set.
+    # Flask-CORS adds its headers to errors before this hook, and to other responses after it unless marked.
     for name in [name for name, _ in response.headers if name.startswith("Access-Control-")]:
         del response.headers[name]
     setattr(response, FLASK_CORS_EVALUATED, True)

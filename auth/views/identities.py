@@ -1,5 +1,3 @@
-"""The identities of a user: linked by way of our own page, and unlinked."""
-
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
@@ -24,7 +22,7 @@ blueprint = Blueprint("identities", __name__)
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
 def authorize_identity() -> Response:
-    """Begin to link an identity to the caller: answer the URL of the page on which the user agrees."""
+    """Return the URL of the page on which the user agrees to link an identity."""
     if request.method == "HEAD":
         guard.live_caller()
         return Response()
@@ -39,13 +37,12 @@ def authorize_identity() -> Response:
 @blueprint.get("/link-identity")
 @limited("verify")
 def linking_page() -> Response:
-    """Show which user an identity is about to be linked to: the link may have come from a stranger."""
+    """Show the user that the identity will be linked to, since an attacker may have sent the link."""
     flow_token = read_query(schemas.LinkingForm())["flow"]
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    # Browsers apply form-action to each redirect of the response, to the provider's and the application's
-    # too.
+    # Browsers apply form-action to redirects too: the provider's and the application's.
     targets = {"https:", origin(latchkey.redirects.checked(flow.redirect_to))}
     if latchkey.settings.is_local:
         targets.add("http:")
@@ -58,7 +55,6 @@ def linking_page() -> Response:
         known_as=sanitize.person(flow.known_as),
         flow=flow_token,
     )
-    # The form must come from this page: a form of another site brings no such cookie.
     oauth_flows.remember_browser(response, oauth_flows.browser_secret())
     return response
 
@@ -67,7 +63,7 @@ def linking_page() -> Response:
 @accepts_forms
 @limited("verify")
 def begin_linking() -> Response:
-    """Redirect the browser whose user agreed to the provider, and bind the flow to that browser."""
+    """Bind the flow to the browser, and redirect it to the provider."""
     is_own = request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
     if not is_own or not oauth_flows.has_own_cookie():
         raise ApiError("form.insufficient_permissions")
@@ -95,7 +91,7 @@ def _linking_flow(token: str) -> Any:
 
 
 def _bind(flow_token: str, browser: str, state: str) -> dict[str, Any] | None:
-    """Bind a flow to a browser, under a new state, and return its secrets; None when it has ended."""
+    """Bind a flow to a browser under a new state, and return its secrets, or None if it has ended."""
     flow = latchkey.db.one(
         "bind_oauth_flow",
         state_hash=one_time.hash_token(flow_token),
@@ -113,7 +109,7 @@ def _dead_link() -> Response:
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
 def delete_identity(identity_id: str) -> Response:
-    """Unlink one of the caller's identities, never the last way to sign in."""
+    """Unlink one of the caller's identities, but not the last way to sign in."""
     body = read_body(schemas.Reauthentication())
     if not is_uuid(identity_id):
         guard.live_caller()

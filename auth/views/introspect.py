@@ -1,5 +1,3 @@
-"""POST /introspect: whether an access token is valid at this moment (RFC 7662)."""
-
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
@@ -16,7 +14,7 @@ _INACTIVE = {"active": False}
 @accepts_forms
 @guard.service_role
 def introspect() -> Response:
-    """Return the claims of a valid access token; anything else is not active."""
+    """Return the claims of an access token if it is valid at this moment (RFC 7662)."""
     token = read_body(schemas.Introspection())["token"]
     try:
         caller = latchkey.access_tokens.verify(token)

@@ -1,4 +1,4 @@
-"""Signing in with a provider: GET /authorize, GET and POST /callback."""
+"""Signing in with a provider."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def authorize() -> Response:
     query = read_query(schemas.AuthorizeQuery())
     provider = oauth_flows.provider_named(query["provider"])
     if query.get("skip_http_redirect") == "true":
-        # A script can't be given our cookie: it gets this address, for the browser to visit.
+        # A script cannot receive our cookie: the browser has to open this URL.
         forwarded: dict[str, str] = {name: query[name] for name in _FORWARDED if name in query}
         return jsonify(url=outgoing.own_url("authorize", forwarded))
     state, secrets = one_time.new_token(), oauth_flows.new_secrets(query.get("scopes"))
@@ -52,7 +52,7 @@ def authorize() -> Response:
 @accepts_forms
 @limited("login", unless=lambda: request.method == "HEAD")
 def callback(name: str | None = None) -> Response:
-    """Take the browser back from the provider: sign the user in, or link the identity."""
+    """Receive the browser from the provider: sign the user in, or link the identity."""
     if request.method == "HEAD":
         return Response()
     read = read_body if request.method == "POST" else read_query

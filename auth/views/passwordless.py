@@ -1,7 +1,4 @@
-"""POST /magiclink, /otp, /recover and /resend, GET /reauthenticate: links and codes on request.
-
-Anybody may ask for a message to any address, so the response never tells whether one was sent.
-"""
+"""Links and codes on request. The response never tells whether a message was sent: any client may ask."""
 
 from typing import Any
 
@@ -73,7 +70,7 @@ def reauthenticate() -> Response:
 
 
 def _request(purpose: str, body: dict[str, Any]) -> Response:
-    """Send a message. Any address runs the same statements and writes one message, perhaps of kind `none`."""
+    """Send a message. Each address runs the same statements and writes a message, perhaps of kind `none`."""
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_channel(email, phone)
     link = {"redirect_to": checked_redirect(body)}

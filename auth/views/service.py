@@ -1,4 +1,4 @@
-"""The service itself: health, public settings, keys, metadata, openapi.yaml, and the page at /."""
+"""Health, public settings, keys, metadata, openapi.yaml, and the welcome page."""
 
 import threading
 import time
@@ -18,18 +18,16 @@ from auth.web.pages import page
 from sql import Database
 
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
-# Seconds for which an answer of the database is cached: a flood of probes must not become a flood of
-# statements.
+# Seconds. A cached answer keeps a flood of probes from the database.
 _HEALTH_INTERVAL = 1.0
-# Seconds after which a database that has not answered is unhealthy.
-_HEALTH_PATIENCE = 1.0
+_HEALTH_TIMEOUT = 1.0
 _CACHED = {"Cache-Control": "public, max-age=300"}
 
 blueprint = Blueprint("service", __name__)
 
 
 class _Health:
-    """The last answer of the database, asked for in a thread so that a hung database delays no probe."""
+    """The last answer of the database, from a thread so that a hung database delays no probe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,13 +38,12 @@ class _Health:
     def is_healthy(self) -> bool:
         with self._lock:
             now = time.monotonic()
-            # One question at a time.
             if self._answer is None or (self._answer.done() and now - self._asked_at >= _HEALTH_INTERVAL):
                 self._asked_at = now
                 self._answer = self._thread.submit(_database_answers, latchkey.db)
-            answer, patience = self._answer, self._asked_at + _HEALTH_PATIENCE - now
+            answer, timeout = self._answer, self._asked_at + _HEALTH_TIMEOUT - now
         try:
-            return answer.result(max(0.0, patience))
+            return answer.result(max(0.0, timeout))
         except TimeoutError:
             return False
 
@@ -63,7 +60,7 @@ _health = _Health()
 
 @blueprint.get("/health")
 def health() -> Response:
-    """Answer 200 while the database answers, else 503 in the error envelope."""
+    """Return 200 while the database answers, else 503 in the error envelope."""
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     if _health.is_healthy():
         return jsonify(body | {"status": "healthy"})
@@ -76,7 +73,7 @@ def health() -> Response:
 
 @blueprint.get("/settings")
 def get_settings() -> Response:
-    """Return what clients may offer their users."""
+    """Return the public settings."""
     settings = latchkey.settings
     names = sorted({*PRESETS, *settings.providers})
     required = settings.password_requirements
@@ -100,10 +97,8 @@ def get_settings() -> Response:
 
 
 def _rate_limits(settings: Settings) -> dict[str, dict[str, int]]:
-    limits = {name: getattr(settings, f"rate_limit_{name}") for name in ("signup", "login", "recover")}
-    return {
-        name: requests_and_window(limit) for name, limit in limits.items() if settings.rate_limits_enabled
-    }
+    names = ("signup", "login", "recover") if settings.rate_limits_enabled else ()
+    return {name: requests_and_window(getattr(settings, f"rate_limit_{name}")) for name in names}
 
 
 @blueprint.get("/openapi.yaml")

@@ -1,5 +1,3 @@
-"""POST /logout, GET /sessions and DELETE /sessions/{id}: the sessions of the caller."""
-
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
@@ -26,7 +24,7 @@ def logout() -> Response:
 @blueprint.get("/sessions")
 @guard.access_token
 def list_sessions() -> Response:
-    """List the caller's live sessions, the newest first."""
+    """List the caller's live sessions, newest first."""
     query = read_query(schemas.PageQuery())
     row = guard.admit(latchkey.db.one("select_sessions", **bounds(query), **guard.caller()))
     return paginated(row.sessions, row.total, query)

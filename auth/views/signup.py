@@ -1,5 +1,3 @@
-"""POST /signup: registration by email or phone, and password."""
-
 from flask import Blueprint, Response, json
 
 from auth.context import latchkey
@@ -21,7 +19,7 @@ blueprint = Blueprint("signup", __name__)
 @queued
 @limited("signup")
 def signup() -> Response:
-    """Register a user. Where addresses must be confirmed, a taken one is answered like a free one."""
+    """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
     body = read_body(schemas.Signup())
     settings = latchkey.settings
     email, phone, password = body.get("email"), body.get("phone"), body["password"]

@@ -1,4 +1,4 @@
-"""POST /token and POST /login-admin: signing in, and trading a refresh token."""
+"""Signing in, and refreshing tokens."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from auth.web.limits import limited
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
 
-# Made once: making a schema takes longer than the check.
+# Making a schema takes longer than the check.
 _QUERY = schemas.TokenQuery()
 _PASSWORD_GRANT, _REFRESH_GRANT = schemas.PasswordGrant(), schemas.RefreshGrant()
 
@@ -63,12 +63,11 @@ def _by_id_token() -> Response:
 
 
 def _sign_in(admin_only: bool = False) -> Any:
-    """Start a session for an address and its password, and return its row."""
     body = read_body(_PASSWORD_GRANT)
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     outgoing.check_enabled(email, phone)
     attempt = begin_attempt(email, phone)
-    # An unknown address, a wrong password and a user without one take the same statement and the same hash.
+    # An unknown address and a user without a password cost the same statement and hash as a wrong password.
     if not check_attempt(attempt, password) or attempt.password_hash is None:
         raise ApiError("invalid_credentials")
     checked = {

@@ -1,5 +1,3 @@
-"""GET, PUT and DELETE /user: the caller."""
-
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
@@ -31,7 +29,7 @@ def _keeps_addresses() -> bool:
 @limited("user_changes", key=guard.caller_id)
 @limited("address_changes", key=guard.caller_id, unless=_keeps_addresses)
 def update_user() -> Response:
-    """Change the caller's metadata and password at once, and make a new email or phone pending."""
+    """Change the caller's metadata and password, and make a new email or phone pending."""
     body = read_body(schemas.UserChange())
     outgoing.check_channel(body.get("email"), body.get("phone"))
     link = {"redirect_to": checked_redirect(body), "code_challenge": body.get("code_challenge")}

@@ -1,5 +1,3 @@
-"""GET and POST /verify: opened links and typed codes."""
-
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -21,7 +19,7 @@ from auth.web.pages import page
 
 blueprint = Blueprint("verify", __name__)
 
-# User agents of link previews and mail scanners. Others send what browsers send, and get the page like them.
+# User agents of link previews and mail scanners. Those that look like browsers get the page.
 _PREVIEW_BOTS = re.compile(
     r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
     r"|teams|embed|vkshare|safelinks|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud"
@@ -39,7 +37,7 @@ _DONE = {
 @blueprint.get("/verify")
 @limited("verify", unless=lambda: request.method == "HEAD")
 def verify_link() -> Response:
-    """Spend a link for a program. A browser gets a page with a button, so that scanners spend nothing."""
+    """Spend a link for a program. Show a browser a page with a button, so that scanners spend nothing."""
     query = read_query(schemas.VerifyQuery())
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)
@@ -52,7 +50,7 @@ def verify_link() -> Response:
 @accepts_forms
 @limited("verify")
 def verify() -> Response:
-    """Spend a link or a code. The page's form gets a redirect, a program the token response."""
+    """Spend a link or a code. Redirect the page's form; return tokens to a program."""
     if request.mimetype == FORM:
         return _verify_form()
     body = read_body(schemas.Verification())
@@ -62,7 +60,7 @@ def verify() -> Response:
 
 
 def _verify_form() -> Response:
-    # Another site must not sign its visitors in to a user of its choice.
+    # Login CSRF: another site must not sign its visitors in as a user of its choice.
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         raise ApiError("form.insufficient_permissions")
     form = read_body(schemas.VerifyForm())
@@ -79,12 +77,11 @@ def _proof(body: Mapping[str, str]) -> Proof:
 
 
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
-    """Return the page that says what a link does, with a form that does it."""
     target = _target(query, link.redirect_to)
     browser, system = sanitize.browser_and_system(link.signup_user_agent)
     return page(
         "link.html",
-        # The form sends the target back, so that a refusal redirects there too.
+        # For the form, so that a refusal redirects there too.
         form_target=origin(target),
         target=target,
         query=query,
@@ -100,7 +97,7 @@ def _dead_link_page(link_type: str) -> Response:
 
 
 def _is_program() -> bool:
-    """Whether a GET comes from a program that means to spend the link: no browser, scanner or preview."""
+    """Whether the client is neither a browser nor a scanner or link preview."""
     names = {name.lower() for name, _ in request.headers}
     if "text/html" in request.headers.get("Accept", "").lower() or names & _PREFETCH_HEADERS:
         return False
@@ -122,8 +119,5 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:
-    """Return where to redirect the browser: the link's own target if it is allowed, else the site's URL.
-
-    `requested` is the target of the request that sent the link; it counts when the link has none.
-    """
+    """Return the target of the link, or of the request that sent it, if allowed, else the site's URL."""
     return latchkey.redirects.checked(query.get("redirect_to") or requested)

@@ -1,5 +1,3 @@
-"""/admin/webhooks: the endpoints that events are sent to, and their deliveries."""
-
 from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
@@ -15,14 +13,14 @@ from auth.web.paging import bounds, paginated
 
 blueprint = Blueprint("webhooks", __name__)
 
-# The user of test events: an id that no user has, and an address that nobody can own (RFC 2606).
+# The user of test events: example.com is reserved (RFC 2606).
 _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
 
 
 @blueprint.post("/admin/webhooks")
 @guard.service_role
 def create_webhook() -> Response:
-    """Register an endpoint, and answer its secret, this once."""
+    """Register an endpoint, and show its secret once."""
     body = read_body(schemas.NewWebhook())
     _check_url(body["url"])
     id, secret, most = outgoing.new_id(), webhooks.new_secret(), webhooks.MAX_WEBHOOKS
@@ -52,7 +50,7 @@ def get_webhook(webhook_id: str) -> Response:
 @blueprint.put("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def update_webhook(webhook_id: str) -> Response:
-    """Change, disable or enable a webhook, or rotate its secret, which is answered this once."""
+    """Change, disable or enable a webhook, or rotate its secret and show it once."""
     body = read_body(schemas.WebhookChange())
     id = _id(webhook_id)
     if "url" in body:
@@ -76,7 +74,7 @@ def update_webhook(webhook_id: str) -> Response:
 @blueprint.delete("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def delete_webhook(webhook_id: str) -> Response:
-    """Delete a webhook. Events that wait for it are not sent."""
+    """Delete a webhook. Its waiting events are not sent."""
     _found(latchkey.db.one("delete_webhook", id=_id(webhook_id), batch=webhooks.VOIDED_AT_ONCE))
     return jsonify({})
 

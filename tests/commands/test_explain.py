@@ -212,7 +212,7 @@ class TestTheStory:
             )
         at = (lines := explain(alice.email, "--most", "2")).index("What happened:")
         assert lines[at + 1 :] == [
-            "  … and more before; --most tells more of it",
+            "  … and earlier entries; --most shows more",
             *["  TIME  ban lifted" + FROM] * 2,
         ]
         at = (lines := explain(alice.email, "--most", "4")).index("What happened:")
@@ -266,7 +266,7 @@ class TestWhoIsMeant:
         client.post("/recover", json={"email": alice.email})
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
         assert explain(alice.email) == [
-            "alice@example.com: nobody has this address.",
+            "alice@example.com: no user has this address.",
             "",
             "Messages to it:",
             f"  TIME  mail recovery to alice@example.com waits to be sent (user {alice.id})",
@@ -277,9 +277,9 @@ class TestWhoIsMeant:
         bob.sign_in().put("/user", json={"phone": PHONE})
         assert (
             explain("new@example.com")[1]
-            == f"  - alice@example.com ({alice.id}) has asked for it, and not confirmed it"
+            == f"  - alice@example.com ({alice.id}) has requested it, but not confirmed it"
         )
-        assert explain(PHONE)[1] == f"  - bob@example.com ({bob.id}) has asked for it, and not confirmed it"
+        assert explain(PHONE)[1] == f"  - bob@example.com ({bob.id}) has requested it, but not confirmed it"
         assert (
             "email         alice@example.com, confirmed TIME; new@example.com waits to be confirmed"
             in explain(alice.email)
@@ -291,7 +291,7 @@ class TestWhoIsMeant:
             "/token?grant_type=password", json={"email": "nobody@example.com", "password": "wrong"}
         )
         lines = explain("nobody@example.com", on=app)
-        assert lines[0] == "nobody@example.com: nobody has this address."
+        assert lines[0] == "nobody@example.com: no user has this address."
         assert lines[1].startswith("  - 1 of 100 wrong passwords") or lines[2].startswith(
             "  - 1 of 10 wrong passwords"
         )

@@ -325,5 +325,5 @@ class TestListening:
             hooks.register("https://192.0.1.1/")
         with command("webhooks", "listen") as running:
             assert running.process.wait(10) == 1
-            assert running.text() == "Error: There are 20 webhooks already; delete one first.\n"
+            assert running.text() == "Error: The limit of 20 webhooks is reached; delete one first.\n"
         assert database.count("webhooks") == 20
