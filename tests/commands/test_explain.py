@@ -1,4 +1,4 @@
-"""`latchkey explain`: why somebody can't sign in, and what has happened, in one command."""
+"""`latchkey explain`: the reasons why a user cannot sign in, and the user's timeline."""
 
 import os
 import re
@@ -25,7 +25,7 @@ IN_THE_WAY = "alice@example.com: sign-in may fail:"
 
 @pytest.fixture
 def explain(app):
-    """Run the command as it is typed in a checkout; return what it printed, with each time as TIME."""
+    """Return a function that runs the command and returns its lines, with each time as TIME."""
 
     def explain(*arguments, on=app):
         result = run_command(on, "explain", *arguments)
@@ -40,12 +40,12 @@ def obstacles(lines):
     return [line.removeprefix("  - ") for line in lines[1 : lines.index("")]]
 
 
-class TestWhatIsInTheWay:
-    def test_of_most_users_nothing_is(self, explain, alice):
+class TestObstacles:
+    def test_confirmed_user_can_sign_in(self, explain, alice):
         alice.sign_in()
         assert explain(alice.email)[0] == CLEAR
 
-    def test_the_summary_says_what_decides(self, explain, alice, database):
+    def test_summary_shows_user_methods_and_sessions(self, explain, alice, database):
         alice.sign_in()
         only_what_follows(database)
         assert explain(alice.email) == [
@@ -61,7 +61,7 @@ class TestWhatIsInTheWay:
             "  TIME  session began, by password, from 127.0.0.1",
         ]
 
-    def test_a_ban_is(self, explain, alice, client, service_role):
+    def test_ban_is_an_obstacle(self, explain, alice, client, service_role):
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
         assert obstacles(explain(alice.email)) == ["banned until TIME"]
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "permanent"}, headers=service_role)
@@ -69,30 +69,32 @@ class TestWhatIsInTheWay:
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": None}, headers=service_role)
         assert explain(alice.email)[0] == CLEAR
 
-    def test_an_unconfirmed_email_is_where_it_must_be_confirmed(self, explain, alice, database, make_app):
+    def test_unconfirmed_email_is_an_obstacle_where_it_must_be_confirmed(
+        self, explain, alice, database, make_app
+    ):
         database.run("UPDATE users SET email_confirmed_at = NULL")
         assert obstacles(explain(alice.email)) == [
             "the email is not confirmed: the password is refused with it; a link or code confirms it"
         ]
         assert explain(alice.email, on=make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false"))[0] == CLEAR
 
-    def test_an_unconfirmed_phone_is(self, explain, alice, database):
+    def test_unconfirmed_phone_is_an_obstacle(self, explain, alice, database):
         database.run("UPDATE users SET phone = '+491701234567'")
         assert obstacles(explain(alice.email)) == [
             "the phone is not confirmed: the password is refused with it; a code confirms it"
         ]
 
-    def test_no_password_is(self, explain, alice, database):
+    def test_missing_password_is_an_obstacle(self, explain, alice, database):
         database.run("UPDATE users SET password_hash = NULL")
         assert obstacles(explain(alice.email)) == [
             "has no password: only a link, a code or a provider lets this user in"
         ]
 
-    def test_a_channel_that_is_switched_off_is(self, explain, alice, make_app):
+    def test_disabled_channel_is_an_obstacle(self, explain, alice, make_app):
         lines = explain(alice.email, on=make_app(AUTH_EMAIL_ENABLED="false"))
         assert obstacles(lines) == ["sign-in by email is switched off (AUTH_EMAIL_ENABLED)"]
 
-    def test_too_many_wrong_passwords_are(self, explain, alice, make_app):
+    def test_exceeded_limit_of_wrong_passwords_is_an_obstacle(self, explain, alice, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         for _ in range(9):
             alice.try_to_sign_in("wrong", app.test_client())
@@ -110,7 +112,7 @@ class TestWhatIsInTheWay:
             locked,
         )
 
-    def test_too_many_wrong_codes_are_and_links_still_work(self, explain, alice, client):
+    def test_exceeded_limit_of_wrong_codes_is_an_obstacle_except_for_links(self, explain, alice, client):
         client.post("/recover", json={"email": alice.email})
         for _ in range(20):
             client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
@@ -120,7 +122,7 @@ class TestWhatIsInTheWay:
             locked,
         )
 
-    def test_a_quota_of_messages_is_not_but_is_told(self, explain, alice, make_app):
+    def test_exceeded_limit_of_messages_is_shown_but_no_obstacle(self, explain, alice, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         app.test_client().post("/recover", json={"email": alice.email})
         lines = explain(alice.email, on=app)
@@ -131,7 +133,7 @@ class TestWhatIsInTheWay:
             told,
         )
 
-    def test_a_total_is_not_but_is_told_however_long_its_window_is(self, explain, alice, make_app):
+    def test_exceeded_total_of_sms_is_shown_but_no_obstacle(self, explain, alice, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SMS_TOTAL="1 per day")
         app.test_client().post("/otp", json={"phone": PHONE})
         lines = explain(alice.email, on=app)
@@ -141,7 +143,7 @@ class TestWhatIsInTheWay:
             r"counted       1 of 1 SMS in all, until [-\d]+ \d\d:\d\d: more are not sent", told
         )
 
-    def test_what_has_passed_is_not(self, explain, alice, make_app, database):
+    def test_expired_ban_and_limit_are_no_obstacles(self, explain, alice, make_app, database):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         for _ in range(11):
             alice.try_to_sign_in("wrong", app.test_client())
@@ -149,8 +151,8 @@ class TestWhatIsInTheWay:
         assert explain(alice.email, on=app)[0] == CLEAR
 
 
-class TestTheStory:
-    def test_it_is_told_from_the_beginning_to_the_end(self, explain, alice, client, database):
+class TestTimeline:
+    def test_timeline_is_in_chronological_order(self, explain, alice, client, database):
         only_what_follows(database)
         for ago, tell in (
             (5, lambda: act(database, alice.id, "user_created", by="signup")),
@@ -172,7 +174,9 @@ class TestTheStory:
         assert lines[at + 7] == "  TIME  session ended: refresh token used again after rotation" + FROM
         assert "  TIME  mail recovery to alice@example.com waits to be sent" in lines[at + 8 :]
 
-    def test_it_is_the_story_of_what_was_done(self, explain, make_app, service_role, outbox, parts):
+    def test_timeline_shows_acts_refusals_messages_and_sessions(
+        self, explain, make_app, service_role, outbox, parts
+    ):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         client, dave = app.test_client(), "dave@example.com"
         client.post("/signup", json={"email": dave, "password": PASSWORD})
@@ -202,7 +206,7 @@ class TestTheStory:
             "  TIME  session ended: banned",
         ]
 
-    def test_it_tells_no_more_than_was_asked_for(self, explain, alice, database):
+    def test_option_most_shortens_the_timeline(self, explain, alice, database):
         only_what_follows(database)
         for ago in (4, 3, 2, 1):
             act(database, alice.id, "banned" if ago > 2 else "unbanned")
@@ -218,12 +222,12 @@ class TestTheStory:
         at = (lines := explain(alice.email, "--most", "4")).index("What happened:")
         assert len(lines[at + 1 :]) == 4
 
-    def test_nothing_that_was_sent_in_a_header_moves_the_cursor(self, explain, alice, database):
+    def test_control_characters_are_not_printed(self, explain, alice, database):
         only_what_follows(database)
         act(database, alice.id, "signed_in", method="\x1b[2J\u202emoc")
         assert not set("".join(explain(alice.email))) & {"\x1b", "\u202e"}
 
-    def test_no_secret_is_in_it(self, explain, alice, client, outbox, database):
+    def test_secrets_are_not_printed(self, explain, alice, client, outbox, database):
         session: Session = alice.sign_in()
         client.post("/recover", json={"email": alice.email})
         sent = outbox.last(alice.email)
@@ -240,29 +244,29 @@ class TestTheStory:
             assert secret not in text
 
 
-class TestWhoIsMeant:
+class TestSubject:
     @pytest.mark.parametrize("spelling", ["alice@example.com", "Alice@EXAMPLE.com", " alice@example.com "])
-    def test_an_email_in_any_spelling(self, explain, alice, spelling):
+    def test_email_is_found_in_any_spelling(self, explain, alice, spelling):
         assert explain(spelling)[0] == CLEAR
 
     @pytest.mark.parametrize("spelling", [PHONE, "+49 170 123-4567"])
-    def test_a_phone_in_any_spelling(self, explain, alice, database, spelling):
+    def test_phone_is_found_in_any_spelling(self, explain, alice, database, spelling):
         database.run(
             "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email = NULL", phone=PHONE
         )
         assert explain(spelling)[0] == f"{PHONE}: can sign in."
 
-    def test_an_id(self, explain, alice):
+    def test_id_is_found_in_any_case(self, explain, alice):
         assert explain(alice.id)[0] == explain(alice.id.upper())[0] == CLEAR
 
-    def test_of_a_deleted_user_what_is_known(self, explain, alice, client, service_role, database):
+    def test_deleted_user_has_a_timeline(self, explain, alice, client, service_role, database):
         act(database, alice.id, "user_deleted")
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
         lines = explain(alice.id)
         assert lines[0] == f"User {alice.id} no longer exists."
         assert "  TIME  user deleted" + FROM in lines
 
-    def test_of_an_address_that_nobody_has_what_was_sent_there(self, explain, alice, client, service_role):
+    def test_unknown_address_shows_messages_to_it(self, explain, alice, client, service_role):
         client.post("/recover", json={"email": alice.email})
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
         assert explain(alice.email) == [
@@ -272,7 +276,7 @@ class TestWhoIsMeant:
             f"  TIME  mail recovery to alice@example.com waits to be sent (user {alice.id})",
         ]
 
-    def test_of_an_address_that_nobody_has_who_has_asked_for_it(self, explain, alice, bob):
+    def test_unknown_address_shows_users_changing_to_it(self, explain, alice, bob):
         alice.sign_in().put("/user", json={"email": "new@example.com"})
         bob.sign_in().put("/user", json={"phone": PHONE})
         assert (
@@ -285,7 +289,7 @@ class TestWhoIsMeant:
             in explain(alice.email)
         )
 
-    def test_of_an_address_that_nobody_has_what_counts_against_it(self, explain, make_app):
+    def test_unknown_address_shows_its_limits(self, explain, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         app.test_client().post(
             "/token?grant_type=password", json={"email": "nobody@example.com", "password": "wrong"}
@@ -298,7 +302,7 @@ class TestWhoIsMeant:
         assert lines[-1] == "No message to it is known; they are kept for 30 days."
 
     @pytest.mark.parametrize("request_id", [REQUEST_ID, "a.request_of-mine.1"])
-    def test_a_request_and_whom_it_was_about(self, explain, alice, bob, database, request_id):
+    def test_request_id_shows_acts_and_their_users(self, explain, alice, bob, database, request_id):
         act(database, alice.id, "banned", origin={"actor": "service_role", "request_id": request_id})
         act(database, None, "webhook_created", origin={"actor": "service_role", "request_id": request_id})
         act(database, bob.id, "banned", origin=SOMEWHERE | {"request_id": "another request"})
@@ -308,18 +312,18 @@ class TestWhoIsMeant:
             f"  TIME  webhook created, by the service role key{FROM}",
         ]
 
-    def test_a_request_about_a_user_who_is_deleted(self, explain, database):
+    def test_request_id_shows_acts_on_a_deleted_user(self, explain, database):
         act(database, "11111111-1111-1111-1111-111111111111", "user_deleted")
         assert explain(REQUEST_ID)[1].endswith("(deleted, user 11111111-1111-1111-1111-111111111111)")
 
     @pytest.mark.parametrize("who", ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%"])
-    def test_of_anything_else_it_says_that_nothing_is_known(self, app, who):
+    def test_unknown_subject_is_reported(self, app, who):
         result = run_command(app, "explain", who)
         assert result.exit_code == 1
         assert f"Nothing is known of {who}" in result.output
 
     @pytest.mark.parametrize("who", ["alice@", "+4917", "@"])
-    def test_a_malformed_address_is_refused(self, app, who):
+    def test_malformed_address_is_refused(self, app, who):
         result = run_command(app, "explain", who)
         assert result.exit_code == 2
         assert "must be" in result.output
@@ -330,7 +334,7 @@ class TestWhoIsMeant:
         assert database.everything() == before
 
 
-def test_as_an_operator_types_it(environment, alice):
+def test_command_works_in_a_shell(environment, alice):
     command = [sys.executable, "-m", "auth.commands", "explain", alice.email]
     environment = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
     done = subprocess.run(

@@ -7,10 +7,10 @@ from auth.web import audit
 from tests.support.audit import act, only_what_follows, refuse, story
 from tests.test_contract import CONTRACT
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
-# `act` and `refuse` come from there.
+NO_ID = "00000000-0000-0000-0000-000000000000"
+# The origin that `act` and `refuse` record.
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
-# Each action, its details, and its sentence.
+# Actions, their details, and their sentences.
 ACTS = [
     ("user_created", {}, "user created"),
     ("user_created", {"by": "signup"}, "user created by signing up"),
@@ -20,7 +20,7 @@ ACTS = [
     ("user_deleted", {}, "user deleted"),
     ("user_deleted", {"because": "declined"}, 'user deleted: "This was not me"'),
     ("signed_in", {}, "signed in"),
-    ("signed_in", {"method": "password", "session_id": NOBODY}, "signed in by password"),
+    ("signed_in", {"method": "password", "session_id": NO_ID}, "signed in by password"),
     ("signed_in", {"method": "otp"}, "signed in by a link or code"),
     ("signed_in", {"method": "otp", "purpose": "recovery"}, "signed in by a link or code (recovery)"),
     ("signed_in", {"method": "oauth", "provider": "github"}, "signed in by GitHub"),
@@ -28,10 +28,10 @@ ACTS = [
     ("signed_out", {"scope": "global"}, "signed out everywhere"),
     ("signed_out", {"scope": "local"}, "signed out here"),
     ("signed_out", {"scope": "others"}, "signed out everywhere else"),
-    ("session_ended", {"session_id": NOBODY}, "session ended: ended by the user"),
+    ("session_ended", {"session_id": NO_ID}, "session ended: ended by the user"),
     (
         "refresh_token_reused",
-        {"session_id": NOBODY},
+        {"session_id": NO_ID},
         "session ended: refresh token used again after rotation",
     ),
     (
@@ -161,7 +161,7 @@ class TestSentences:
                 {"actor": "service_role", "user_agent": "curl/8"},
                 "banned, by the service role key, from 198.51.100.7",
             ),
-            ({"actor": "user", "actor_id": NOBODY}, f"banned, by user {NOBODY}" + FROM),
+            ({"actor": "user", "actor_id": NO_ID}, f"banned, by user {NO_ID}" + FROM),
             ({"actor": "command", "ip": None, "user_agent": None}, "banned, by a command"),
             ({"actor": "service", "ip": None, "user_agent": None}, "banned, by the service itself"),
         ],

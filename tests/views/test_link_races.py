@@ -1,6 +1,4 @@
-"""Links and codes that are used at once: by many, and beside what ends them. Real processes, real sockets,
-real locks.
-"""
+"""Races of links and codes, with each other and with requests that void them, in real processes."""
 
 import itertools
 
@@ -34,7 +32,7 @@ DAVE = "dave@example.com"
 
 
 def succeeded(response):
-    """Whether a link or code was taken; one that was not must have failed as it should."""
+    """Whether a link or code was accepted. Otherwise checks that the error is an expected one."""
     if response.status_code == 303:
         answer = fragment(response)
         assert answer.get("error_code") in (None, "otp_expired", "user_banned", "email_exists"), answer
@@ -44,10 +42,10 @@ def succeeded(response):
     return response.status_code == 200
 
 
-class TestFiftyAtOnce:
+class TestFiftyRequestsAtOnce:
     @pytest.mark.parametrize("type", BY_LINK)
-    def test_of_one_link_one_succeeds(self, server, client, service_role, outbox, database, type):
-        """As a program, by the button and by JSON, all together."""
+    def test_link_succeeds_once(self, server, client, service_role, outbox, database, type):
+        """By GET of a program, by the button of the page and by JSON."""
         message = send(type, client, service_role, outbox)
         before = database.count("sessions")
         answers = at_once(
@@ -59,14 +57,14 @@ class TestFiftyAtOnce:
         assert database.count("one_time_tokens", "purpose <> 'email_restore' AND spent_at IS NULL") == 0
 
     @pytest.mark.parametrize("type", ["magiclink", "signup", "email_change", "sms", "phone_change"])
-    def test_of_one_code_one_succeeds(self, server, client, service_role, outbox, database, type):
+    def test_code_succeeds_once(self, server, client, service_role, outbox, database, type):
         message = send(type, client, service_role, outbox)
         before = database.count("sessions")
         answers = at_once(50, lambda _: type_in(server, type, message.to, message.code))
         assert [succeeded(answer) for answer in answers].count(True) == 1
         assert database.count("sessions") == before + 1
 
-    def test_of_a_link_and_its_code_one_succeeds(self, server, client, service_role, outbox, database):
+    def test_either_a_link_or_its_code_succeeds(self, server, client, service_role, outbox, database):
         message = send("magiclink", client, service_role, outbox)
 
         def use(number):
@@ -79,8 +77,8 @@ class TestFiftyAtOnce:
         assert [succeeded(answer) for answer in at_once(50, use)].count(True) == 1
         assert database.count("sessions") == 1
 
-    def test_of_three_links_of_one_user_one_succeeds(self, server, client, service_role, outbox, database):
-        """Each voids the others, and none waits for another in a circle."""
+    def test_one_of_three_links_of_a_user_succeeds(self, server, client, service_role, outbox, database):
+        """Each voids the others, without a deadlock."""
         send("magiclink", client, service_role, outbox)
         for request in ("/magiclink", "/recover"):
             client.post(request, json={"email": "erin@example.com"})
@@ -92,7 +90,9 @@ class TestFiftyAtOnce:
         assert [succeeded(answer) for answer in answers].count(True) == 1
         assert database.count("sessions") == 1
 
-    def test_looking_spends_nothing(self, server, client, service_role, outbox, database):
+    def test_get_and_head_of_browsers_do_not_use_the_link(
+        self, server, client, service_role, outbox, database
+    ):
         message = send("magiclink", client, service_role, outbox)
         url = path("magiclink", message.token)
         before = database.everything("one_time_tokens", "users", "sessions")
@@ -103,7 +103,7 @@ class TestFiftyAtOnce:
         assert database.everything("one_time_tokens", "users", "sessions") == before
         assert succeeded(follow(server, "magiclink", message.token))
 
-    def test_of_one_nonce_one_succeeds(self, server, client, alice, outbox, database):
+    def test_nonce_succeeds_once(self, server, client, alice, outbox, database):
         session = alice.sign_in()
         database.run("UPDATE sessions SET created_at = created_at - interval '1 day'")
         session.get("/reauthenticate")
@@ -121,9 +121,9 @@ class TestFiftyAtOnce:
         assert len(outbox.sent(kind="email_change")) == 1
 
 
-class TestGuessingAtOnce:
+class TestConcurrentGuesses:
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "email_change"])
-    def test_five_tries_are_counted_however_many_come(
+    def test_code_allows_five_of_fifty_concurrent_guesses(
         self, server, client, service_role, outbox, database, type
     ):
         message = send(type, client, service_role, outbox)
@@ -134,7 +134,9 @@ class TestGuessingAtOnce:
         assert_error(type_in(server, type, message.to, message.code), 403, "otp_expired")
         assert succeeded(follow(server, type, message.token))
 
-    def test_the_right_one_among_them_is_no_exception(self, server, client, service_role, outbox, database):
+    def test_right_code_among_wrong_ones_signs_in_at_most_once(
+        self, server, client, service_role, outbox, database
+    ):
         message = send("sms", client, service_role, outbox)
         codes = [message.wrong_code] * 49 + [message.code]
         answers = at_once(50, lambda number: type_in(server, "sms", message.to, codes[number]))
@@ -143,7 +145,7 @@ class TestGuessingAtOnce:
         assert database.count("sessions") == int(right)
         assert right or database.value("SELECT tries FROM one_time_tokens") == 5
 
-    def test_twenty_a_day_are_counted_however_many_come_and_of_whatever_type(
+    def test_daily_limit_of_codes_counts_concurrent_guesses_of_all_types(
         self, server, client, service_role, outbox, database
     ):
         first = send("magiclink", client, service_role, outbox)
@@ -157,7 +159,7 @@ class TestGuessingAtOnce:
         assert_error(type_in(server, "recovery", message.to, message.code), 403, "otp_expired")
         assert succeeded(follow(server, "recovery", message.token))
 
-    def test_ten_codes_of_ten_users_do_not_disturb_each_other(self, server, client, outbox):
+    def test_codes_of_ten_users_all_succeed(self, server, client, outbox):
         for number in range(10):
             client.post("/otp", json={"email": f"user{number}@example.com"})
         messages = outbox.sent()
@@ -169,11 +171,11 @@ class TestGuessingAtOnce:
         )
 
 
-class TestAskingAtOnce:
+class TestConcurrentRequestsOfLinks:
     @pytest.mark.parametrize(
         ("request_for", "address"), [("/magiclink", DAVE), ("/otp", DAVE), ("/otp", PHONE)]
     )
-    def test_one_user_is_made(self, server, outbox, database, request_for, address):
+    def test_fifty_requests_make_one_user(self, server, outbox, database, request_for, address):
         body = {"phone" if address.startswith("+") else "email": address}
         answers = at_once(50, lambda _: server.post(request_for, json=body))
         assert [answer.status_code for answer in answers] == [200] * 50
@@ -181,7 +183,7 @@ class TestAskingAtOnce:
         assert database.count("outbox") == 50
         assert succeeded(type_in(server, "sms" if address == PHONE else "email", address, outbox.last().code))
 
-    def test_fifty_sign_ups_by_phone_make_one_user(self, server, outbox, database):
+    def test_twelve_sign_ups_by_phone_make_one_user(self, server, outbox, database):
         passwords = [f"Correct-Horse-{number}" for number in range(12)]
         answers = at_once(
             12, lambda number: server.post("/signup", json={"phone": PHONE, "password": passwords[number]})
@@ -197,7 +199,7 @@ class TestAskingAtOnce:
         )
         assert response.status_code == 200
 
-    def test_links_for_a_user_to_be_made_make_one(self, server, service_role, database):
+    def test_generated_invitations_make_one_user(self, server, service_role, database):
         body = {"type": "invite", "email": DAVE}
         answers = at_once(20, lambda _: server.post("/admin/generate_link", json=body, headers=service_role))
         assert {answer.status_code for answer in answers} <= {200, 409}
@@ -206,9 +208,11 @@ class TestAskingAtOnce:
         assert [succeeded(hand_in(server, "invite", token)) for token in good].count(True) == 1
 
 
-class TestOfTwoUsers:
+class TestTwoUsers:
     @pytest.mark.parametrize("kind", ["email", "phone"])
-    def test_who_prove_one_new_address_one_has_it(self, server, client, alice, bob, outbox, database, kind):
+    def test_only_one_of_two_users_gets_the_new_address(
+        self, server, client, alice, bob, outbox, database, kind
+    ):
         address = NEW if kind == "email" else PHONE
         messages = []
         for person in (alice, bob):
@@ -219,14 +223,12 @@ class TestOfTwoUsers:
         assert database.count("users", f"{kind} = %(address)s", address=address) == 1
 
 
-class TestBesideWhatEndsThem:
-    """Two requests meet at one user's row, in either order: both are answered, and what should be dead is
-    dead.
-    """
+class TestRacesWithRequestsThatVoidLinks:
+    """Two requests wait for a user's row, in either order. Both get a response, and void links stay void."""
 
     @pytest.fixture
     def race(self, database, app):
-        """Start two requests while a user's row is locked: they go on in the order in which they came."""
+        """Return a function that starts two requests while a user's row is locked. They run in this order."""
 
         def run(id, first, second):
             with database.locked("users", id) as lock:
@@ -237,8 +239,8 @@ class TestBesideWhatEndsThem:
 
         return run
 
-    def enders(self, alice, service_role, session):
-        """What ends Alice's links, as functions of a client."""
+    def voiding_requests(self, alice, service_role, session):
+        """Requests that void Alice's links, as functions of a client."""
         url, body = f"/admin/users/{alice.id}", {"headers": service_role}
         return {
             "a new password": lambda client: session.on(client).put(
@@ -252,7 +254,7 @@ class TestBesideWhatEndsThem:
             ),
             "a ban": lambda client: client.put(url, json={"ban_duration": "1h"}, **body),
             "a deletion": lambda client: client.delete(url, **body),
-            "their own deletion": lambda client: session.on(client).delete("/user"),
+            "deletion by the user": lambda client: session.on(client).delete("/user"),
         }
 
     NAMES = (
@@ -261,12 +263,12 @@ class TestBesideWhatEndsThem:
         "an administrator's email",
         "a ban",
         "a deletion",
-        "their own deletion",
+        "deletion by the user",
     )
 
     @pytest.mark.parametrize("name", NAMES)
     @pytest.mark.parametrize("by", ["link", "code"])
-    def test_after_it_they_fail(self, client, alice, service_role, outbox, database, race, name, by):
+    def test_link_or_code_fails_after_it(self, client, alice, service_role, outbox, database, race, name, by):
         session = alice.sign_in()
         client.post("/magiclink", json={"email": alice.email})
         message = outbox.last()
@@ -275,20 +277,22 @@ class TestBesideWhatEndsThem:
             if by == "link"
             else (lambda c: type_in(c, "magiclink", alice.email, message.code))
         )
-        ended, verified = race(alice.id, self.enders(alice, service_role, session)[name], verify)
+        ended, verified = race(alice.id, self.voiding_requests(alice, service_role, session)[name], verify)
         assert ended.status_code == 200
         assert not succeeded(verified)
         assert database.count("sessions", "ended_at IS NULL AND id <> %(id)s", id=session.id) == 0
 
     @pytest.mark.parametrize("name", NAMES)
-    def test_before_it_the_session_that_they_make_ends(
+    def test_session_of_a_link_used_before_it_ends(
         self, client, alice, service_role, outbox, database, race, name
     ):
         session = alice.sign_in()
         client.post("/magiclink", json={"email": alice.email})
         token = outbox.last().token
         verified, ended = race(
-            alice.id, lambda c: follow(c, "magiclink", token), self.enders(alice, service_role, session)[name]
+            alice.id,
+            lambda c: follow(c, "magiclink", token),
+            self.voiding_requests(alice, service_role, session)[name],
         )
         assert succeeded(verified)
         assert ended.status_code == 200
@@ -297,7 +301,7 @@ class TestBesideWhatEndsThem:
         assert made.refresh().status_code == 400
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_two_links_of_one_user(self, client, alice, outbox, database, race, order):
+    def test_first_of_two_links_of_a_user_succeeds(self, client, alice, outbox, database, race, order):
         for _ in range(2):
             client.post("/magiclink", json={"email": alice.email})
         tokens = [message.token for message in outbox.sent()]
@@ -310,7 +314,7 @@ class TestBesideWhatEndsThem:
         assert database.count("sessions") == 1
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_a_code_and_another_link_of_one_user(self, client, alice, outbox, database, race, order):
+    def test_first_of_a_code_and_another_link_succeeds(self, client, alice, outbox, database, race, order):
         for request in ("/magiclink", "/recover"):
             client.post(request, json={"email": alice.email})
         magiclink, recovery = outbox.sent()
@@ -322,7 +326,7 @@ class TestBesideWhatEndsThem:
         assert [succeeded(answer) for answer in answers] == [True, False]
         assert database.count("sessions") == 1
 
-    def test_a_sign_up_that_is_replaced(self, client, outbox, database, race):
+    def test_link_of_a_replaced_sign_up_fails(self, client, outbox, database, race):
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
         token = outbox.last().token
         again = {"email": DAVE, "password": "Another-Horse-1"}
@@ -333,7 +337,7 @@ class TestBesideWhatEndsThem:
         assert not succeeded(verified)
         assert database.all("SELECT id::text, email_confirmed_at FROM users") == [(replaced.json["id"], None)]
 
-    def test_a_sign_up_that_is_confirmed_first_is_not_replaced(self, client, outbox, database, race):
+    def test_confirmed_sign_up_is_not_replaced(self, client, outbox, database, race):
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
         token = outbox.last().token
         again = {"email": DAVE, "password": "Another-Horse-1"}
@@ -346,7 +350,7 @@ class TestBesideWhatEndsThem:
         assert sign_in(client, DAVE).status_code == 200
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_this_was_not_me(self, client, outbox, database, race, order):
+    def test_first_of_confirming_and_declining_a_sign_up_wins(self, client, outbox, database, race, order):
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
         token = outbox.last().token
         acts = [lambda c: press(c, "signup", token, action="decline"), lambda c: follow(c, "signup", token)]
@@ -359,7 +363,7 @@ class TestBesideWhatEndsThem:
             assert succeeded(answers[0])
             assert (answers[1].status_code, database.count("users")) == (403, 1)
 
-    def test_an_address_that_changes_while_its_link_waits(self, client, alice, outbox, database, app):
+    def test_link_fails_when_the_address_changes_meanwhile(self, client, alice, outbox, database, app):
         client.post("/magiclink", json={"email": alice.email})
         token = outbox.last().token
         change = "UPDATE users SET email = 'elsewhere@example.com' WHERE id = %s"
@@ -368,7 +372,7 @@ class TestBesideWhatEndsThem:
         assert fragment(verified.result()) == EXPIRED
         assert database.count("sessions") == 0
 
-    def test_a_ban_while_a_link_waits(self, client, alice, outbox, database, app):
+    def test_link_fails_when_the_user_is_banned_meanwhile(self, client, alice, outbox, database, app):
         client.post("/magiclink", json={"email": alice.email})
         token = outbox.last().token
         with database.locked(
@@ -378,7 +382,9 @@ class TestBesideWhatEndsThem:
         assert fragment(verified.result())["error_code"] in ("user_banned", "otp_expired")
         assert database.count("sessions") == 0
 
-    def test_a_new_address_that_is_given_up_while_its_link_waits(self, client, alice, outbox, database, app):
+    def test_link_to_a_new_address_fails_when_another_is_requested_meanwhile(
+        self, client, alice, outbox, database, app
+    ):
         alice.sign_in().put("/user", json={"email": NEW})
         token = outbox.last().token
         with database.locked(
@@ -389,7 +395,9 @@ class TestBesideWhatEndsThem:
         assert database.value("SELECT email FROM users") == alice.email
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_a_new_email_and_a_new_password(self, client, alice, outbox, database, race, order):
+    def test_new_password_voids_the_link_to_a_new_email_but_not_the_reverse(
+        self, client, alice, outbox, database, race, order
+    ):
         session = alice.sign_in()
         session.put("/user", json={"email": NEW})
         token = outbox.last().token
@@ -400,12 +408,12 @@ class TestBesideWhatEndsThem:
         answers = race(alice.id, acts[order], acts[1 - order])
         changed, verified = answers if order == 0 else reversed(answers)
         assert changed.status_code == 200
-        # Its link dies with a change of password, and a change of email leaves the session that asked for it.
+        # A change of password voids the link; a change of email keeps the session that requested it.
         assert succeeded(verified) == (order == 1)
         assert session.get("/user").json["email"] == (NEW if order else alice.email)
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_the_owner_who_undoes_a_change_and_the_thief_who_goes_on(
+    def test_owner_restores_the_address_against_a_thief_changing_it_again(
         self, client, alice, outbox, database, race, order
     ):
         thief = alice.sign_in()
@@ -418,14 +426,14 @@ class TestBesideWhatEndsThem:
         answers = race(alice.id, acts[order], acts[1 - order])
         assert succeeded(answers[order])
         assert database.value("SELECT email FROM users") == alice.email
-        # Nor may the thief's own mailbox be able to undo it.
+        # The notices in the thief's mailbox must not restore it either.
         for message in outbox.sent("mallory@evil.example", "email_changed"):
             assert fragment(follow(client, "email_restore", message.token)) == EXPIRED
         assert database.value("SELECT email FROM users") == alice.email
         assert database.count("sessions", "ended_at IS NULL") == 0
 
-    def test_a_password_that_is_tried_while_its_owner_proves_the_address(self, make_app, outbox, database):
-        """Mallory signs in with the password of her sign-up at the moment at which Dave's link drops it."""
+    def test_password_of_a_squatter_fails_after_the_first_proof(self, make_app, outbox, database):
+        """Mallory signs in with the password of her sign-up while Dave's link removes it."""
         app = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false")
         client = app.test_client()
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
@@ -438,7 +446,7 @@ class TestBesideWhatEndsThem:
         assert_error(tried.result(), 401, "invalid_credentials")
         assert database.count("sessions", "ended_at IS NULL") == 1
 
-    def test_a_session_that_begins_while_its_owner_proves_the_address(self, make_app, outbox, database):
+    def test_session_of_a_squatter_ends_with_the_first_proof(self, make_app, outbox, database):
         app = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false")
         client = app.test_client()
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
@@ -452,7 +460,9 @@ class TestBesideWhatEndsThem:
         assert_error(mallory.get("/user"), 401, "session_not_found")
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_an_authorization_code_and_a_new_password(self, client, alice, outbox, database, race, order):
+    def test_new_password_leaves_no_session_of_an_authorization_code(
+        self, client, alice, outbox, database, race, order
+    ):
         session = alice.sign_in()
         client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE)
         exchange = {
@@ -467,7 +477,7 @@ class TestBesideWhatEndsThem:
         assert answers[order].status_code == 200
         assert database.count("sessions", "ended_at IS NULL AND id <> %(id)s", id=session.id) == 0
 
-    def test_a_phone_change_and_a_sign_in_by_the_old_number(self, client, alice, outbox, database, race):
+    def test_code_to_the_old_number_fails_after_a_phone_change(self, client, alice, outbox, database, race):
         session = alice.sign_in()
         session.put("/user", json={"phone": PHONE})
         type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
@@ -484,12 +494,10 @@ class TestBesideWhatEndsThem:
         assert not succeeded(verified)
 
     @pytest.mark.parametrize(("kind", "address"), [("email", NEW), ("phone", PHONE)])
-    def test_a_change_that_is_asked_for_and_sent_again_at_once(
+    def test_requesting_and_resending_a_change_do_not_deadlock(
         self, make_app, alice, outbox, database, kind, address
     ):
-        """Both count a message to the new address, and both write to Alice's: neither may wait for the other
-        in a circle.
-        """
+        """Both lock the count of messages to the new address, and Alice's row."""
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_MESSAGES="100 per minute")
         session = alice.sign_in(client=app.test_client())
         assert session.put("/user", json={kind: address}).status_code == 200
@@ -503,10 +511,8 @@ class TestBesideWhatEndsThem:
         assert len(outbox.sent(address)) == 3
 
 
-class TestAskingBesideADeletion:
-    """A user is deleted, or a sign-up replaced, while a message is asked for: that is answered like any
-    other.
-    """
+class TestRequestWhileTheUserIsDeleted:
+    """The response does not reveal the deletion."""
 
     DELETE = "DELETE FROM users WHERE id = %s"
 
@@ -519,7 +525,7 @@ class TestAskingBesideADeletion:
             ("/resend", {"type": "signup", "email": DAVE}),
         ],
     )
-    def test_of_a_link(self, client, outbox, database, app, request_for, body):
+    def test_request_of_a_link(self, client, outbox, database, app, request_for, body):
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
         with database.locked("users", made, self.DELETE) as lock:
             asked = lock.start(lambda: app.test_client().post(request_for, json=body))
@@ -529,14 +535,14 @@ class TestAskingBesideADeletion:
     @pytest.mark.parametrize(
         ("request_for", "body"), [("/otp", {"phone": PHONE}), ("/resend", {"type": "sms", "phone": PHONE})]
     )
-    def test_of_a_code(self, client, outbox, database, app, request_for, body):
+    def test_request_of_a_code(self, client, outbox, database, app, request_for, body):
         made = client.post("/signup", json={"phone": PHONE, "password": PASSWORD}).json["id"]
         with database.locked("users", made, self.DELETE) as lock:
             asked = lock.start(lambda: app.test_client().post(request_for, json=body))
         assert (asked.result().status_code, asked.result().json) == (200, ON_ITS_WAY)
 
     @pytest.mark.parametrize("kind", ["email", "phone"])
-    def test_of_what_proves_a_new_address(self, client, alice, outbox, database, app, kind):
+    def test_resending_a_change_of_address(self, client, alice, outbox, database, app, kind):
         address = NEW if kind == "email" else PHONE
         alice.sign_in().put("/user", json={kind: address})
         with database.locked("users", alice.id, self.DELETE) as lock:
@@ -545,7 +551,7 @@ class TestAskingBesideADeletion:
             )
         assert (asked.result().status_code, asked.result().json) == (200, ON_ITS_WAY)
 
-    def test_of_a_nonce(self, alice, database, app):
+    def test_request_of_a_nonce_is_401(self, alice, database, app):
         session = alice.sign_in()
         with database.locked("users", alice.id, self.DELETE) as lock:
             asked = lock.start(lambda: session.on(app.test_client()).get("/reauthenticate"))

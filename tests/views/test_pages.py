@@ -1,6 +1,4 @@
-"""The pages that people see: what they say, in which language, what they may load, and that looking at them
-has no effect.
-"""
+"""HTML pages: texts, languages, headers and escaping; GET has no effect."""
 
 import re
 import tomllib
@@ -31,7 +29,7 @@ TEXTS = {
     file.stem: tomllib.loads(file.read_text("utf-8"))
     for file in (Path(pages.__file__).parent / "page_texts").glob("*.toml")
 }
-# Each purpose of a link with a browser's page, the address that it names, and its heading.
+# The purposes of links, and the address and heading of their pages.
 PURPOSES = {
     "signup": ("dave@example.com", "Confirm your email address"),
     "magiclink": ("erin@example.com", "Sign in to localhost:8000"),
@@ -42,7 +40,7 @@ PURPOSES = {
 
 
 class Page(HTMLParser):
-    """A page as its reader has it: the text, the headings, the form and the links."""
+    """A parsed page: its texts by tag, its form and its links."""
 
     def __init__(self, response: Any) -> None:
         super().__init__()
@@ -61,7 +59,7 @@ class Page(HTMLParser):
                 self.texts.setdefault(tag, []).append("")
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag, f"{tag} is not what ends here"
+        assert self._open.pop() == tag, f"</{tag}> is misplaced"
 
     def handle_data(self, data: str) -> None:
         holder = next((tag for tag in reversed(self._open) if tag not in ("bdi", "time")), None)
@@ -75,7 +73,7 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """All that is said."""
+        """The text of all elements."""
         return " ".join(text for tag in ("h1", "p", "li", "button", "a") for text in self.texts.get(tag, []))
 
     @property
@@ -84,33 +82,33 @@ class Page(HTMLParser):
 
     @property
     def fields(self) -> dict[str, str | None]:
-        """What the form sends, whichever button is pressed."""
+        """The fields of the form, without its buttons."""
         return {field["name"]: field["value"] for field in self.all("input")}  # type: ignore[misc]
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
 
     def loads(self) -> list[str]:
-        """Return what the page refers to, as it is written there."""
+        """Return the URLs in the page, unresolved."""
         found = [attributes.get(name) for name in ("href", "src", "action") for _, attributes in self.tags]
         return [url for url in found if url is not None]
 
 
 def look(client: Any, where: str, **headers: str) -> Page:
-    """Open a page as a browser does."""
+    """Open a page with the headers of a browser."""
     return Page(client.get(where, headers=BROWSER | headers))
 
 
 @pytest.fixture
 def link(client, outbox):
-    """The path of a sign-up's link."""
+    """The path of the link of a sign-up."""
     client.post("/signup", json=DAVE, headers={"User-Agent": FIREFOX})
     return path("signup", outbox.last().token)
 
 
-class TestTheContinuePage:
+class TestContinuePage:
     @pytest.mark.parametrize("purpose", PURPOSES)
-    def test_it_names_the_address_that_the_link_is_for(self, client, service_role, outbox, purpose):
+    def test_page_shows_the_address_of_the_link(self, client, service_role, outbox, purpose):
         address, heading = PURPOSES[purpose]
         token = send(purpose, client, service_role, outbox).token
 
@@ -124,7 +122,7 @@ class TestTheContinuePage:
         )
 
     @pytest.mark.parametrize("purpose", PURPOSES)
-    def test_its_form_is_all_that_the_link_needs(self, client, service_role, outbox, purpose):
+    def test_form_has_all_fields_of_the_link(self, client, service_role, outbox, purpose):
         token = send(purpose, client, service_role, outbox).token
 
         page = look(client, path(purpose, token))
@@ -136,12 +134,12 @@ class TestTheContinuePage:
         landed = fragment(press(client, purpose, token, redirect_to=SITE))
         assert set(landed) == ({"message", "type"} if purpose == "email_change" else set(tokens_for(purpose)))
 
-    def test_the_type_email_shows_what_the_link_was_made_for(self, client, link):
+    def test_type_email_shows_the_purpose_of_the_link(self, client, link):
         page = look(client, link.replace("type=signup", "type=email"))
         assert page.heading == "Confirm your email address"
         assert page.fields["type"] == "email"
 
-    def test_it_leads_to_where_the_link_was_asked_for(self, make_app, outbox):
+    def test_form_has_the_redirect_target_of_the_link(self, make_app, outbox):
         client = make_app(**APP).test_client()
         client.post(
             "/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"}
@@ -150,8 +148,8 @@ class TestTheContinuePage:
         assert page.fields["redirect_to"] == "https://pr-7.preview.example.com/a"
         assert page.heading == "Sign in to app.example.com"
 
-    def test_a_link_that_dies_meanwhile_leads_there_too(self, make_app, outbox, database):
-        # To another origin the browser would not follow: the page's form-action names the one.
+    def test_link_that_expires_meanwhile_leads_to_its_redirect_target(self, make_app, outbox, database):
+        # The form-action of the page allows no other origin.
         client = make_app(**APP).test_client()
         client.post(
             "/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"}
@@ -162,8 +160,8 @@ class TestTheContinuePage:
         assert fragment(response, "https://pr-7.preview.example.com/a") == EXPIRED
 
 
-class TestTheSignUpPage:
-    def test_it_tells_time_and_browser_of_the_sign_up(self, client, link, database):
+class TestSignUpPage:
+    def test_page_shows_time_and_browser_of_the_sign_up(self, client, link, database):
         database.run("UPDATE users SET created_at = '2026-01-02 03:04:05+01'")
         page = look(client, link)
         assert "Signed up on 2026-01-02 02:04 UTC, with Firefox on Linux." in page.text
@@ -184,7 +182,7 @@ class TestTheSignUpPage:
             ("<script>alert(1)</script> Firefox/1", "Firefox"),
         ],
     )
-    def test_it_tells_the_families_and_no_more(self, client, outbox, user_agent, device):
+    def test_page_shows_only_browser_and_system_of_the_user_agent(self, client, outbox, user_agent, device):
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
         assert f" UTC, with {device}." in page.text
@@ -194,7 +192,7 @@ class TestTheSignUpPage:
     @pytest.mark.parametrize(
         "user_agent", ["", "python-requests/2.32", "<b>Call +1 555 0100</b> https://evil.example"]
     )
-    def test_it_says_nothing_of_what_is_no_browser(self, client, outbox, user_agent):
+    def test_page_shows_only_the_time_for_other_user_agents(self, client, outbox, user_agent):
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
         assert re.search(r"Signed up on [0-9-]{10} [0-9:]{5} UTC\.", page.text)
@@ -208,26 +206,26 @@ class TestTheSignUpPage:
         assert Page(response).heading == TEXTS["en"]["declined"]["heading"]
         assert (response.status_code, database.count("users")) == (200, 0)
 
-    def test_a_second_time_it_says_that_the_link_is_dead(self, client, link):
+    def test_declining_twice_shows_the_page_of_used_links(self, client, link):
         decline = look(client, link).fields | {"action": "decline"}
         client.post("/verify", data=decline)
         page = Page(client.post("/verify", data=decline))
         assert (page.status, page.heading) == (403, "This link no longer works")
 
     @pytest.mark.parametrize("purpose", ["magiclink", "recovery", "invite", "email_change"])
-    def test_no_other_link_deletes_anybody(self, client, service_role, outbox, database, purpose):
+    def test_other_links_cannot_be_declined(self, client, service_role, outbox, database, purpose):
         token = send(purpose, client, service_role, outbox).token
         before = database.everything()
         assert press(client, purpose, token, action="decline").status_code == 403
         assert database.everything() == before
 
 
-class TestThePagesOfAddressChanges:
+class TestPagesOfAddressChanges:
     @pytest.fixture
     def change(self, client, service_role, outbox):
         return send("email_change", client, service_role, outbox).token
 
-    def test_it_tells_whose_address_changes_and_to_what(self, client, change):
+    def test_page_shows_the_new_address_and_masks_the_old_one(self, client, change):
         text = look(client, path("email_change", change)).text
         assert (
             "new@example.com will become the email address of the account e…@example.com at localhost:8000. This does not sign you in."
@@ -235,12 +233,12 @@ class TestThePagesOfAddressChanges:
         )
         assert "erin@" not in text
 
-    def test_it_signs_nobody_in(self, client, change, database):
+    def test_form_of_an_email_change_does_not_sign_in(self, client, change, database):
         before = database.count("sessions")
         assert "access_token" not in fragment(press(client, "email_change", change))
         assert database.count("sessions") == before
 
-    def test_a_user_without_an_address_is_none_yet(self, client, change, database):
+    def test_page_for_a_user_without_an_address_says_so(self, client, change, database):
         database.run("UPDATE users SET email = NULL, phone = NULL")
         text = look(client, path("email_change", change)).text
         assert (
@@ -248,7 +246,7 @@ class TestThePagesOfAddressChanges:
             in text
         )
 
-    def test_the_page_that_restores_tells_what_it_ends(self, client, change, outbox, database):
+    def test_page_that_restores_an_address_shows_its_effects(self, client, change, outbox, database):
         press(client, "email_change", change)
         restore = outbox.last("erin@example.com", "email_changed").token
         page = look(client, path("email_restore", restore))
@@ -260,8 +258,8 @@ class TestThePagesOfAddressChanges:
         assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)
 
 
-class TestLooking:
-    """Scanners, previews and prefetching open a link before people do."""
+class TestViewing:
+    """Scanners, previews and prefetching open a link before its user does."""
 
     @pytest.mark.parametrize(
         "headers",
@@ -278,7 +276,7 @@ class TestLooking:
         ],
     )
     @pytest.mark.parametrize("method", ["GET", "HEAD"])
-    def test_it_spends_nothing(self, client, link, database, method, headers):
+    def test_viewing_does_not_use_the_link(self, client, link, database, method, headers):
         before = database.everything()
         for _ in range(2):
             response = client.open(link, method=method, headers=BROWSER | headers)
@@ -287,12 +285,12 @@ class TestLooking:
         assert "access_token" in fragment(client.post("/verify", data=look(client, link).fields))
 
     @pytest.mark.parametrize("name", ["Sec-Purpose", "Purpose", "X-Moz"])
-    def test_prefetching_alone_tells_no_program(self, client, link, database, name):
+    def test_prefetching_gets_a_page_whatever_it_accepts(self, client, link, database, name):
         before = database.everything()
         assert client.get(link, headers={"Accept": "*/*", name: "prefetch"}).mimetype == "text/html"
         assert database.everything() == before
 
-    def test_a_head_of_a_program_spends_nothing(self, client, link, database):
+    def test_head_of_a_program_does_not_use_the_link(self, client, link, database):
         before = database.everything()
         response = client.head(link)
         assert (response.status_code, response.data) == (200, b"")
@@ -302,7 +300,7 @@ class TestLooking:
 class TestFormsOfOtherSites:
     @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", "nonsense"])
     @pytest.mark.parametrize("action", [{}, {"action": "decline"}])
-    def test_they_are_refused_and_spend_nothing(self, client, link, database, site, action):
+    def test_form_of_another_site_is_refused_without_effect(self, client, link, database, site, action):
         fields = look(client, link).fields | action
         before = database.everything()
         response = client.post("/verify", data=fields, headers={"Sec-Fetch-Site": site})
@@ -310,8 +308,8 @@ class TestFormsOfOtherSites:
         assert database.everything() == before
 
 
-class TestTheDeadLinkPage:
-    def test_it_says_why_and_what_to_do(self, client, link):
+class TestDeadLinkPage:
+    def test_used_link_shows_reasons_and_advice(self, client, link):
         client.post("/verify", data=look(client, link).fields)
         page = look(client, link)
         assert (page.status, page.heading) == (403, "This link no longer works")
@@ -326,11 +324,11 @@ class TestTheDeadLinkPage:
         )
         assert page.all("form") == []
 
-    def test_it_is_there_for_an_expired_link(self, client, link, database):
+    def test_expired_link_shows_the_page(self, client, link, database):
         database.run("UPDATE one_time_tokens SET expires_at = now()")
         assert look(client, link).heading == "This link no longer works"
 
-    def test_it_is_there_for_a_link_that_three_newer_ones_have_replaced(self, client, outbox, database):
+    def test_link_replaced_by_three_newer_ones_shows_the_page(self, client, outbox, database):
         for _ in range(4):
             client.post("/magiclink", json={"email": "erin@example.com"})
         headings = [
@@ -341,7 +339,7 @@ class TestTheDeadLinkPage:
     @pytest.mark.parametrize(
         "type", ["signup", "magiclink", "recovery", "invite", "email_change", "email_restore"]
     )
-    def test_its_advice_depends_on_what_the_link_was_for(self, client, type):
+    def test_advice_depends_on_the_type_of_the_link(self, client, type):
         assert look(client, path(type, "x" * 43)).texts["p"][-1] == TEXTS["en"]["dead"][type].replace(
             "{{ site }}", "localhost:8000"
         )
@@ -359,12 +357,12 @@ class TestTheDeadLinkPage:
             "__class__",
         ],
     )
-    def test_for_any_other_type_it_is_general(self, client, type):
+    def test_advice_for_other_types_is_general(self, client, type):
         page = look(client, path(type, "x" * 43))
         assert page.texts["p"][-1] == "Request another link where you requested this one."
         assert "<script" not in page.html
 
-    def test_it_leads_on_to_the_application(self, make_app):
+    def test_page_links_to_the_application(self, make_app):
         page = look(
             make_app(**APP).test_client(), path("signup", "x" * 43, redirect_to="https://evil.example")
         )
@@ -372,11 +370,11 @@ class TestTheDeadLinkPage:
         assert page.texts["a"] == ["Go to app.example.com"]
 
 
-class TestTheLinkingPage:
-    """Before an identity is linked, which somebody else may have begun."""
+class TestLinkingPage:
+    """Asks before an identity is linked, as an attacker may have started the flow."""
 
     @pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
-    def test_it_tells_to_whom(self, app, account, masked):
+    def test_page_masks_the_address_of_the_account(self, app, account, masked):
         with app.test_request_context("/link-identity"):
             page = Page(
                 pages.page(
@@ -394,18 +392,18 @@ class TestTheLinkingPage:
         assert page.fields == {"flow": "x"}
 
 
-class TestTheWelcomePage:
-    def test_it_says_what_this_is(self, client):
+class TestWelcomePage:
+    def test_page_shows_the_service_and_its_version(self, client):
         page = look(client, "/")
         assert (page.status, page.heading) == (200, "Latchkey")
         assert "This is an authentication service. It is running." in page.text
         assert f"Version {__version__}" in page.text
         assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "application/yaml"
 
-    def test_what_changes_is_announced(self, client):
+    def test_outcome_is_announced_to_screen_readers(self, client):
         assert {"id": "outcome", "role": "status"} in look(client, "/").all("p")
 
-    def test_without_script_it_says_what_it_can_not_say(self, client):
+    def test_page_has_a_text_for_browsers_without_script(self, client):
         page = look(client, "/")
         assert page.all("noscript") == [{}]
         assert TEXTS["en"]["welcome"]["no_script"] in page.text
@@ -434,13 +432,13 @@ class TestLanguages:
             ("x" * 4000, "en"),
         ],
     )
-    def test_the_browser_chooses(self, client, accepted, language):
+    def test_language_follows_accept_language(self, client, accepted, language):
         page = look(client, "/", **{"Accept-Language": accepted})
         assert page.language == language
         assert TEXTS[language]["welcome"]["running"] in page.text
 
     @pytest.mark.parametrize("language", TEXTS)
-    def test_each_page_is_there_in_each_language(self, client, link, language):
+    def test_pages_are_translated(self, client, link, language):
         headers = BROWSER | {"Accept-Language": language, "Sec-Fetch-Site": "same-origin"}
         texts = TEXTS[language]
         page = look(client, link, **headers)
@@ -452,13 +450,13 @@ class TestLanguages:
         assert (dead.language, dead.heading) == (language, texts["dead"]["heading"])
 
     @pytest.mark.parametrize("where", ["/", path("signup", "x" * 43)])
-    def test_caches_are_told_that_it_depends_on_them(self, client, where):
+    def test_pages_vary_by_accept_language(self, client, where):
         assert "Accept-Language" in client.get(where, headers=BROWSER).vary
 
 
-class TestTheCatalogues:
+class TestCatalogues:
     @pytest.mark.parametrize("language", TEXTS)
-    def test_each_has_every_string_with_the_same_placeholders(self, language):
+    def test_catalogue_has_every_string_with_the_same_placeholders(self, language):
         assert placeholders(TEXTS[language]) == placeholders(TEXTS["en"])
 
     @pytest.mark.parametrize("language", TEXTS)
@@ -469,7 +467,7 @@ class TestTheCatalogues:
             )
 
     @pytest.mark.parametrize("language", sorted(set(TEXTS) - {"en"}))
-    def test_each_is_translated(self, language):
+    def test_every_string_is_translated(self, language):
         same = {
             name
             for table, strings in TEXTS["en"].items()
@@ -478,11 +476,11 @@ class TestTheCatalogues:
         }
         assert same <= {"version"}
 
-    def test_there_are_as_many_as_for_messages(self):
+    def test_pages_and_messages_have_the_same_languages(self):
         assert set(TEXTS) == set(languages.load_catalogues())
 
     @pytest.mark.parametrize("language", TEXTS)
-    def test_the_mail_of_a_sign_up_names_the_button_as_the_page_does(self, language):
+    def test_mail_of_a_sign_up_names_the_button_of_the_page(self, language):
         decline = TEXTS[language]["common"]["decline"]
         assert decline in TEXTS[language]["signup"]["warning"]
         assert decline in languages.load_catalogues()[language]["email.signup.closing"].replace("\u00a0", " ")
@@ -501,25 +499,23 @@ class TestHeaders:
             ("https://x;script-src.preview.example.com/", "https://app.example.com"),
         ],
     )
-    def test_a_form_may_lead_to_the_checked_target_and_nowhere_else(
-        self, make_app, outbox, redirect_to, target
-    ):
+    def test_policy_of_a_form_allows_only_the_checked_target(self, make_app, outbox, redirect_to, target):
         client = make_app(**APP).test_client()
         client.post("/signup", json=DAVE)
         query = {"redirect_to": redirect_to} if redirect_to else {}
         response = client.get(path("signup", outbox.last().token, **query), headers=BROWSER)
         assert response.headers.getlist("Content-Security-Policy") == [CSP.format(f" {target}")]
 
-    def test_the_other_pages_have_no_form(self, client):
+    def test_policy_of_the_dead_link_page_allows_no_target(self, client):
         assert client.get(path("signup", "x" * 43), headers=BROWSER).headers[
             "Content-Security-Policy"
         ] == CSP.format("")
 
-    def test_the_welcome_page_may_run_its_script(self, client):
+    def test_policy_of_the_welcome_page_allows_its_script(self, client):
         expected = CSP.format("").replace("style-src 'self'; ", "style-src 'self'; script-src 'self'; ")
         assert client.get("/").headers["Content-Security-Policy"] == expected
 
-    def test_no_page_is_kept_or_tells_where_it_was(self, client, link):
+    def test_pages_are_neither_cached_nor_sent_as_referrer(self, client, link):
         for where in ("/", link, path("signup", "x" * 43)):
             headers = client.get(where, headers=BROWSER).headers
             assert (
@@ -529,7 +525,7 @@ class TestHeaders:
             ) == ("no-store", "no-referrer", "nosniff")
             assert headers["Content-Type"] == "text/html; charset=utf-8"
 
-    def test_what_pages_load_is_in_files(self, client, link):
+    def test_pages_have_no_inline_scripts_or_styles(self, client, link):
         for where in ("/", link, path("signup", "x" * 43)):
             page = look(client, where)
             assert not any(
@@ -542,31 +538,31 @@ class TestHeaders:
 
 
 class TestEscaping:
-    def test_an_address_is_text(self, client, outbox):
+    def test_address_is_escaped(self, client, outbox):
         client.post("/signup", json=DAVE | {"email": "o'hara&amp=1@example.com"})
         page = look(client, path("signup", outbox.last().token))
         assert "o&#39;hara&amp;amp=1@example.com" in page.html
         assert "confirm o'hara&amp=1@example.com and" in page.text
 
-    def test_what_a_user_has_written_is_nowhere(self, client, outbox):
+    def test_user_metadata_is_not_shown(self, client, outbox):
         client.post("/signup", json=DAVE | {"data": {"name": "<script>alert(1)</script>"}})
         assert "alert" not in look(client, path("signup", outbox.last().token)).html
 
     @pytest.mark.parametrize("name", ["redirect_to", "type", "token", "x"])
-    def test_a_query_breaks_out_of_nothing(self, client, link, name):
+    def test_query_is_escaped(self, client, link, name):
         query = parse_qs(urlsplit(link).query) | {name: "\"'><script>alert(1)</script>"}
         assert "alert" not in look(client, "/verify?" + urlencode(query, doseq=True)).html
 
-    def test_the_token_is_in_its_field_and_nowhere_else(self, client, link):
+    def test_token_is_only_in_its_field(self, client, link):
         page = look(client, link)
         assert page.html.count(str(page.fields["token"])) == 1
 
 
 class TestPaths:
-    """Pages find their files and the form its way: under the prefix, and behind a base URL with a path."""
+    """Relative URLs work under the prefix and behind a base URL with a path."""
 
     @pytest.mark.parametrize("where", ["/", "/verify", "/auth/v1", "/auth/v1/", "/auth/v1/verify"])
-    def test_all_that_a_page_refers_to_is_there(self, client, link, where):
+    def test_urls_of_a_page_exist(self, client, link, where):
         page = look(client, where + link.removeprefix("/verify") if "verify" in where else where)
         assert page.status == 200
         for url in page.loads():
@@ -576,7 +572,7 @@ class TestPaths:
 
     @pytest.mark.parametrize("base_url", ["https://example.com/id", "https://example.com/id/"])
     @pytest.mark.parametrize(("inside", "outside"), [("/", "/id"), ("/", "/id/"), ("/verify", "/id/verify")])
-    def test_behind_a_proxy_that_takes_a_path_off(self, make_app, outbox, base_url, inside, outside):
+    def test_urls_work_behind_a_proxy_that_removes_a_path(self, make_app, outbox, base_url, inside, outside):
         client = make_app(AUTH_BASE_URL=base_url, AUTH_SMTP_URL="console").test_client()
         client.post("/signup", json=DAVE)
         page = look(client, inside + path("signup", outbox.last().token).removeprefix("/verify"))
@@ -594,21 +590,21 @@ class TestStaticFiles:
         ("name", "mimetype"), [("page.css", "text/css"), ("welcome.js", "text/javascript")]
     )
     @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
-    def test_they_are_what_they_are(self, client, prefix, name, mimetype):
+    def test_file_has_its_type_and_the_headers_of_every_response(self, client, prefix, name, mimetype):
         response = client.get(f"{prefix}/static/{name}")
         assert (response.status_code, response.mimetype) == (200, mimetype)
         assert response.headers["X-Content-Type-Options"] == "nosniff"
         assert response.headers["Referrer-Policy"] == "no-referrer"
         assert response.headers["X-Request-Id"]
 
-    def test_they_are_kept_and_asked_for_again_only_when_changed(self, client):
+    def test_file_is_revalidated_by_its_etag(self, client):
         response = client.get("/static/page.css")
         assert response.headers["Cache-Control"] == "no-cache"
         again = client.get("/static/page.css", headers={"If-None-Match": response.headers["ETag"]})
         assert (again.status_code, again.data) == (304, b"")
         assert again.headers["X-Content-Type-Options"] == "nosniff"
 
-    def test_they_count_against_no_limit(self, make_app):
+    def test_files_are_not_limited(self, make_app):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour").test_client()
         for _ in range(3):
             response = client.get("/static/page.css")
@@ -617,7 +613,7 @@ class TestStaticFiles:
 
 
 def placeholders(texts: dict[str, dict[str, str]]) -> dict[tuple[str, str], set[str]]:
-    """Return each string's name with what it needs."""
+    """Return the placeholders of each string."""
     environment = jinja2.Environment(autoescape=True)
     return {
         (table, name): find_undeclared_variables(environment.parse(text))

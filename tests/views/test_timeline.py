@@ -1,4 +1,4 @@
-"""GET /admin/users/{id}/timeline: what has happened to a user, in sentences."""
+"""GET /admin/users/{id}/timeline."""
 
 import json
 import types
@@ -18,10 +18,10 @@ from tests.support.smtp_server import BadMailServer, MailServer, sender
 from tests.test_contract import CONTRACT
 from tests.views.test_admin_list_users import links, pagination
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
-# As `act` and `refuse` come from there.
+NO_ID = "00000000-0000-0000-0000-000000000000"
+# The origin that `act` and `refuse` record.
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
-# Those that a session tells of when nobody has written them down.
+# The end reasons of sessions that have sentences of their own.
 ENDS = sorted(timeline._END_REASONS)
 
 
@@ -31,14 +31,14 @@ def tell(client, service_role):
 
 
 class TestSessions:
-    def test_it_tells_how_a_session_began_and_ended(self, tell, database, alice):
+    def test_session_has_a_beginning_and_an_end(self, tell, database, alice):
         session = alice.sign_in()
         session.post("/logout")
         only_what_follows(database)
         database.run("UPDATE sessions SET ip = '198.51.100.7', user_agent = %(firefox)s", firefox=FIREFOX)
         assert story(tell(alice.id)) == ["session began, by password" + FROM, "session ended: signed out"]
 
-    def test_sessions_that_ended_together_are_one_line(self, tell, database, alice, client, service_role):
+    def test_sessions_that_ended_together_are_one_item(self, tell, database, alice, client, service_role):
         for _ in range(3):
             alice.sign_in()
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
@@ -46,7 +46,7 @@ class TestSessions:
         assert story(tell(alice.id))[-1] == "3 sessions ended: banned"
 
     @pytest.mark.parametrize("reason", ENDS)
-    def test_it_words_each_reason(self, tell, database, alice, reason):
+    def test_every_end_reason_has_a_sentence(self, tell, database, alice, reason):
         alice.sign_in()
         database.run(
             "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = %(reason)s",
@@ -55,14 +55,14 @@ class TestSessions:
         only_what_follows(database)
         assert story(tell(alice.id))[-1] == Like("a sentence", r"session ended: [\w ]+[^_]*")
 
-    def test_the_words_are_for_the_reasons_of_the_schema(self, database):
+    def test_end_reasons_are_those_of_the_schema(self, database):
         definition = database.value(
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'"
         )
         assert [reason for reason in ENDS if f"'{reason}'" not in definition] == []
         assert definition.count("::text,") + 1 == len(ENDS)
 
-    def test_what_the_audit_log_tells_is_not_told_twice(self, tell, database, alice):
+    def test_acts_of_the_audit_log_replace_items_of_sessions(self, tell, database, alice):
         alice.sign_in()
         database.run(
             "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = 'refresh_token_reused'"
@@ -77,7 +77,7 @@ class TestSessions:
             "session ended: refresh token used again after rotation" + FROM,
         ]
 
-    def test_one_that_has_expired_says_when(self, tell, database, alice):
+    def test_expired_session_ends_at_its_expiry(self, tell, database, alice):
         alice.sign_in()
         database.run(
             "UPDATE sessions SET created_at = now() - interval '40 days', refreshed_at = now() - interval '31 days'"
@@ -88,7 +88,7 @@ class TestSessions:
         when = database.value("SELECT iso_8601(refreshed_at + interval '30 days') FROM sessions")
         assert response.json["data"][0]["at"] == when
 
-    def test_of_one_that_lives_there_is_only_the_beginning(self, tell, database, alice):
+    def test_live_session_has_only_a_beginning(self, tell, database, alice):
         alice.sign_in()
         only_what_follows(database)
         assert len(story(tell(alice.id))) == 1
@@ -108,7 +108,7 @@ class TestMessages:
 
         return deliver
 
-    def test_it_tells_who_accepted_a_mail(self, tell, alice, recover, deliver):
+    def test_sent_mail_has_the_reply_of_the_server(self, tell, alice, recover, deliver):
         with MailServer() as server:
             deliver(server.url())
         response = tell(alice.id)
@@ -140,17 +140,17 @@ class TestMessages:
             },
         }
 
-    def test_it_tells_of_one_that_waits(self, tell, alice, recover):
+    def test_queued_mail_is_an_item(self, tell, alice, recover):
         assert story(tell(alice.id)) == ["mail recovery to alice@example.com waits to be sent"]
 
-    def test_it_tells_why_one_waits(self, tell, alice, recover, deliver):
+    def test_delayed_mail_has_the_reason_and_the_next_attempt(self, tell, alice, recover, deliver):
         with MailServer() as server:
             server.replies["RCPT"] = "451 4.7.1 Greylisted"
             deliver(server.url())
         form = r"mail recovery to alice@example.com waits, after one try, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: RCPT TO 451 4.7.1 Greylisted"
         assert story(tell(alice.id)) == [Like("the reason", form)]
 
-    def test_it_tells_why_one_was_refused(self, tell, alice, recover, deliver):
+    def test_refused_mail_has_the_reason(self, tell, alice, recover, deliver):
         with MailServer() as server:
             server.replies["RCPT"] = "550 5.1.1 No such user"
             deliver(server.url())
@@ -158,14 +158,14 @@ class TestMessages:
             "mail recovery to alice@example.com failed after one try: RCPT TO 550 5.1.1 No such user"
         ]
 
-    def test_it_tells_that_a_server_is_away(self, tell, alice, recover, deliver):
+    def test_delayed_mail_has_the_failure_to_connect(self, tell, alice, recover, deliver):
         with BadMailServer("GREETING", "close") as server:
             deliver(f"smtp://127.0.0.1:{server.port}")
         assert story(tell(alice.id)) == [
             Like("the reason", "mail recovery to alice@example.com waits, after one try, until .*: .+")
         ]
 
-    def test_it_tells_that_one_was_not_sent_any_more(
+    def test_mail_with_a_void_link_was_not_sent(
         self, tell, alice, recover, deliver, database, outbox, client
     ):
         follow(client, "recovery", outbox.last(alice.email).token)
@@ -178,7 +178,7 @@ class TestMessages:
             in story(tell(alice.id))
         )
 
-    def test_it_tells_that_one_has_expired(self, tell, alice, recover, database):
+    def test_expired_mail_has_its_last_error(self, tell, alice, recover, database):
         database.run(
             "UPDATE outbox SET outcome = 'expired', finished_at = now(), secret = NULL, last_error = 'connection refused'"
         )
@@ -186,7 +186,7 @@ class TestMessages:
             "mail recovery to alice@example.com was not sent before it expired: connection refused"
         ]
 
-    def test_an_sms_is_one(self, tell, alice, database):
+    def test_sms_is_an_item(self, tell, alice, database):
         only_what_follows(database)
         database.run(
             "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, response)"
@@ -195,13 +195,13 @@ class TestMessages:
         )
         assert story(tell(alice.id)) == ["SMS sms to +491701234567 accepted: 201 SM42 queued, after 2 tries"]
 
-    def test_what_sent_nothing_is_left_out(self, tell, alice, database, client):
+    def test_row_without_a_message_is_left_out(self, tell, alice, database, client):
         client.post("/recover", json={"email": "nobody@example.com"})
         only_what_follows(database)
         database.run("UPDATE outbox SET user_id = %(id)s", id=alice.id)
         assert (database.count("outbox"), story(tell(alice.id))) == (1, [])
 
-    def test_no_secret_is_in_it(self, tell, alice, outbox, client, deliver):
+    def test_secrets_are_not_shown(self, tell, alice, outbox, client, deliver):
         client.post("/recover", json={"email": alice.email})
         sent = outbox.last(alice.email)
         with MailServer() as server:
@@ -223,7 +223,7 @@ class TestEvents:
         )
         return id
 
-    def test_a_delivery_names_the_endpoint(self, tell, database, alice, webhook):
+    def test_event_has_the_url_of_its_webhook(self, tell, database, alice, webhook):
         only_what_follows(database)
         database.run(
             "SELECT record_acts('{}'::jsonb || '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')",
@@ -237,7 +237,7 @@ class TestEvents:
             "event auth.login to https://app.example.com/hooks accepted: 204 No Content"
         ]
 
-    def test_of_an_endpoint_that_is_gone_it_has_the_id(self, tell, database, alice, webhook):
+    def test_event_of_a_deleted_webhook_has_its_id(self, tell, database, alice, webhook):
         only_what_follows(database)
         database.run(
             "SELECT record_acts('{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')", id=alice.id
@@ -255,7 +255,7 @@ class TestLimits:
     def counted(self, limited, service_role):
         return lambda id: limited.get(f"/admin/users/{id}/timeline", headers=service_role).json["limits"]
 
-    def test_it_counts_wrong_passwords_by_network_and_by_strangers(self, limited, counted, alice):
+    def test_wrong_passwords_are_counted_by_network_and_for_unknown_networks(self, limited, counted, alice):
         for _ in range(3):
             alice.try_to_sign_in("wrong", limited)
         by_network, by_strangers = sorted(counted(alice.id), key=lambda limit: limit["amount"])
@@ -275,23 +275,23 @@ class TestLimits:
         assert (by_strangers["network"], by_strangers["count"], by_strangers["amount"]) == (None, 3, 100)
         assert "from networks that its user has never signed in from" in by_strangers["text"]
 
-    def test_it_says_what_is_used_up(self, limited, counted, alice):
+    def test_used_up_limit_is_marked(self, limited, counted, alice):
         for _ in range(12):
             alice.try_to_sign_in("wrong", limited)
         (by_network,) = [limit for limit in counted(alice.id) if limit["network"]]
         assert (by_network["count"], by_network["is_used_up"]) == (10, True)
         assert by_network["text"].endswith(": more are refused")
 
-    def test_a_window_that_has_ended_is_not_there(self, limited, counted, alice, database):
+    def test_ended_window_is_left_out(self, limited, counted, alice, database):
         alice.try_to_sign_in("wrong", limited)
         database.run("UPDATE failure_counts SET expires_at = now()")
         assert counted(alice.id) == []
 
-    def test_a_right_password_takes_its_count_back(self, limited, counted, alice):
+    def test_right_password_is_not_counted(self, limited, counted, alice):
         alice.sign_in(client=limited)
         assert counted(alice.id) == []
 
-    def test_it_counts_wrong_codes_whatever_is_set(self, client, tell, alice):
+    def test_wrong_codes_are_counted_with_limits_disabled(self, client, tell, alice):
         client.post("/recover", json={"email": alice.email})
         client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
         (limit,) = tell(alice.id).json["limits"]
@@ -302,7 +302,7 @@ class TestLimits:
             False,
         )
 
-    def test_of_messages_it_tells_only_what_is_used_up(self, limited, counted, alice):
+    def test_limit_of_messages_is_shown_only_when_used_up(self, limited, counted, alice):
         limited.post("/recover", json={"email": alice.email})
         (limit,) = counted(alice.id)
         assert (limit["what"], limit["count"], limit["amount"], limit["network"]) == (
@@ -316,9 +316,7 @@ class TestLimits:
         {"AUTH_RATE_LIMIT_SMS_TOTAL": "1 per day", "AUTH_RATE_LIMIT_INVITE": "1 per 2 hours"}
     )
 
-    def test_it_tells_totals_that_are_used_up_however_long_their_windows_are(
-        self, make_app, service_role, alice
-    ):
+    def test_used_up_totals_are_shown_for_windows_of_any_length(self, make_app, service_role, alice):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **self.TOTALS).test_client()
         client.post("/otp", json={"phone": PHONE})
         client.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
@@ -346,9 +344,7 @@ class TestLimits:
             True,
         )
 
-    def test_a_total_of_another_length_than_is_set_limits_nothing_and_is_left_out(
-        self, make_app, service_role, alice
-    ):
+    def test_total_of_a_window_that_is_no_longer_configured_is_left_out(self, make_app, service_role, alice):
         before = make_app(
             AUTH_RATE_LIMITS_ENABLED="true",
             AUTH_RATE_LIMIT_SMS_TOTAL="1 per hour",
@@ -361,7 +357,7 @@ class TestLimits:
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **self.TOTALS).test_client()
         assert client.get(path, headers=service_role).json["limits"] == []
 
-    def test_what_counts_against_others_is_left_out(
+    def test_limits_of_other_addresses_are_left_out(
         self, limited, counted, alice, mallory, client, service_role
     ):
         for email in ("alice@example.com.evil.example", "alice@example.co", "xalice@example.com"):
@@ -369,15 +365,15 @@ class TestLimits:
         mallory.try_to_sign_in("wrong", limited)
         assert counted(alice.id) == []
 
-    def test_where_limits_are_lifted_passwords_do_not_count(self, tell, alice, database):
+    def test_wrong_passwords_are_left_out_with_limits_disabled(self, tell, alice, database):
         database.run(
             "INSERT INTO failure_counts VALUES ('login alice@example.com 127.0.0.1', 10, now() + interval '1 hour')"
         )
         assert tell(alice.id).json["limits"] == []
 
 
-class TestTheList:
-    def test_it_is_a_whole_story_the_newest_first(self, tell, alice, database):
+class TestList:
+    def test_items_are_listed_the_newest_first(self, tell, alice, database):
         session = alice.sign_in()
         session.put("/user", json={"data": {"a": 1}})
         response = tell(alice.id)
@@ -386,7 +382,7 @@ class TestTheList:
         assert_ok(response, {"data": ANYTHING, "limits": [], "pagination": pagination(1, 20, len(times), 1)})
         assert response.headers["X-Total-Count"] == str(len(times))
 
-    def test_an_act_has_all_that_is_known(self, tell, database, alice):
+    def test_item_of_an_act_has_all_members(self, tell, database, alice):
         only_what_follows(database)
         refuse(database, alice.id, "sign_in_refused", "invalid_credentials", tries=3, of=10)
         assert tell(alice.id).json["data"] == [
@@ -406,7 +402,7 @@ class TestTheList:
             }
         ]
 
-    def test_what_one_request_has_done_is_told_in_the_order_of_a_story(self, tell, database, alice):
+    def test_acts_of_one_request_are_in_logical_order(self, tell, database, alice):
         only_what_follows(database)
         act(
             database,
@@ -422,7 +418,7 @@ class TestTheList:
             text for page in (3, 2, 1) for text in story(tell(alice.id, f"?per_page=1&page={page}"))
         ] == expected
 
-    def test_it_comes_in_pages(self, tell, client, service_role, database, alice):
+    def test_list_is_paged(self, tell, client, service_role, database, alice):
         only_what_follows(database)
         for hour in range(5):
             act(database, alice.id, "user_changed")
@@ -437,32 +433,32 @@ class TestTheList:
         assert (len(set(met)), met) == (5, sorted(met, reverse=True))
         assert tell(alice.id, "?page=9").json["data"] == []
 
-    def test_an_administrator_sees_it(self, carol, alice, tell, database):
+    def test_administrator_may_read_it(self, carol, alice, tell, database):
         only_what_follows(database)
         act(database, alice.id, "banned")
         assert story(carol.sign_in().get(f"/admin/users/{alice.id}/timeline")) == ["banned" + FROM]
 
-    def test_nothing_of_others_is_in_it(self, tell, alice, bob, database):
+    def test_items_of_other_users_are_left_out(self, tell, alice, bob, database):
         bob.sign_in()
         only_what_follows(database)
         act(database, bob.id, "banned")
         assert story(tell(alice.id)) == []
 
-    def test_a_deleted_user_has_one(self, tell, client, service_role, alice, database):
+    def test_deleted_user_has_a_timeline(self, tell, client, service_role, alice, database):
         alice.sign_in()
         act(database, alice.id, "user_deleted")
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
         assert "user deleted" + FROM in story(tell(alice.id))
         assert tell(alice.id).json["limits"] == []
 
-    @pytest.mark.parametrize("id", [NOBODY, "1", "alice@example.com", NOBODY.replace("-", "")])
-    def test_of_nobody_there_is_none(self, tell, id):
+    @pytest.mark.parametrize("id", [NO_ID, "1", "alice@example.com", NO_ID.replace("-", "")])
+    def test_unknown_user_is_404(self, tell, id):
         assert_error(tell(id), 404, "user_not_found")
 
-    def test_what_is_no_page_is_400(self, tell, alice):
+    def test_invalid_page_is_400(self, tell, alice):
         assert_error(tell(alice.id, "?page=0"), 400, "validation_failed", details=A_SENTENCE)
 
-    def test_asking_changes_nothing(self, tell, alice, database):
+    def test_request_changes_nothing(self, tell, alice, database):
         before = database.everything()
         tell(alice.id)
         assert database.everything() == before
@@ -495,7 +491,7 @@ def many(all_rows, database_url):
 class TestManyRows:
     LIFETIMES = types.MappingProxyType({"refresh_token_lifetime": 2_592_000})
 
-    def test_indexes_find_what_is_one_users(self, many, database_url):
+    def test_indexes_find_the_items_of_a_user(self, many, database_url):
         plan = plan_of(
             database_url, "list_timeline", user_id=many, page_size=20, page_offset=0, **self.LIFETIMES
         )
@@ -503,7 +499,7 @@ class TestManyRows:
         plan = plan_of(database_url, "count_timeline", user_id=many, most=100_000, **self.LIFETIMES)
         assert plan.read_whole <= {"webhooks"}
 
-    def test_indexes_find_what_counts_against_an_address(self, many, database_url):
+    def test_indexes_find_the_limits_of_an_address(self, many, database_url):
         assert (
             plan_of(
                 database_url,
@@ -514,24 +510,24 @@ class TestManyRows:
             == set()
         )
 
-    def test_an_index_finds_the_messages_to_an_address(self, many, database_url):
+    def test_index_finds_the_messages_to_an_address(self, many, database_url):
         assert (
             plan_of(database_url, "list_messages_to", recipient="7@example.com", most=100).read_whole == set()
         )
 
-    def test_an_index_finds_what_a_request_did(self, many, database_url):
+    def test_index_finds_the_acts_of_a_request(self, many, database_url):
         assert plan_of(database_url, "list_request_acts", request_id="request-7", most=100).read_whole <= {
             "users"
         }
 
-    def test_indexes_find_a_user_by_any_name(self, many, database_url):
-        # Which holds no identities, so that reading all of them is quickest.
+    def test_indexes_find_a_user_by_address(self, many, database_url):
+        # There are no identities here, so a sequential scan of them is the fastest.
         assert plan_of(
             database_url, "select_summary", email="7@example.com", **self.LIFETIMES
         ).read_whole <= {"identities"}
 
 
-def test_an_item_is_as_the_contract_says_it():
+def test_item_has_the_members_of_the_contract():
     names = "at kind name reason count actor actor_id ip user_agent request_id details user_id"
     told = {
         "at": "2026-01-01T00:00:00Z",
@@ -539,7 +535,7 @@ def test_an_item_is_as_the_contract_says_it():
         "name": "expired",
         "count": 1,
         "details": {},
-        "user_id": NOBODY,
+        "user_id": NO_ID,
     }
     row = make_dataclass("Row", names.split(), namespace={"_asdict": asdict})(
         **dict.fromkeys(names.split()) | told
