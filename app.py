@@ -1,5 +1,3 @@
-"""The application factory."""
-
 from flask import Flask
 
 from auth import logs, settings

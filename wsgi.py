@@ -1,5 +1,3 @@
-"""The application that gunicorn serves."""
-
 import sys
 
 from app import create_app

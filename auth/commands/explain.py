@@ -1,5 +1,3 @@
-"""`latchkey explain`: why a user cannot sign in, and what happened to the user."""
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""`latchkey webhooks listen`: a webhook receiver on the developer's machine."""
-
 import signal
 import threading
 import uuid

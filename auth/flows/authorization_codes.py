@@ -1,5 +1,3 @@
-"""Authorization codes, which an application exchanges for tokens (RFC 7636)."""
-
 import hmac
 from typing import Any
 
@@ -27,7 +25,7 @@ def write_code(tx: Transaction, user_id: str, code_challenge: str, method: str) 
 
 
 def exchange(code: str, code_challenge: str) -> Any:
-    """Open a session for an authorization code and return its row. Reuse of the code ends the session."""
+    """Open a session for a code and return its row (RFC 7636). Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
     with latchkey.db.transaction() as tx:
         owner = tx.one("lock_owner_of_authorization_code", code_hash=code_hash)

@@ -1,5 +1,3 @@
-"""Linking a provider's identity to a signed-in user, and unlinking it."""
-
 from typing import Any
 
 from psycopg2.errors import UniqueViolation

@@ -140,7 +140,6 @@ def has_own_cookie() -> bool:
 
 
 def authorization_url(provider: Provider, state: str, secrets: dict[str, Any]) -> str:
-    """Return the URL at the provider. Raises `ProviderRefusal`."""
     try:
         return provider.authorization_url(state=state, **secrets)
     except ProviderError:

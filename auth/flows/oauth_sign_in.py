@@ -1,5 +1,3 @@
-"""Signing in the user that a provider identified, after a redirect or by an id_token."""
-
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -45,8 +43,7 @@ def sign_in(
 ) -> Outcome:
     """Sign in the owner of an identity, else of the email that a trusted provider verified, else a new user.
 
-    With a code challenge, return an authorization code instead of a session. `id_token` has the parameters of
-    `spend_id_token`. Raises `ApiError`.
+    With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
     """
     for _ in range(_TRIES):
         # Try again after a concurrent request has added or removed the identity or the user.

@@ -129,7 +129,6 @@ def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in
 
 
 def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
-    """Refuse an address of a disabled kind. Raises `ApiError`."""
     if email and not latchkey.settings.email_enabled:
         raise ApiError("email_provider_disabled", doing=doing)
     if phone and not latchkey.settings.phone_enabled:

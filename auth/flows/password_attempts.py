@@ -25,10 +25,7 @@ def queued(view: View) -> View:
 
 
 def begin_attempt(email: str | None, phone: str | None) -> Any:
-    """Count an attempt for an address and return its row. Raises `ApiError` after too many failures.
-
-    `password_hash` is None for an unknown address and for a user without a password.
-    """
+    """Count an attempt for an address and return its row. Raises `ApiError` after too many failures."""
     settings = latchkey.settings
     failures, account_failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
     row = latchkey.db.one(

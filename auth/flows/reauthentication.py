@@ -14,10 +14,7 @@ _CREDENTIALS = "current_password, or nonce with the code that GET /reauthenticat
 
 
 def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
-    """Check the current password or code of a body. Return False, unchecked, for a new session.
-
-    `known` is the row of `guard.live_caller`. Raises `ApiError`.
-    """
+    """Check the current password or code of a body. Return False, unchecked, for a new session."""
     age = latchkey.settings.reauthentication_age
     if age is None or known.session_age < age:
         return False
@@ -50,7 +47,6 @@ def _check_current_password(password: str, known: Any) -> None:
 
 
 def _spend_nonce(nonce: str, known: Any) -> None:
-    # GET /reauthenticate sends the code to the same address.
     address = known.email if known.email_confirmed else known.phone
     spent = address and latchkey.db.one(
         "spend_reauthentication_code",

@@ -1,11 +1,8 @@
-"""The sentences of a user's timeline, from the rows of `list_timeline`."""
-
 from datetime import datetime
 from typing import Any
 
 from auth.delivery.sanitize import browser_and_system, provider
 
-# Other acts are worded by their names.
 _ACTS = {
     "user_changed": "metadata changed",
     "session_ended": "session ended: ended by the user",
@@ -62,7 +59,6 @@ _REASONS = {
     "signup_disabled": "sign-up is disabled",
     "flow_state_not_found": "unknown or expired authorization code",
 }
-# These tell the number of the attempt.
 _GUESSES = {"invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"}
 _END_REASONS = {
     "logout": "signed out",

@@ -1,5 +1,3 @@
-"""How administrators create and change users."""
-
 import math
 from typing import Any
 
@@ -37,10 +35,7 @@ def create_user(body: dict[str, Any], password_hash: str | None) -> str:
 
 
 def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
-    """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`.
-
-    A new password, a new email and a ban end all sessions.
-    """
+    """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
         before = found(tx.one("lock_any_user", id=user_id), "user_not_found")
         # Confirming the email vouches for its owner, not for the phone and password of the sign-up.

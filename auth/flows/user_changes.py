@@ -1,5 +1,3 @@
-"""How users change their own metadata, password, email and phone."""
-
 from typing import Any
 
 from flask import g
@@ -16,10 +14,7 @@ _SENSITIVE = ("new_email", "new_phone", "password_hash")
 
 
 def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
-    """Change the caller's metadata and password, make a new email or phone pending, and return the row.
-
-    `link` has the `redirect_to` and `code_challenge` of the link that confirms the email. Raises `ApiError`.
-    """
+    """Apply a `UserChange` body to the caller. `link` has the columns of the link that confirms an email."""
     change, known, reauthenticated = _check(body)
     addresses = [address for address in (change["new_email"], change["new_phone"]) if address]
     is_sensitive = any(change[name] for name in _SENSITIVE)

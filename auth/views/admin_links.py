@@ -1,5 +1,3 @@
-"""Links that administrators pass on, or have mailed."""
-
 from typing import Any
 
 from flask import Blueprint, Response, json
@@ -116,7 +114,6 @@ def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
 def _record(
     tx: Transaction, user_id: str, email: str, act: str, *, made_by: str | None, **details: str | None
 ) -> str:
-    """Record an act, and the creation of a new user. Return the user object as JSON."""
     acts = ["user_created" if made_by else None, act]
     audit.record(tx, user_id, email, acts, ["user.created" if made_by else None], by=made_by, **details)
     return tx.one("select_any_user", id=user_id).user_object

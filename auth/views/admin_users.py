@@ -37,7 +37,6 @@ def create_user() -> Response:
 def list_users() -> Response:
     """List users: filtered, searched by prefix, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
-    # @example.com is a domain.
     prefix = query.get("q", "").strip().lower().removeprefix("@")
     filters = {"email": query.get("email"), "role": query.get("role"), "q": prefix or None}
     order = {"sort": query["sort"], "descending": query["order"] == "desc"}

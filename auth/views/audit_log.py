@@ -1,5 +1,3 @@
-"""The audit log, and the timeline of a user."""
-
 from flask import Blueprint, Response, json
 
 from auth.context import latchkey

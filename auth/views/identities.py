@@ -91,7 +91,6 @@ def _linking_flow(token: str) -> Any:
 
 
 def _bind(flow_token: str, browser: str, state: str) -> dict[str, Any] | None:
-    """Bind a flow to a browser under a new state, and return its secrets, or None if it has ended."""
     flow = latchkey.db.one(
         "bind_oauth_flow",
         state_hash=one_time.hash_token(flow_token),

@@ -1,5 +1,3 @@
-"""Signing in with a provider."""
-
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request

@@ -1,5 +1,3 @@
-"""Health, public settings, keys, metadata, openapi.yaml, and the welcome page."""
-
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor

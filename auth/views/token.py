@@ -1,5 +1,3 @@
-"""Signing in, and refreshing tokens."""
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any

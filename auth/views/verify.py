@@ -19,7 +19,6 @@ from auth.web.pages import page
 
 blueprint = Blueprint("verify", __name__)
 
-# User agents of link previews and mail scanners. Those that look like browsers get the page.
 _PREVIEW_BOTS = re.compile(
     r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
     r"|teams|embed|vkshare|safelinks|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud"
@@ -81,7 +80,6 @@ def _link_page(query: Mapping[str, str], link: Any) -> Response:
     browser, system = sanitize.browser_and_system(link.signup_user_agent)
     return page(
         "link.html",
-        # For the form, so that a refusal redirects there too.
         form_target=origin(target),
         target=target,
         query=query,
@@ -97,7 +95,6 @@ def _dead_link_page(link_type: str) -> Response:
 
 
 def _is_program() -> bool:
-    """Whether the client is neither a browser nor a scanner or link preview."""
     names = {name.lower() for name, _ in request.headers}
     if "text/html" in request.headers.get("Accept", "").lower() or names & _PREFETCH_HEADERS:
         return False
