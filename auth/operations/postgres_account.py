@@ -1,4 +1,4 @@
-"""The account of the embedded Postgres when the service runs as root, which Postgres refuses to."""
+"""The account of the embedded Postgres, which refuses to run as root, when the service is root's."""
 
 import os
 import pwd
@@ -25,10 +25,7 @@ def choose_account(data: Path) -> pwd.struct_passwd:
 
 
 def open_parents(path: Path, account: pwd.struct_passwd) -> list[Path]:
-    """Let the account pass through (o+x), not list, the directories above a path. Return those changed.
-
-    Raises `OSError` with a line for the operator.
-    """
+    """Let the account pass through the directories above a path (o+x), and return those that changed."""
     opened = []
     for directory in reversed(path.parents):
         status = directory.stat()

@@ -112,7 +112,7 @@ def _under_gevent() -> tuple[Callable[[Callable[[], Any]], Any], Callable[[int],
 
 
 def _at_low_priority(work: Callable[[], T]) -> T:
-    if sys.platform == "linux":  # elsewhere the priority is that of the process
+    if sys.platform == "linux":  # where threads have priorities
         os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
     return work()
 

@@ -1,4 +1,4 @@
-"""The password policy: NIST SP 800-63B, section 5.1.1.2, and the requirements of the deployment."""
+"""The password policy (NIST SP 800-63B, section 5.1.1.2)."""
 
 from collections.abc import Callable, Collection, Mapping
 

@@ -78,7 +78,6 @@ def _limit(default: str) -> Any:
 
 
 def _reauthentication_age(env: Env, name: str) -> int | None:
-    """Return seconds: 0 for `always`, None for `never`."""
     form = Regexp(r"\A([0-9]{1,9}|always|never)\Z", error="Must be seconds, always or never.")
     text = env.str(name, "86400", validate=form) or "never"
     return {"always": 0, "never": None}[text] if text.isalpha() else int(text)
@@ -186,14 +185,13 @@ def name_of(field: str) -> str:
 
 
 def names() -> list[str]:
-    """Return all variables, in the order of `Settings`."""
     return [name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata]
 
 
 def load(dotenv: str | Path = ".env") -> Settings:
-    """Read all settings; generate the secrets that are not set, and keep them under `AUTH_STATE_DIR`.
+    """Read all settings, generate the secrets that are not set, and warn of unknown variables.
 
-    Raises `SettingsError`. Warns of unknown variables that begin with `AUTH_`.
+    Raises `SettingsError`.
     """
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
@@ -231,7 +229,6 @@ def _refuse(lines: list[str]) -> None:
 
 
 def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
-    """Return a line for each conflict between settings that are valid by themselves."""
     provider = values["sms_provider"]
     lines = [
         f"{name_of(field)}: Must be set where AUTH_SMS_PROVIDER is {provider}."
@@ -248,7 +245,6 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
 
 
 def _add_kept_secrets(values: dict[str, Any]) -> None:
-    """Fill in the secrets that are not set from the state directory, under the same checks."""
     directory, problems = values["state_dir"], []
 
     def kept(name: str, secret: str, check: Check) -> str:

@@ -52,7 +52,7 @@ class NotRunningError(Exception):
 
 
 def running_postgres_url(directory: Path) -> str:
-    """Return the URL of the embedded Postgres of a running service. Raises `NotRunningError`."""
+    """Raises `NotRunningError`."""
     data = directory.resolve() / "postgres"
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
@@ -67,5 +67,4 @@ def running_postgres_url(directory: Path) -> str:
 
 
 def postgres_url(socket_dir: Path) -> str:
-    """Return the URL of the embedded Postgres whose socket is in a directory."""
     return f"postgresql://postgres@/postgres?host={quote(str(socket_dir), safe='')}&port={POSTGRES_PORT}"

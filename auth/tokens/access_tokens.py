@@ -1,7 +1,6 @@
-"""Access tokens: JWTs as of RFC 9068, signed and verified as RFC 8725 recommends.
+"""Access tokens (RFC 9068, RFC 8725). The only module that imports PyJWT.
 
-The only module that imports PyJWT. It does not check whether a token has expired or its session has ended:
-the statement that serves the request does, by the database's clock (SQL function `caller_state`).
+The statement that serves a request checks expiry and session (SQL function `caller_state`).
 """
 
 import base64
@@ -23,8 +22,7 @@ TYPE = "at+jwt"
 # RFC 7515, section 7.1. PyJWT would accept "=" too, which gives a token several spellings.
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 ALGORITHMS = ("ES256", "EdDSA", "RS256")
-# Verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB.
-REMEMBERED = 2048
+REMEMBERED = 2048  # verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB
 # Escaping would make metadata in most scripts two or three times as long.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JWS = jwt.PyJWS()
@@ -142,16 +140,12 @@ class AccessTokens:
 
 
 def new_jwk_set() -> str:
-    """Return a JWK Set with a new private ES256 key, as JSON."""
     jwk = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True)
     return json.dumps({"keys": [jwk | {"kid": _thumbprint(jwk), "alg": "ES256", "use": "sig"}]})
 
 
 def parse_jwk_set(text: str) -> list[Key]:
-    """Parse a JWK Set of private keys, given as JSON or as the path of a file.
-
-    Raises `OSError`, or `ValueError` with a message that does not quote keys.
-    """
+    """Parse JSON or the file at a path. Raises `OSError`, and `ValueError` that does not quote keys."""
     if not text.lstrip().startswith("{"):
         text = Path(text).read_text()
     try:

@@ -74,7 +74,6 @@ class Sealer:
         return self.seal(json.dumps(members), row_id)
 
     def open_json(self, sealed: bytes | memoryview, row_id: str) -> dict[str, Any]:
-        """Raises `CannotOpen`."""
         try:
             return json.loads(self.open(bytes(sealed), row_id))
         except ValueError:

@@ -34,7 +34,6 @@ CHANGES = ("email_change", "phone_change")
 
 
 def new_token() -> str:
-    """Return the token of a link: 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
@@ -43,7 +42,6 @@ def new_code() -> str:
 
 
 def hash_token(token: str) -> bytes | None:
-    """Return the hash of a token, or None if it is malformed."""
     return hashlib.sha256(token.encode()).digest() if _TOKEN.fullmatch(token) else None
 
 
@@ -55,5 +53,4 @@ class Codes:
         self._key = keys.derive(secret_keys, "one-time code")[0]
 
     def mac(self, address: str, code: str) -> bytes | None:
-        """Return the MAC of a code for an address, or None if it is malformed."""
         return keys.mac(self._key, f"{address} {code}".encode()) if _CODE.fullmatch(code) else None

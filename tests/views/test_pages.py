@@ -285,7 +285,7 @@ class TestViewing:
         assert "access_token" in fragment(client.post("/verify", data=look(client, link).fields))
 
     @pytest.mark.parametrize("name", ["Sec-Purpose", "Purpose", "X-Moz"])
-    def test_prefetching_gets_a_page_whatever_it_accepts(self, client, link, database, name):
+    def test_prefetch_gets_a_page_even_if_it_does_not_ask_for_html(self, client, link, database, name):
         before = database.everything()
         assert client.get(link, headers={"Accept": "*/*", name: "prefetch"}).mimetype == "text/html"
         assert database.everything() == before
