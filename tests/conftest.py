@@ -253,7 +253,7 @@ def running_server(environment, database_url, state_dir: Path) -> Iterator[Serve
         client = ServerClient(service.port)
         yield client
         client.close()
-    log_watch.look_through("running_server", service.log())
+    log_watch.scan_log("running_server", service.log())
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ def log_in(client, email=CAROL, password=PASSWORD):
     return client.post("/login-admin", json={"email": email, "password": password})
 
 
-class TestANewUser:
-    def test_it_is_made_confirmed_and_an_administrator(self, create_admin, client, database):
+class TestNewUser:
+    def test_new_user_is_confirmed_and_an_administrator(self, create_admin, client, database):
         result = create_admin(CAROL, "--password", PASSWORD)
         id = database.value("SELECT id FROM users")
         assert (result.exit_code, result.output) == (
@@ -41,26 +41,26 @@ class TestANewUser:
         assert_ok(response, expected | {"admin_details": details})
         assert session_of(client, response).get("/admin/users").status_code == 200
 
-    def test_the_password_is_asked_for_and_not_shown(self, create_admin, client):
+    def test_password_is_prompted_for_and_not_echoed(self, create_admin, client):
         result = create_admin(CAROL, input=f"{PASSWORD}\n{PASSWORD}\n")
         assert result.exit_code == 0
         assert PASSWORD not in result.output
         assert log_in(client).status_code == 200
 
-    def test_the_password_may_come_from_the_environment(self, create_admin, client):
+    def test_password_may_come_from_the_environment(self, create_admin, client):
         assert create_admin(CAROL, env={"LATCHKEY_ADMIN_PASSWORD": PASSWORD}).exit_code == 0
         assert log_in(client).status_code == 200
 
-    def test_the_address_is_brought_to_its_canonical_form(self, create_admin, client):
+    def test_email_is_stored_in_canonical_form(self, create_admin, client):
         assert create_admin("Carol@EXAMPLE.com", "--password", PASSWORD).exit_code == 0
         assert log_in(client).status_code == 200
 
-    def test_the_password_is_the_same_however_it_is_composed(self, create_admin, client):
+    def test_password_is_compared_in_unicode_normal_form(self, create_admin, client):
         assert create_admin(CAROL, "--password", "Gro\u0308\u00dfe-123").exit_code == 0
         assert log_in(client, password="Gr\u00f6\u00dfe-123").status_code == 200
 
     @pytest.mark.parametrize("password", ["short-1A", "password", "lowercase-only-1", "", "x" * 2000])
-    def test_a_weak_password_is_refused(self, create_admin, database, password):
+    def test_weak_password_is_refused(self, create_admin, database, password):
         result = (
             create_admin(CAROL, input=f"{password[:7]}\n{password[:7]}\n")
             if password.startswith("short")
@@ -69,22 +69,24 @@ class TestANewUser:
         assert result.exit_code != 0
         assert database.count("users") == 0
 
-    def test_passwords_that_differ_are_asked_for_again(self, create_admin, database):
+    def test_mismatched_passwords_are_prompted_for_again(self, create_admin, database):
         assert create_admin(CAROL, input=f"{PASSWORD}\nAnother-Horse-1\n").exit_code != 0
         assert database.count("users") == 0
 
     @pytest.mark.parametrize(
         "email", ["carol", "carol@", "", "carol@example", "carol@example.com, mallory@example.com"]
     )
-    def test_what_is_no_address_is_refused(self, create_admin, database, email):
+    def test_malformed_email_is_refused(self, create_admin, database, email):
         result = create_admin(email, "--password", PASSWORD)
         assert result.exit_code == 2
         assert "must be an email address" in result.output
         assert database.count("users") == 0
 
 
-class TestAUserWhoIsThere:
-    def test_it_becomes_an_administrator_and_keeps_the_rest(self, create_admin, client, service_role, alice):
+class TestExistingUser:
+    def test_existing_user_becomes_an_administrator_and_keeps_everything_else(
+        self, create_admin, client, service_role, alice
+    ):
         session = alice.sign_in()
         before = session.get("/user").json
         result = create_admin(alice.email)
@@ -93,27 +95,27 @@ class TestAUserWhoIsThere:
         assert session.get("/admin/users").status_code == 200
         assert log_in(client, alice.email).status_code == 200
 
-    def test_a_password_that_is_given_is_not_set(self, create_admin, client, alice):
+    def test_given_password_is_not_set(self, create_admin, client, alice):
         assert create_admin(alice.email, "--password", "Another-Horse-1").exit_code == 0
         assert_error(sign_in(client, alice.email, "Another-Horse-1"), 401, "invalid_credentials")
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_an_administrator_stays_one_since_the_same_moment(self, create_admin, carol, database):
+    def test_administrator_keeps_the_time_of_promotion(self, create_admin, carol, database):
         since = database.value("SELECT admin_since FROM users")
         assert create_admin(carol.email).exit_code == 0
         assert database.value("SELECT admin_since FROM users") == since
 
-    def test_a_ban_is_not_lifted(self, create_admin, client, service_role, alice):
+    def test_ban_is_not_lifted(self, create_admin, client, service_role, alice):
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
         create_admin(alice.email)
         assert_error(log_in(client, alice.email), 403, "user_banned")
 
-    def test_nobody_else_is_touched(self, create_admin, alice, bob):
+    def test_other_users_are_unchanged(self, create_admin, alice, bob):
         create_admin(alice.email)
         assert bob.sign_in().user["role"] == "authenticated"
 
-    def test_whoever_signed_up_with_the_address_of_somebody_else_becomes_none(self, make_app):
-        # Nobody has proved the address; the password is Mallory's, and so is the session.
+    def test_unproved_sign_up_does_not_become_an_administrator(self, make_app):
+        # The address is unproved; password and session are Mallory's.
         app = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false")
         client = app.test_client()
         assert client.post("/signup", json={"email": CAROL, "password": PASSWORD}).status_code == 201
@@ -123,8 +125,8 @@ class TestAUserWhoIsThere:
         assert log_in(client).status_code in (401, 403)
 
 
-class TestTheCommand:
-    """As an operator types it."""
+class TestCommand:
+    """The command in a process of its own."""
 
     @pytest.fixture
     def run(self):
@@ -148,7 +150,7 @@ class TestTheCommand:
 
         return run
 
-    def test_it_needs_nothing_but_the_settings(self, run, environment, client, database):
+    def test_command_needs_only_the_settings(self, run, environment, client, database):
         done = run(environment, CAROL)
         assert (done.returncode, done.stdout) == (
             0,
@@ -157,7 +159,7 @@ class TestTheCommand:
         assert PASSWORD not in done.stderr
         assert log_in(client).status_code == 200
 
-    def test_it_finds_the_embedded_database_of_a_running_service(self, run, new_state_dir):
+    def test_command_finds_the_embedded_database_of_a_running_service(self, run, new_state_dir):
         with Service(new_state_dir, AUTH_BCRYPT_COST="4", AUTH_WORKERS="1") as service:
             environment = {
                 "AUTH_STATE_DIR": str(new_state_dir),

@@ -10,7 +10,7 @@ import pytest
 
 from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_error
-from tests.support.audit import REQUEST_ID, SOMEWHERE, act, only_what_follows, refuse
+from tests.support.audit import REQUEST_ID, SOMEWHERE, act, clear_history, refuse
 from tests.support.cast import PASSWORD, Session, session_of, sign_in
 from tests.support.commands import run_command
 from tests.support.links import PHONE, follow
@@ -47,7 +47,7 @@ class TestObstacles:
 
     def test_summary_shows_user_methods_and_sessions(self, explain, alice, database):
         alice.sign_in()
-        only_what_follows(database)
+        clear_history(database)
         assert explain(alice.email) == [
             CLEAR,
             "",
@@ -153,7 +153,7 @@ class TestObstacles:
 
 class TestTimeline:
     def test_timeline_is_in_chronological_order(self, explain, alice, client, database):
-        only_what_follows(database)
+        clear_history(database)
         for ago, tell in (
             (5, lambda: act(database, alice.id, "user_created", by="signup")),
             (4, lambda: refuse(database, alice.id, "sign_in_refused", "invalid_credentials", tries=3, of=10)),
@@ -207,7 +207,7 @@ class TestTimeline:
         ]
 
     def test_option_most_shortens_the_timeline(self, explain, alice, database):
-        only_what_follows(database)
+        clear_history(database)
         for ago in (4, 3, 2, 1):
             act(database, alice.id, "banned" if ago > 2 else "unbanned")
             database.run(
@@ -223,7 +223,7 @@ class TestTimeline:
         assert len(lines[at + 1 :]) == 4
 
     def test_control_characters_are_not_printed(self, explain, alice, database):
-        only_what_follows(database)
+        clear_history(database)
         act(database, alice.id, "signed_in", method="\x1b[2J\u202emoc")
         assert not set("".join(explain(alice.email))) & {"\x1b", "\u202e"}
 

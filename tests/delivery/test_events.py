@@ -36,7 +36,7 @@ WITHOUT_EVENTS = {("post", "/introspect"), ("post", "/link-identity")}
 
 @dataclass
 class World:
-    """A service with one webhook that gets all events, and what has happened since `forget`."""
+    """A service with a webhook that gets all events, and the events and acts since `forget`."""
 
     service: Service
     client: Any
@@ -53,7 +53,7 @@ class World:
 
     @property
     def alice(self) -> Person:
-        """Alice, who is registered when first used."""
+        """Alice, registered on first use."""
         known = self.database.all("SELECT id FROM users WHERE email = 'alice@example.com'")
         return (
             Person(self.client, known[0].id, "alice@example.com")
@@ -149,7 +149,7 @@ def signing_up_again(world: World) -> Callable[[], Any]:
 
 
 @story("post /signup", "", "")
-def signing_up_with_an_address_that_is_taken(world: World) -> Callable[[], Any]:
+def signing_up_with_a_taken_address(world: World) -> Callable[[], Any]:
     email = world.alice.email
     return lambda: world.client.post("/signup", json={"email": email, "password": PASSWORD})
 
@@ -160,7 +160,7 @@ def signing_in(world: World) -> Callable[[], Any]:
 
 
 @story("post /token", "", "")
-def a_wrong_password(world: World) -> Callable[[], Any]:
+def signing_in_with_a_wrong_password(world: World) -> Callable[[], Any]:
     alice = world.alice
     return lambda: alice.try_to_sign_in("Wrong-Horse-1")
 
@@ -223,29 +223,29 @@ def signing_in_as_an_administrator(world: World) -> Callable[[], Any]:
 
 
 @story("post /login-admin", "", "")
-def a_user_at_the_administrators_door(world: World) -> Callable[[], Any]:
+def signing_in_as_an_administrator_without_the_role(world: World) -> Callable[[], Any]:
     email = world.alice.email
     return lambda: world.client.post("/login-admin", json={"email": email, "password": PASSWORD})
 
 
 @story("post /magiclink", "user.created", "user_created message_requested")
-def asking_for_a_magic_link_for_the_first_time(world: World) -> Callable[[], Any]:
+def requesting_a_link_for_a_new_address(world: World) -> Callable[[], Any]:
     return lambda: world.client.post("/magiclink", json={"email": "dave@example.com"})
 
 
 @story("post /magiclink", "", "message_requested")
-def asking_for_a_magic_link(world: World) -> Callable[[], Any]:
+def requesting_a_link(world: World) -> Callable[[], Any]:
     email = world.alice.email
     return lambda: world.client.post("/magiclink", json={"email": email})
 
 
 @story("post /magiclink", "", "message_requested")
-def asking_for_a_magic_link_for_nobody(world: World) -> Callable[[], Any]:
+def requesting_a_link_for_an_unknown_address(world: World) -> Callable[[], Any]:
     return lambda: world.client.post("/magiclink", json={"email": "nobody@example.com", "create_user": False})
 
 
 @story("post /otp", "user.created", "user_created message_requested")
-def asking_for_a_code_for_the_first_time(world: World) -> Callable[[], Any]:
+def requesting_a_code_for_a_new_address(world: World) -> Callable[[], Any]:
     return lambda: world.client.post("/otp", json={"phone": PHONE})
 
 
@@ -256,13 +256,13 @@ def recovering(world: World) -> Callable[[], Any]:
 
 
 @story("post /resend", "", "message_requested")
-def asking_again(world: World) -> Callable[[], Any]:
+def requesting_another_link_of_a_sign_up(world: World) -> Callable[[], Any]:
     world.client.post("/signup", json=dave())
     return lambda: world.client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
 
 
 @story("get /reauthenticate", "", "message_requested")
-def asking_for_a_code_to_reauthenticate(world: World) -> Callable[[], Any]:
+def requesting_a_code_to_reauthenticate(world: World) -> Callable[[], Any]:
     session = world.session()
     return lambda: session.get("/reauthenticate")
 
@@ -293,7 +293,7 @@ def following_the_link_of_a_new_address(world: World) -> Callable[[], Any]:
 
 
 @story("get /verify", "user.updated", "email_change_undone")
-def following_the_link_that_undoes_it(world: World) -> Callable[[], Any]:
+def following_the_undo_link(world: World) -> Callable[[], Any]:
     hand_in(world.client, "email_change", world.sent("email_change").token)
     token = world.outbox.last("erin@example.com", "email_changed").token
     return lambda: follow(world.client, "email_restore", token)
@@ -307,13 +307,13 @@ def following_a_link_again(world: World) -> Callable[[], Any]:
 
 
 @story("post /verify", "user.updated auth.login", "phone_confirmed signed_in")
-def typing_in_the_code_of_an_sms(world: World) -> Callable[[], Any]:
+def verifying_the_code_of_an_sms(world: World) -> Callable[[], Any]:
     sent = world.sent("sms")
     return lambda: type_in(world.client, "sms", sent.to, sent.code)
 
 
 @story("post /verify", "user.updated auth.login", "phone_changed signed_in")
-def typing_in_the_code_of_a_new_phone(world: World) -> Callable[[], Any]:
+def verifying_the_code_of_a_new_phone(world: World) -> Callable[[], Any]:
     sent = world.sent("phone_change")
     return lambda: type_in(world.client, "phone_change", sent.to, sent.code)
 
@@ -325,7 +325,7 @@ def accepting_an_invitation(world: World) -> Callable[[], Any]:
 
 
 @story("post /verify", "user.updated auth.login", "password_changed signed_in")
-def recovering_with_a_password_that_an_administrator_chose(world: World) -> Callable[[], Any]:
+def recovering_with_a_password_chosen_by_an_administrator(world: World) -> Callable[[], Any]:
     body = {"type": "recovery", "email": world.alice.email, "password": NEW_PASSWORD}
     token = world.administer("POST", "/admin/generate_link", body).json["hashed_token"]
     return lambda: hand_in(world.client, "recovery", token)
@@ -338,7 +338,7 @@ def declining_a_sign_up(world: World) -> Callable[[], Any]:
 
 
 @story("post /verify", "", "")
-def a_wrong_code(world: World) -> Callable[[], Any]:
+def verifying_a_wrong_code(world: World) -> Callable[[], Any]:
     sent = world.sent("magiclink")
     return lambda: type_in(world.client, "magiclink", sent.to, sent.wrong_code)
 
@@ -359,7 +359,7 @@ def changing_everything(world: World) -> Callable[[], Any]:
 
 
 @story("put /user", "", "")
-def changing_to_an_address_that_is_taken(world: World) -> Callable[[], Any]:
+def changing_to_a_taken_address(world: World) -> Callable[[], Any]:
     session = world.session()
     register(world.client, world.service_role, "bob@example.com")
     return lambda: session.put("/user", json={"email": "bob@example.com", "data": {"name": "Alice"}})
@@ -382,20 +382,20 @@ def changing_the_password_in_an_old_session(world: World) -> Callable[[], Any]:
 
 
 @story("delete /user", "user.deleted", "user_deleted")
-def deleting_oneself(world: World) -> Callable[[], Any]:
+def deleting_the_own_account(world: World) -> Callable[[], Any]:
     session = world.session()
     return lambda: session.delete("/user")
 
 
 @story("post /logout", "auth.logout", "signed_out")
-def signing_out(world: World) -> Callable[[], Any]:
+def logging_out(world: World) -> Callable[[], Any]:
     session = world.session()
     world.session()
     return lambda: session.post("/logout")
 
 
 @story("post /logout", "", "")
-def signing_out_twice(world: World) -> Callable[[], Any]:
+def logging_out_twice(world: World) -> Callable[[], Any]:
     session = world.session()
     session.post("/logout")
     return lambda: session.post("/logout")
@@ -408,7 +408,7 @@ def ending_a_session(world: World) -> Callable[[], Any]:
 
 
 @story("delete /sessions/{session_id}", "", "")
-def ending_somebody_elses_session(world: World) -> Callable[[], Any]:
+def ending_a_session_of_another_user(world: World) -> Callable[[], Any]:
     session = world.session()
     other = register(world.client, world.service_role, "bob@example.com").sign_in()
     return lambda: session.delete(f"/sessions/{other.id}")
@@ -420,13 +420,13 @@ def creating_a_user(world: World) -> Callable[[], Any]:
 
 
 @story("post /admin/users", "", "")
-def creating_a_user_that_is_there(world: World) -> Callable[[], Any]:
+def creating_an_existing_user(world: World) -> Callable[[], Any]:
     email = world.alice.email
     return lambda: world.administer("POST", "/admin/users", {"email": email})
 
 
 @story("put /admin/users/{user_id}", "user.updated", "user_changed")
-def changing_anybodys_metadata(world: World) -> Callable[[], Any]:
+def changing_the_metadata_of_a_user(world: World) -> Callable[[], Any]:
     return world.change_alice(app_metadata={"plan": "gold"})
 
 
@@ -435,7 +435,7 @@ def changing_anybodys_metadata(world: World) -> Callable[[], Any]:
     "user.updated",
     "password_changed email_changed email_unconfirmed phone_changed phone_confirmed role_changed banned",
 )
-def changing_all_of_anybody(world: World) -> Callable[[], Any]:
+def changing_every_member_of_a_user(world: World) -> Callable[[], Any]:
     return world.change_alice(
         password=NEW_PASSWORD,
         email="new@example.com",
@@ -453,31 +453,31 @@ def lifting_a_ban(world: World) -> Callable[[], Any]:
 
 
 @story("put /admin/users/{user_id}", "", "")
-def changing_nobody(world: World) -> Callable[[], Any]:
+def changing_an_unknown_user(world: World) -> Callable[[], Any]:
     return lambda: world.administer(
         "PUT", "/admin/users/00000000-0000-0000-0000-000000000000", {"role": "admin"}
     )
 
 
 @story("delete /admin/users/{user_id}", "user.deleted", "user_deleted")
-def deleting_anybody(world: World) -> Callable[[], Any]:
+def deleting_a_user(world: World) -> Callable[[], Any]:
     path = f"/admin/users/{world.alice.id}"
     return lambda: world.administer("DELETE", path)
 
 
 @story("delete /admin/users/{user_id}", "", "")
-def deleting_nobody(world: World) -> Callable[[], Any]:
+def deleting_an_unknown_user(world: World) -> Callable[[], Any]:
     return lambda: world.administer("DELETE", "/admin/users/00000000-0000-0000-0000-000000000000")
 
 
 @story("post /admin/users/{user_id}/logout", "auth.logout", "signed_out")
-def signing_anybody_out(world: World) -> Callable[[], Any]:
+def logging_a_user_out(world: World) -> Callable[[], Any]:
     path = f"/admin/users/{world.alice.id}/logout"
     return lambda: world.administer("POST", path)
 
 
 @story("post /admin/generate_link", "user.created", "user_created link_generated")
-def generating_a_link_for_somebody_new(world: World) -> Callable[[], Any]:
+def generating_a_link_for_a_new_user(world: World) -> Callable[[], Any]:
     return lambda: world.administer("POST", "/admin/generate_link", dave(type="signup"))
 
 
@@ -488,7 +488,7 @@ def generating_a_link(world: World) -> Callable[[], Any]:
 
 
 @story("post /admin/generate_link", "", "")
-def generating_a_link_for_nobody(world: World) -> Callable[[], Any]:
+def generating_a_link_for_an_unknown_user(world: World) -> Callable[[], Any]:
     return lambda: world.administer(
         "POST", "/admin/generate_link", {"type": "magiclink", "email": "nobody@example.com"}
     )
@@ -542,7 +542,7 @@ def deleting_a_webhook(world: World) -> Callable[[], Any]:
 
 
 @story("post /admin/webhooks/{webhook_id}/test", "user.updated", "webhook_tested")
-def trying_a_webhook_out(world: World) -> Callable[[], Any]:
+def sending_a_test_event(world: World) -> Callable[[], Any]:
     path = webhook(world, "/test")
     return lambda: world.administer("POST", path)
 
@@ -550,7 +550,7 @@ def trying_a_webhook_out(world: World) -> Callable[[], Any]:
 @story(
     "post /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", "auth.login", "event_redelivered"
 )
-def delivering_an_event_again(world: World) -> Callable[[], Any]:
+def redelivering_an_event(world: World) -> Callable[[], Any]:
     world.session()
     delivery = world.database.value(
         "UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE kind = 'auth.login' RETURNING id"
@@ -567,7 +567,7 @@ def coming_back(world: World, **query: str) -> Callable[[], Any]:
 
 
 @story("get /callback", "user.created auth.login", "user_created signed_in")
-def signing_in_with_a_provider_for_the_first_time(world: World) -> Callable[[], Any]:
+def signing_in_with_a_provider_as_a_new_user(world: World) -> Callable[[], Any]:
     return coming_back(world)
 
 
@@ -595,7 +595,7 @@ def signing_in_with_a_provider_for_a_code(world: World) -> Callable[[], Any]:
 
 
 @story("get /callback", "", "")
-def coming_back_to_a_user_who_is_banned(world: World) -> Callable[[], Any]:
+def signing_in_with_a_provider_as_a_banned_user(world: World) -> Callable[[], Any]:
     world.change_alice(ban_duration="1h")()
     return coming_back(world)
 

@@ -46,7 +46,7 @@ class TestOneAMinute:
         assert second.json["message"] == first.json["message"]
         assert second.json["message_id"] != first.json["message_id"]
         assert set(second.headers.keys()) == set(first.headers.keys())
-        assert (len(outbox.sent()), outbox.nothings()) == (1, 1)
+        assert (len(outbox.sent()), outbox.suppressed()) == (1, 1)
 
     def test_request_over_the_limit_voids_no_code(self, client, alice, outbox, database):
         ask(client)
@@ -137,7 +137,7 @@ class TestOneAMinute:
         """Otherwise the second response, or its time, would reveal the account."""
         ask(client, "nobody@example.com", create_user=False)
         ask(client, "nobody@example.com")
-        assert (outbox.sent(), outbox.nothings(), database.count("users")) == ([], 2, 0)
+        assert (outbox.sent(), outbox.suppressed(), database.count("users")) == ([], 2, 0)
         a_minute_later(database)
         ask(client, "nobody@example.com")
         assert (len(outbox.sent()), database.count("users")) == (1, 1)
@@ -160,7 +160,7 @@ class TestOneAMinute:
 
     def test_concurrent_requests_send_one_message(self, app, alice, outbox):
         at_once(20, lambda _: ask(app.test_client()))
-        assert (len(outbox.sent()), outbox.nothings()) == (1, 19)
+        assert (len(outbox.sent()), outbox.suppressed()) == (1, 19)
 
 
 class TestFiveAnHour:
@@ -168,7 +168,7 @@ class TestFiveAnHour:
         for _ in range(8):
             ask(client)
             database.run("UPDATE failure_counts SET expires_at = now() WHERE key LIKE '%% 60'")
-        assert (len(outbox.sent()), outbox.nothings()) == (5, 3)
+        assert (len(outbox.sent()), outbox.suppressed()) == (5, 3)
 
     def test_messages_are_sent_again_after_an_hour(self, client, alice, outbox, database):
         for _ in range(6):
@@ -191,7 +191,7 @@ class TestTwentyAnHour:
     def test_twenty_first_message_of_all_networks_is_not_sent(self, client, alice, outbox, database):
         for number in range(25):
             ask(client, place={"REMOTE_ADDR": f"203.0.113.{number}"})
-        assert (len(outbox.sent()), outbox.nothings()) == (20, 5)
+        assert (len(outbox.sent()), outbox.suppressed()) == (20, 5)
         later(database, hours=1)
         ask(client)
         assert len(outbox.sent()) == 21
@@ -235,7 +235,7 @@ class TestSmsTotal:
             ask(client, f"+4917012345{number:02}", path="/otp")
         response = client.post("/signup", json={"phone": OTHER_PHONE, "password": PASSWORD})
         assert response.status_code == 201
-        assert (len(outbox.sent()), outbox.nothings()) == (3, 3)
+        assert (len(outbox.sent()), outbox.suppressed()) == (3, 3)
         ask(client, "dave@example.com")
         assert outbox.kinds()[-1] == ("magiclink", "dave@example.com")
         later(database, hours=1)
@@ -428,7 +428,7 @@ def test_settings_change_the_quota(make_app, alice, outbox, database):
     a_minute_later(database)
     for place in (NETWORK, ELSEWHERE, NETWORK, THIRD):
         ask(client, place=place)
-    assert (len(outbox.sent()), outbox.nothings()) == (4, 2)
+    assert (len(outbox.sent()), outbox.suppressed()) == (4, 2)
 
 
 def test_invalid_body_does_not_count(client, alice, outbox):

@@ -1,6 +1,4 @@
-"""The browser's manners that other tests rely on (tests/support/user_agent.py): each is what browsers do, and
-what they refuse.
-"""
+"""The simulated browser of tests/support/user_agent.py behaves like real browsers."""
 
 from typing import Any
 
@@ -15,16 +13,16 @@ FORM = "<form method=post action={}><input type=hidden name=a value=1><button na
 
 
 class Site:
-    """A site that answers what it is told to, by path, and remembers what it was asked."""
+    """A site that returns configured responses by path, and records its requests."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Response] = {}
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         request = Request(environ)
         request.get_data()
-        self.asked.append(request)
+        self.requests.append(request)
         return self.answers.get(request.path, Response("", 200))(environ, start_response)
 
     def sets(self, *cookies: str) -> None:
@@ -50,7 +48,7 @@ def browser(here, there) -> UserAgent:
 
 
 def sent(site: Site) -> str | None:
-    return site.asked[-1].headers.get("Cookie")
+    return site.requests[-1].headers.get("Cookie")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +60,9 @@ def sent(site: Site) -> str | None:
         ("c=1; SameSite=None; Secure", True, True, True),
     ],
 )
-def test_same_site_decides_what_another_site_brings_along(browser, here, cookie, typed_in, link, form):
+def test_same_site_decides_which_cross_site_requests_carry_a_cookie(
+    browser, here, cookie, typed_in, link, form
+):
     here.sets(cookie)
     browser.visit(f"{HERE}/set")
     browser.visit(f"{HERE}/")
@@ -75,7 +75,7 @@ def test_same_site_decides_what_another_site_brings_along(browser, here, cookie,
     assert (sent(here) == "c=1") is form
 
 
-def test_a_form_of_the_site_itself_brings_all(browser, here):
+def test_same_site_form_carries_all_cookies(browser, here):
     here.sets("a=1; SameSite=Strict", "b=2; SameSite=Lax")
     browser.visit(f"{HERE}/set")
     browser.post(f"{HERE}/", {"a": "1"})
@@ -93,13 +93,13 @@ def test_a_form_of_the_site_itself_brings_all(browser, here):
         "c=1; Max-Age=0",
     ],
 )
-def test_what_breaks_the_rules_is_not_kept(browser, here, cookie):
+def test_invalid_cookie_is_not_stored(browser, here, cookie):
     here.sets(cookie)
     browser.visit(f"{HERE}/set")
     assert browser.cookies == []
 
 
-def test_secure_ones_neither_come_nor_go_without_tls(browser, here):
+def test_secure_cookie_is_neither_stored_nor_sent_without_tls(browser, here):
     here.sets("c=1; Secure")
     browser.visit("http://here.example/set")
     assert browser.cookies == []
@@ -108,7 +108,7 @@ def test_secure_ones_neither_come_nor_go_without_tls(browser, here):
     assert sent(here) is None
 
 
-def test_a_cookie_is_its_hosts_and_its_paths(browser, here, there):
+def test_cookie_is_sent_only_to_its_host_and_path(browser, here, there):
     here.sets("c=1; Path=/deep")
     browser.visit(f"{HERE}/set")
     for path, expected in (("/deep", "c=1"), ("/deep/er", "c=1"), ("/deeper", None), ("/", None)):
@@ -119,49 +119,47 @@ def test_a_cookie_is_its_hosts_and_its_paths(browser, here, there):
 
 
 @pytest.mark.parametrize(("status", "method"), [(302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
-def test_a_redirect_after_a_form_keeps_its_body_where_its_status_says_so(
-    browser, here, there, status, method
-):
+def test_redirect_after_a_form_keeps_the_body_for_307_and_308(browser, here, there, status, method):
     here.answers["/"] = Response(status=status, headers={"Location": f"{THERE}/x"})
     browser.visit(f"{HERE}/page")
     browser.post(f"{HERE}/", {"a": "1"})
-    assert (there.asked[-1].method, dict(there.asked[-1].form)) == (
+    assert (there.requests[-1].method, dict(there.requests[-1].form)) == (
         method,
         {"a": "1"} if method == "POST" else {},
     )
 
 
-def test_it_tells_where_a_request_comes_from(browser, here):
+def test_request_names_its_origin(browser, here):
     browser.visit(f"{HERE}/")
-    assert here.asked[-1].headers["Sec-Fetch-Site"] == "none"
+    assert here.requests[-1].headers["Sec-Fetch-Site"] == "none"
     browser.post(f"{HERE}/", {})
-    assert (here.asked[-1].headers["Sec-Fetch-Site"], here.asked[-1].headers["Origin"]) == (
+    assert (here.requests[-1].headers["Sec-Fetch-Site"], here.requests[-1].headers["Origin"]) == (
         "same-origin",
         HERE,
     )
     browser.be_at(THERE)
     browser.post(f"{HERE}/", {})
-    assert (here.asked[-1].headers["Sec-Fetch-Site"], here.asked[-1].headers["Origin"]) == (
+    assert (here.requests[-1].headers["Sec-Fetch-Site"], here.requests[-1].headers["Origin"]) == (
         "cross-site",
         THERE,
     )
 
 
-def test_over_another_site_it_comes_from_there(browser, here, there):
+def test_redirect_through_another_site_is_cross_site(browser, here, there):
     there.answers["/"] = Response(status=302, headers={"Location": f"{HERE}/back"})
     browser.visit(f"{HERE}/")
     browser.click(f"{THERE}/")
-    assert here.asked[-1].headers["Sec-Fetch-Site"] == "cross-site"
+    assert here.requests[-1].headers["Sec-Fetch-Site"] == "cross-site"
 
 
-def test_a_page_without_referrer_tells_no_origin(browser, here):
+def test_page_without_referrer_sends_a_null_origin(browser, here):
     here.answers["/"] = Response(FORM.format("/x"), headers={"Referrer-Policy": "no-referrer"})
     browser.visit(f"{HERE}/")
     browser.submit()
-    assert (here.asked[-1].headers["Origin"], dict(here.asked[-1].form)) == ("null", {"a": "1"})
+    assert (here.requests[-1].headers["Origin"], dict(here.requests[-1].form)) == ("null", {"a": "1"})
 
 
-def test_a_form_goes_where_the_pages_policy_lets_it_with_all_redirects(browser, here, there):
+def test_form_action_restricts_the_form_and_its_redirects(browser, here, there):
     here.answers["/"] = Response(
         FORM.format("/x"), headers={"Content-Security-Policy": "default-src 'none'; form-action 'self'"}
     )
@@ -171,17 +169,17 @@ def test_a_form_goes_where_the_pages_policy_lets_it_with_all_redirects(browser, 
     browser.visit(f"{HERE}/")
     with pytest.raises(Blocked):
         browser.submit()
-    assert there.asked == []
+    assert there.requests == []
 
 
-def test_a_fragment_stays_through_redirects(browser, here):
+def test_fragment_is_kept_through_redirects(browser, here):
     here.answers["/"] = Response(status=302, headers={"Location": "/x"})
     assert browser.visit(f"{HERE}/#a").url == f"{HERE}/x#a"
     here.answers["/"] = Response(status=302, headers={"Location": "/x#b"})
     assert browser.visit(f"{HERE}/#a").url == f"{HERE}/x#b"
 
 
-def test_ports_make_no_other_site():
+def test_ports_belong_to_the_same_site():
     assert site_of("http://127.0.0.1:1/x") == site_of("http://127.0.0.1:2/y")
     assert site_of("https://a.example.com/") == site_of("https://b.example.com/")
     assert site_of("http://localhost:1/") != site_of("http://127.0.0.1:1/")

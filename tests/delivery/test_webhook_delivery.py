@@ -27,7 +27,7 @@ SECRET_KEYS = ("the first root secret of these tests", "the second root secret o
 class TestBody:
     def test_body_is_the_event(self, hooks, target):
         hooks.register(target)
-        hooks.happen("user.created")
+        hooks.emit("user.created")
         assert hooks.deliver() == 1
         (posted,) = target.requests
         assert posted.path == "/hooks"
@@ -42,7 +42,7 @@ class TestBody:
         with HttpTarget() as other:
             hooks.register(target, events=["auth.login", "user.deleted"])
             hooks.register(other)
-            hooks.happen("auth.login", "user.updated")
+            hooks.emit("auth.login", "user.updated")
             hooks.deliver()
             assert events_at(target) == ["auth.login"]
             assert sorted(events_at(other)) == ["auth.login", "user.updated"]
@@ -50,13 +50,13 @@ class TestBody:
     def test_disabled_webhook_never_gets_an_event_of_that_time(self, hooks, target):
         made = hooks.register(target)
         hooks.change(made, disabled=True)
-        hooks.happen()
+        hooks.emit()
         hooks.change(made, disabled=False)
         assert hooks.deliver() == 0
 
     def test_waiting_events_are_kept_while_a_webhook_is_disabled(self, hooks, target):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         hooks.change(made, disabled=True)
         assert hooks.deliver() == 0
         assert [one["status"] for one in hooks.deliveries(made)] == ["waiting"]
@@ -65,7 +65,7 @@ class TestBody:
 
     def test_waiting_events_of_a_disabled_webhook_expire_after_three_days(self, hooks, target, parts):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         hooks.change(made, disabled=True)
         hooks.let_time_pass(GIVE_UP - 60)
         assert parts.db.run("finish_stale_events", batch=500) == 0
@@ -88,7 +88,7 @@ class TestBody:
 class TestSignature:
     def test_standard_webhooks_library_verifies_the_signature(self, hooks, target):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         (posted,) = target.requests
         assert verified(posted, made["secret"])["event"] == "user.updated"
@@ -97,7 +97,7 @@ class TestSignature:
 
     def test_signature_does_not_fit_another_body(self, hooks, target):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         (posted,) = target.requests
         object.__setattr__(posted, "body", posted.body.replace(b"alice", b"mallory"))
@@ -107,7 +107,7 @@ class TestSignature:
     def test_id_stays_and_timestamp_changes_with_each_attempt(self, hooks, target):
         made = hooks.register(target)
         target.status = 500
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         target.requests[0].headers["webhook-timestamp"] = "0"
         hooks.end_pauses()
@@ -124,7 +124,7 @@ class TestSignature:
     def test_both_secrets_verify_after_a_rotation(self, hooks, target):
         made = hooks.register(target)
         rotated = hooks.change(made, rotate_secret=True)
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         (posted,) = target.requests
         assert posted.headers["webhook-signature"].count("v1,") == 2
@@ -136,7 +136,7 @@ class TestSignature:
         ends = datetime.fromisoformat(rotated["previous_secret_expires_at"])
         assert timedelta(hours=23, minutes=59) < ends - datetime.now(UTC) <= timedelta(hours=24)
         hooks.let_time_pass(DAY)
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         (posted,) = target.requests
         assert verified(posted, rotated["secret"])
@@ -156,19 +156,19 @@ class TestSignature:
         made = hooks.register(target)
         rotated = hooks.change(made, rotate_secret=True)
         both = hooks_with(new, old)
-        both.happen()
+        both.emit()
         assert both.deliver() == 1
-        both.keep_house()
+        both.run_janitor()
         # The old root secret can be removed then.
         hooks = hooks_with(new)
-        hooks.happen()
+        hooks.emit()
         assert hooks.deliver() == 1
         for posted in target.requests:
             assert verified(posted, made["secret"]) == verified(posted, rotated["secret"])
 
     def test_event_waits_when_the_root_secret_is_missing(self, hooks, target, make_app):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         deliver_due(make_app(AUTH_SECRET_KEY=SECRET_KEYS[0]).extensions["latchkey"])
         (waiting,) = hooks.deliveries(made)
         assert (waiting["status"], waiting["last_error"]) == (
@@ -183,7 +183,7 @@ class TestSuccess:
     def test_any_2xx_is_a_success(self, hooks, target, status):
         made = hooks.register(target)
         target.status, target.body = status, b""
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         assert [one["status"] for one in hooks.deliveries(made)] == ["sent"]
 
@@ -192,7 +192,7 @@ class TestSuccess:
         made = hooks.register(target)
         with HttpTarget() as other:
             target.status, target.headers = status, {"Location": other.url}
-            hooks.happen()
+            hooks.emit()
             hooks.deliver()
             assert other.requests == []
         (waiting,) = hooks.deliveries(made)
@@ -203,7 +203,7 @@ class TestSuccess:
     def test_endless_response_is_not_read(self, hooks, target):
         made = hooks.register(target)
         target.body = b"x" * 50_000_000
-        hooks.happen()
+        hooks.emit()
         began = time.monotonic()
         hooks.deliver()
         assert time.monotonic() - began < 3
@@ -214,7 +214,7 @@ class TestSuccess:
             for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
                 monkeypatch.setenv(name, proxy.url)
             hooks.register(target)
-            hooks.happen()
+            hooks.emit()
             hooks.deliver()
             assert proxy.requests == []
         assert len(target.requests) == 1
@@ -225,7 +225,7 @@ class TestSuccess:
         sender = EventSender(parts.db, parts.sealer, True, timeout=0.5)
         deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender})
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         began = time.monotonic()
         assert deliverer.deliver_due() == 1
         assert time.monotonic() - began < 2
@@ -239,7 +239,7 @@ class TestRetries:
     def test_event_is_sent_until_it_is_accepted(self, hooks, target):
         made = hooks.register(target)
         target.status = 500
-        hooks.happen()
+        hooks.emit()
         for attempt in range(1, 4):
             assert hooks.deliver() == 1
             assert hooks.deliveries(made)[0]["attempts"] == attempt
@@ -252,7 +252,7 @@ class TestRetries:
     def test_pause_equals_the_time_of_failing(self, hooks, target):
         made = hooks.register(target)
         target.status = 500
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         assert FIRST_PAUSE / 2 - 1 < hooks.pause(made) <= FIRST_PAUSE
         for failing, longest in ((30, 30), (100, 130), (DAY, LONGEST_PAUSE)):
@@ -264,7 +264,7 @@ class TestRetries:
     def test_pauses_have_jitter(self, hooks, target):
         target.status = 500
         made = [hooks.register(target) for _ in range(10)]
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         assert len({round(hooks.pause(one), 1) for one in made}) > 3
 
@@ -272,7 +272,7 @@ class TestRetries:
         hooks.register(target)
         target.status = 500
         for _ in range(5):
-            hooks.happen()
+            hooks.emit()
         assert hooks.deliver() == 1
         assert hooks.deliver() == 0
 
@@ -280,7 +280,7 @@ class TestRetries:
         made = hooks.register(target)
         target.status = 500
         for _ in range(5):
-            hooks.happen()
+            hooks.emit()
         hooks.deliver()
         hooks.end_pauses()
         assert hooks.deliver() == 1
@@ -297,25 +297,25 @@ class TestRetries:
     def test_webhook_can_ask_for_a_longer_pause(self, hooks, target, header, least, most):
         made = hooks.register(target)
         target.status, target.headers = 503, {"Retry-After": header}
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         assert least < hooks.pause(made) <= most
 
     def test_event_that_fails_does_not_stop_the_others(self, hooks, target, database):
         made = hooks.register(target)
         target.status = 500
-        hooks.happen("user.created")
+        hooks.emit("user.created")
         hooks.deliver()
         target.status = 200
         for _ in range(3):
-            hooks.happen()
+            hooks.emit()
         database.run("UPDATE webhooks SET retry_at = now()")
         assert hooks.deliver() == 3
         assert [one["status"] for one in hooks.deliveries(made)] == ["sent"] * 3 + ["waiting"]
 
     def test_event_is_given_up_after_three_days(self, hooks, target):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         hooks.let_time_pass(GIVE_UP)
         assert hooks.deliver() == 1
         assert [one["status"] for one in hooks.deliveries(made)] == ["failed"]
@@ -328,12 +328,12 @@ class TestRetries:
             lambda: hooks.ask("post", f"/{made['id']}/test"),
         ):
             target.status = 500
-            hooks.happen()
+            hooks.emit()
             hooks.deliver()
             assert hooks.pause(made) > 0
             target.status = 200
             ask()
-            hooks.happen()
+            hooks.emit()
             assert hooks.deliver() >= 1
 
 
@@ -341,8 +341,8 @@ class TestDisabling:
     def test_webhook_that_answers_410_is_disabled(self, hooks, target, database, carol):
         made = hooks.register(target)
         target.status = 410
-        hooks.happen()
-        hooks.happen()
+        hooks.emit()
+        hooks.emit()
         database.run("DELETE FROM audit_log; DELETE FROM outbox WHERE channel = 'email'")
         hooks.deliver()
         off = hooks.show(made)
@@ -363,17 +363,17 @@ class TestDisabling:
         database.run('UPDATE users SET user_metadata = \'{"locale": "de"}\' WHERE id = %(id)s', id=dave.id)
         made = hooks.register(target)
         target.status = 500
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         hooks.let_time_pass(GIVE_UP - 60)
         hooks.end_pauses()
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         assert hooks.show(made)["disabled"] is False
         database.run("DELETE FROM audit_log; DELETE FROM outbox WHERE channel = 'email'")
         hooks.let_time_pass(60)
         hooks.end_pauses()
-        hooks.happen()
+        hooks.emit()
         while hooks.show(made)["disabled"] is False:
             hooks.end_pauses()
             hooks.deliver()
@@ -398,7 +398,7 @@ class TestDisabling:
         hooks.register(target.url.replace("127.0.0.1", "localhost") + "/hooks?token=s3cret")
         database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'")
         target.status = 500
-        hooks.happen()
+        hooks.emit()
         Deliverer(
             parts.settings, parts.db, parts.sealer, {"webhook": EventSender(parts.db, parts.sealer, True)}
         ).deliver_due()
@@ -415,7 +415,7 @@ class TestDisabling:
             "UPDATE webhooks SET failing_since = now() - interval '3 days'; DELETE FROM outbox WHERE channel = 'email'"
         )
         target.status = 500
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         assert database.count("outbox", "kind = 'webhook_disabled'") == MAX_MAILS
 
@@ -423,7 +423,7 @@ class TestDisabling:
         self, hooks, target, database, parts, carol
     ):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         event = as_message(database.one("SELECT * FROM outbox WHERE channel = 'webhook'"))
         off = hooks.change(made, disabled=True)
         for status in (500, 410, 200):
@@ -437,7 +437,7 @@ class TestDisabling:
         made = hooks.register(target)
         for status in (500, 200, 500):
             target.status = status
-            hooks.happen()
+            hooks.emit()
             hooks.end_pauses()
             hooks.deliver()
             hooks.let_time_pass(2 * DAY)
@@ -446,7 +446,7 @@ class TestDisabling:
     def test_missed_events_can_be_redelivered(self, hooks, target):
         made = hooks.register(target)
         target.status = 410
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         target.status = 200
         assert hooks.change(made, disabled=False)["failing_since"] is None
@@ -461,7 +461,7 @@ class TestLog:
         made = hooks.register(f"http://127.0.0.1:{free_port()}/?token=s3cret")
         with capture_logs() as logs:
             for _ in range(3):
-                hooks.happen()
+                hooks.emit()
                 hooks.end_pauses()
                 hooks.deliver()
             hooks.change(made, url=target.url + "/?token=s3cret")
@@ -482,7 +482,7 @@ class TestLog:
 
 def test_event_keeps_the_data_of_its_time(hooks, target, database):
     hooks.register(target)
-    hooks.happen("user.deleted")
+    hooks.emit("user.deleted")
     row = database.one("SELECT * FROM outbox WHERE channel = 'webhook'")
     assert as_message(row).text == json.dumps(
         {"event": "user.deleted", "timestamp": row.variables["timestamp"], "data": {"user": ALICE}}

@@ -74,14 +74,14 @@ class TestSlowWebhooks:
             hooks.register(targets(behaviour))
         good = targets()
         for _ in range(3):
-            hooks.happen()
+            hooks.emit()
         deliver()
         # Now all of them are known to fail.
         wait_until(lambda: all(one["failing_since"] for one in hooks.ask("get").json["data"]))
         hooks.register(good)
         for number in range(10):
             began = time.monotonic()
-            hooks.happen()
+            hooks.emit()
             wait_until(functools.partial(has_got, good, number + 1))
             assert time.monotonic() - began < TIMEOUT
 
@@ -93,7 +93,7 @@ class TestSlowWebhooks:
         deliver()
         began = time.monotonic()
         for _ in range(20):
-            hooks.happen()
+            hooks.emit()
         wait_until(lambda: len(good.requests) == 20, 20)
         # At worst one more of the six is found out per second. All their events in a row would take 30 s.
         assert time.monotonic() - began < 7 * TIMEOUT
@@ -105,7 +105,7 @@ class TestSlowWebhooks:
                 hooks.register(targets("hang"))
             hooks.register(slow)
             for _ in range(20):
-                hooks.happen()
+                hooks.emit()
             deliver()
             # On four threads, the 160 events of the dead webhooks alone would take 40 s.
             wait_until(lambda: len(slow.requests) == 20, 20)
@@ -116,11 +116,11 @@ class TestSlowWebhooks:
             hooks.register(one, events=["user.created", "auth.login"])
             hooks.register(other, events=["user.deleted", "auth.login"])
             deliver()
-            hooks.happen("auth.login")
+            hooks.emit("auth.login")
             # Both are known to be slow now.
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 2)
-            hooks.happen(*["user.created"] * 40)
-            hooks.happen(*["user.deleted"] * 4)
+            hooks.emit(*["user.created"] * 40)
+            hooks.emit(*["user.deleted"] * 4)
             wait_until(lambda: len(other.requests) == 5, 20)
             # In the order of events these would be the last.
             assert len(one.requests) < 35
@@ -130,7 +130,7 @@ class TestSlowWebhooks:
         for target in targets_of_two:
             hooks.register(target)
         for _ in range(30):
-            hooks.happen()
+            hooks.emit()
         for _ in range(3):
             deliver()
         wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 60)
@@ -144,7 +144,7 @@ class TestSlowWebhooks:
     def test_one_deliverer_at_a_time_tries_a_failing_webhook(self, hooks, targets, parts, database):
         made = hooks.register(targets())
         for _ in range(10):
-            hooks.happen()
+            hooks.emit()
         database.run("UPDATE webhooks SET failing_since = now()")
         claimed = []
 
@@ -199,7 +199,7 @@ class TestKilledProcess:
         target = targets("hang")
         made = hooks.register(target)
         for _ in range(3):
-            hooks.happen()
+            hooks.emit()
         with command("deliver") as running:
             assert target.reached.wait(10)
             running.process.kill()
@@ -217,7 +217,7 @@ class TestKilledProcess:
     def test_killed_process_does_not_block_a_failing_webhook(self, hooks, targets, command, database):
         target = targets("hang")
         hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         database.run("UPDATE webhooks SET failing_since = now()")
         with command("deliver") as running:
             assert target.reached.wait(10)
@@ -257,7 +257,7 @@ class TestListening:
             (secret,) = wait_until(lambda: re.findall(r"signed with (whsec_\S+)", running.text()))
             (made,) = hooks.ask("get").json["data"]
             assert made["description"] == "latchkey webhooks listen"
-            hooks.happen("auth.login")
+            hooks.emit("auth.login")
             wait_until(lambda: target.requests)
             form = r"^\S+Z  auth.login    \S+  alice@example.com  (msg_\S+)  500 Internal Server Error$"
             (event_id,) = wait_until(lambda: re.findall(form, running.text(), re.MULTILINE))
@@ -265,7 +265,7 @@ class TestListening:
             assert posted.path == "/events"
             assert posted.headers["webhook-id"] == event_id
             assert verified(posted, secret)["event"] == "auth.login"
-            # The event counts as accepted, whatever the application answered.
+            # The event counts as accepted regardless of the application's response.
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
             running.process.send_signal(number)
             assert running.process.wait(10) == 0
@@ -291,7 +291,7 @@ class TestListening:
         deliver()
         with command("webhooks", "listen", "--forward", f"http://127.0.0.1:{free_port()}/") as running:
             wait_until(lambda: "Listening." in running.text())
-            hooks.happen()
+            hooks.emit()
             wait_until(lambda: running.text().splitlines()[-1].endswith("no answer: connection refused"))
 
     @pytest.mark.parametrize(

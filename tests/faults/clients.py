@@ -1,4 +1,4 @@
-"""Clients that use the service as people do, all of it at once, and write down what they are told."""
+"""Clients that use every part of the service, and record what its responses promise."""
 
 import contextlib
 import random
@@ -15,13 +15,13 @@ from tests.support.cast import PASSWORD, session_of
 from tests.support.server import at_once
 
 ADMIN = {"apikey": SERVICE_ROLE_KEY}
-# How many people at once try to use what works once.
+# The number of threads that compete for a single-use secret.
 RIVALS = 3
 _LINK = re.compile(r"^https?://\S+[?&]token=([\w-]+)", re.MULTILINE)
 
 
 class Client:
-    """One thread's worth of people: each signs up, is signed in here and there, changes this and that, and
+    """A sequence of users, one at a time: each signs up, uses several sessions, changes the account, and
     leaves.
     """
 
@@ -33,7 +33,9 @@ class Client:
         self._lives = 0
 
     def live(self) -> bool:
-        """Live one life, to its end or to the first change that is not answered; return whether all were."""
+        """Live one life, to its end or to the first change without an answer. Return False in the second
+        case.
+        """
         self._lives += 1
         person = self._history.person(f"{self._name}-{self._lives}@example.com")
         with contextlib.suppress(Unanswered):
@@ -55,7 +57,7 @@ class Client:
             return True
         return False
 
-    # What a life is made of.
+    # The steps of a life.
 
     def _sign_up(self, person: Person) -> None:
         number = self._number()
@@ -63,7 +65,7 @@ class Client:
         body = {"email": person.email, "password": PASSWORD, "data": {"n": number}}
         answer = self._change_by(person, made, "POST", "/signup", 201, json=body)
         person.id = answer.json["id"]
-        # The mail may be late: then nobody confirms, and the mail must come all the same.
+        # A late mail leaves the user unconfirmed; the mail must arrive all the same.
         text = self._post.wait_for(person.email, 2)
         if text and (match := _LINK.search(text)):
             self._spend(person, "signup", match[1], person.state.but(confirmed=True))
@@ -121,7 +123,7 @@ class Client:
         self._hold(person, answer)
 
     def _refresh(self, person: Person) -> None:
-        """Two tabs at once: both get the same token, or one of them none."""
+        """Refresh in two tabs at once: each answer has the same token."""
         for held in self._one_of(person.live()):
             body = {"refresh_token": held.session.refresh_token}
             answers = self._rush("/token?grant_type=refresh_token", body, 2)
@@ -143,7 +145,7 @@ class Client:
             self._violate(person, "no link", answer)
 
     def _spend(self, person: Person, type: str, token: str, state: State) -> None:
-        """Several at once have the same link: one of them gets in."""
+        """Spend one link in several threads: one of them succeeds."""
         answers = self._rush("/verify", {"type": type, "token_hash": token}, RIVALS)
         good = [answer for answer in answers if answer is not None and answer.status_code == 200]
         self._history.note_spent(token, len(good))
@@ -195,7 +197,7 @@ class Client:
     def _stay(self, person: Person) -> None:
         self._look(person)
 
-    # How it is told.
+    # Recording.
 
     def _change_by(
         self, person: Person, after: State, method: str, path: str, expected: int = 200, **options: Any
@@ -207,9 +209,7 @@ class Client:
         return answer
 
     def _judge(self, person: Person, answers: list[Any], good: list[Any], after: State, what: str) -> None:
-        """Go on where there is a good answer; what is not answered leaves the person in doubt; a refusal of
-        what is allowed is wrong.
-        """
+        """Continue after a good answer. Without an answer the person is in doubt; a refusal is a violation."""
         if good:
             return
         if all(map(_is_answer, answers)):
@@ -224,7 +224,7 @@ class Client:
         person.state = person.state.with_session(session.id).but(untold=0)
 
     def _check_dead(self, person: Person) -> None:
-        """At once after the answer no token works, whoever is asked."""
+        """Check that, right after the answer, no worker accepts a revoked token."""
         for held in person.dead():
             answers = [
                 self._ask("GET", "/user", headers=held.session.authorization),
@@ -257,22 +257,22 @@ class Client:
 
 
 def _is_answer(response: Any) -> bool:
-    """Whether a response says what has become of the request."""
+    """Return whether a response tells the outcome of the request."""
     return response is not None and response.status_code != 503
 
 
 @contextmanager
 def load(history: History, post: Post, count: int = 6, seed: int = 1) -> Iterator[Callable[[], None]]:
-    """Have so many clients use the service inside the context; afterwards each has ended its request."""
+    """Run `count` clients inside the context; at its end each has finished its request."""
     over = threading.Event()
 
     def run(client: Client) -> None:
         while not over.is_set():
             try:
-                # Where nobody answers at all, a loop without a pause would only count that.
+                # While nothing answers, a loop without a pause would only count failures.
                 if not client.live():
                     over.wait(0.1)
-            # Whatever it is, it must not pass for silence.
+            # An exception must not be mistaken for a missing answer.
             except Exception as error:
                 history.violate(f"a client broke: {error!r}")
                 raise

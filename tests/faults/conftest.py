@@ -1,4 +1,4 @@
-"""How the tests of faults are run, and the table that they end with."""
+"""How the tests of faults are run, and the table that they print at the end."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tests.faults.world import World
 
 @dataclass(frozen=True)
 class Line:
-    """What was done, how often, and what was seen."""
+    """A fault, how often it was caused, and the observation."""
 
     fault: str
     times: str
@@ -48,18 +48,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient_pool() -> None:
-    """Override the patience of the other tests."""
+    """Override the pool fixture of the other tests."""
 
 
 @pytest.fixture(scope="session")
 def note() -> Callable[[str, Any, str], None]:
-    """Write a line of the closing table: the fault, how often, what was seen."""
+    """Add a line to the closing table: the fault, how often it was caused, the observation."""
     return lambda fault, times, seen: LINES.append(Line(fault, str(times), seen))
 
 
 @pytest.fixture
 def scale(request: Any) -> Callable[[int, int], int]:
-    """Choose how often: `scale(200, 15)` is 200 times, and 15 in the selection."""
+    """Choose the number of repetitions: `scale(200, 15)` is 200, and 15 in the selection."""
     return lambda whole, selection: selection if request.config.getoption("--selection") else whole
 
 

@@ -1,6 +1,4 @@
-"""A request to each operation that talks to the database, with all that has to be there before it can be
-made.
-"""
+"""A request for each operation that uses the database, with the state that it needs."""
 
 import html
 import re
@@ -22,8 +20,8 @@ Ask = Callable[[], Any]
 ALICE, NEW = "alice@example.com", "new@example.com"
 _ACTION = re.compile(r'action="([^"]*)"')
 _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
-# Operations that need no database, or ask it at most once a second and answer for themselves; and those of
-# providers at home, whose view is that of the own callbacks.
+# Operations that use no database, or ask it once a second at most; and callbacks of built-in providers, which
+# share the view of the own callbacks.
 WITHOUT = {
     "callback",
     "callback_by_form",
@@ -39,7 +37,7 @@ WITHOUT = {
 
 @dataclass
 class Stage:
-    """Where requests are made ready: a client of the service, and what is behind its back."""
+    """The service under test and the data behind it, for preparing requests."""
 
     client: Any
     rows: Rows
@@ -60,19 +58,19 @@ class Stage:
         return links.send(type, self.client, ADMIN, self.outbox)
 
     def code(self) -> str:
-        """Return what an application with a code_challenge is brought."""
+        """Return the authorization code of a link with a code_challenge."""
         self.alice()
         self.client.post("/magiclink", json={"email": ALICE, **WITH_CHALLENGE})
         return links.query(links.follow(self.client, "magiclink", self.outbox.last(ALICE).token))["code"]
 
     def flow(self) -> str:
-        """Return the address of the page that links an identity."""
+        """Return the query of the page that links an identity."""
         url = self.session().get("/user/identities/authorize?provider=google").json["url"]
         return urlsplit(url).query
 
 
 def back_from(client: Any, provider: FakeProvider) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Return where a provider sends a browser, what it gives it to bring back, and the browser's cookie."""
+    """Return the path and parameters of a provider's redirect, and the browser's cookie."""
     begun = client.get(f"/authorize?provider={provider.name}")
     assert begun.status_code == 302, begun.get_data(as_text=True)
     answer = httpx.get(begun.location, trust_env=False)
@@ -82,7 +80,7 @@ def back_from(client: Any, provider: FakeProvider) -> tuple[str, dict[str, str],
 
 
 def _admin(path: str, method: str = "post", **body: Any) -> Callable[[Stage], Ask]:
-    """Ask about Alice, as an administrator."""
+    """Request something about Alice as an administrator."""
 
     def prepare(stage: Stage) -> Ask:
         known = stage.alice()
@@ -93,7 +91,7 @@ def _admin(path: str, method: str = "post", **body: Any) -> Callable[[Stage], As
 
 
 def _caller(act: Callable[[Session], Any]) -> Callable[[Stage], Ask]:
-    """Ask as Alice."""
+    """Request something as Alice."""
 
     def prepare(stage: Stage) -> Ask:
         session = stage.session()
@@ -103,7 +101,7 @@ def _caller(act: Callable[[Session], Any]) -> Callable[[Stage], Ask]:
 
 
 def _public(path: str, **body: Any) -> Callable[[Stage], Ask]:
-    """Ask as anybody, while there is Alice."""
+    """Send a request without credentials while Alice exists."""
 
     def prepare(stage: Stage) -> Ask:
         stage.alice()
@@ -113,7 +111,7 @@ def _public(path: str, **body: Any) -> Callable[[Stage], Ask]:
 
 
 def _new(path: str, **body: Any) -> Callable[[Stage], Ask]:
-    """Ask as anybody, while there is nobody."""
+    """Send a request without credentials to an empty database."""
     return lambda stage: lambda: stage.client.post(path, json=body)
 
 
@@ -204,7 +202,7 @@ def _callback_by_form(stage: Stage) -> Ask:
 
 
 def _webhook(act: Callable[[Any, str], Any]) -> Callable[[Stage], Ask]:
-    """Ask about a webhook that is there."""
+    """Request something about an existing webhook."""
 
     def prepare(stage: Stage) -> Ask:
         body = {"url": "http://127.0.0.1:9/events"}
@@ -223,7 +221,7 @@ def _redeliver(stage: Stage) -> Ask:
     return lambda: stage.client.post(f"/admin/webhooks/{id}/deliveries/{event}/redeliver", headers=ADMIN)
 
 
-# By the operationId of openapi.yaml, and in which way.
+# By the operationId of openapi.yaml and a variant.
 REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "signup": _new("/signup", email=NEW, password=PASSWORD),
     "signup, address taken": _public("/signup", email=ALICE, password=PASSWORD),

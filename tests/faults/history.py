@@ -1,8 +1,8 @@
-"""What clients were told while something was at fault, and what must be true because of it.
+"""What responses promised during a fault, and the states that are consistent with them.
 
-Each person is in the hands of one client, which asks for one change at a time. A change that is answered
-moves the person on. One that is not answered (no answer, half of one, or 503) may have been carried out: the
-client then leaves the person alone, whose state must in the end be one of two, with all that belongs to it.
+Each person belongs to one client, which sends one change at a time. An answered change moves the person to
+the next state. A change without an answer (none, a truncated one, or 503) may or may not have been committed:
+the client then leaves the person alone, and the final state must be exactly one of the two.
 """
 
 import threading
@@ -19,16 +19,14 @@ from tests.support.server import ServerClient
 
 @dataclass(frozen=True)
 class State:
-    """A person as the service must know them: `live` are the sessions they were told of, with the counters of
-    their tokens.
-    """
+    """The expected state of a person. `live` holds the known sessions with the counters of their tokens."""
 
     exists: bool = False
     confirmed: bool = False
     banned: bool = False
     number: int | None = None
     live: frozenset[tuple[str, int]] = frozenset()
-    # Sessions that were made by a request without an answer.
+    # The number of sessions that a request without an answer may have started.
     untold: int = 0
     mails: tuple[str, ...] = ()
     password: str = ""
@@ -51,7 +49,7 @@ class State:
 
 @dataclass
 class Held:
-    """A session as its client holds it: the tokens of today, and every refresh token it ever had."""
+    """A session as its client holds it: the current tokens, and every refresh token so far."""
 
     session: Session
     refresh_tokens: list[str]
@@ -63,9 +61,7 @@ class Held:
 
 @dataclass
 class Person:
-    """One address: what all answers add up to, and what the one request without an answer would have made of
-    it.
-    """
+    """One address: the state that the answers add up to, and the state after the request without an answer."""
 
     email: str
     state: State = field(default_factory=State)
@@ -79,7 +75,7 @@ class Person:
         return [held for held in self.held if held.id in ids]
 
     def dead(self) -> list[Held]:
-        """Return the sessions that no answer leaves alive."""
+        """Return the sessions that have ended in every possible state."""
         ids = {id for state in (self.state, self.after or self.state) for id, _ in state.live}
         return [held for held in self.held if held.id not in ids]
 
@@ -88,11 +84,11 @@ class Person:
 
 
 class Unanswered(Exception):
-    """A change may have been made or not: its person is left alone from now on."""
+    """A change may or may not have been made: its person is left alone from now on."""
 
 
 class History:
-    """All persons, and what was wrong with any answer; the clients write it together."""
+    """All persons, and all violations; shared by the clients."""
 
     def __init__(self, client: ServerClient) -> None:
         self.client = client
@@ -100,8 +96,8 @@ class History:
         self.violations: list[str] = []
         self.statuses: Counter[Any] = Counter()
         self.slowest = (0.0, "")
-        # Where Postgres itself crashes, the newest counters of sessions may be lost: a plain refresh does not
-        # wait for the disk.
+        # A crash of Postgres may lose the newest counters of sessions: a plain refresh does not wait for the
+        # disk.
         self.may_lose_counters = False
         self.spent: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -117,7 +113,7 @@ class History:
             self.violations.append(what)
 
     def ask(self, method: str, path: str, **options: Any) -> Any:
-        """Return a response, or None where none came, or half of one. Whatever comes is held to the contract."""
+        """Return a response checked against the contract, or None for none or a truncated one."""
         began = time.monotonic()
         response, status = None, None
         try:
@@ -138,14 +134,14 @@ class History:
         return response
 
     def note_spent(self, token: str, successes: int) -> None:
-        """Count how often a single-use secret has worked."""
+        """Count the uses of a single-use secret that succeeded."""
         with self._lock:
             self.spent[token] += successes
             if self.spent[token] > 1:
                 self.violations.append(f"a single-use secret worked {self.spent[token]} times")
 
     def forget_times(self) -> None:
-        """Measure the slowest answer from now on."""
+        """Restart the measurement of the slowest answer."""
         with self._lock:
             self.slowest = (0.0, "")
 
@@ -156,7 +152,7 @@ class History:
         return self.statuses[None] + self.statuses[503]
 
     def summary(self) -> str:
-        """Return what was seen, in a line."""
+        """Return a summary in one line."""
         seconds, slowest = self.slowest
         return (
             f"{self.answered()} requests answered, {self.statuses[503]} refused (503), {self.statuses[None]} without an answer;"

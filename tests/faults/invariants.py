@@ -1,4 +1,4 @@
-"""What must be true when all is well again, of each person and of the database as a whole."""
+"""Invariants that hold after a fault, for each person and for the database as a whole."""
 
 import random
 from collections import defaultdict
@@ -12,19 +12,19 @@ from tests.support.cast import refresh, sign_in
 from tests.support.processes import wait_until
 from tests.support.rows import Rows
 
-# So many persons are also asked for over HTTP; the rows of all are looked at.
+# The number of persons that are also checked over HTTP; the rows of all are checked.
 ASKED = 150
 _PERSONS = """
-SELECT account.email, account.id, account.email_confirmed_at IS NOT NULL AS confirmed, account.banned_until > now() AS banned,
-       account.user_metadata -> 'n' AS number,
-       (SELECT count(*) FROM identities AS identity WHERE identity.user_id = account.id) AS identities,
-       (SELECT coalesce(json_agg(json_build_array(id, counter)), '[]') FROM sessions WHERE user_id = account.id AND ended_at IS NULL) AS live
-  FROM users AS account
+SELECT u.email, u.id, u.email_confirmed_at IS NOT NULL AS confirmed, u.banned_until > now() AS banned,
+       u.user_metadata -> 'n' AS number,
+       (SELECT count(*) FROM identities AS identity WHERE identity.user_id = u.id) AS identities,
+       (SELECT coalesce(json_agg(json_build_array(id, counter)), '[]') FROM sessions WHERE user_id = u.id AND ended_at IS NULL) AS live
+  FROM users AS u
 """
 
 
 def check(history: History, post: Post, rows: Rows) -> None:
-    """Hold everything to the history. Fails with all that is wrong."""
+    """Check everything against the history, and fail with all violations."""
     deliver_all(rows)
     wrong = [
         *history.violations,
@@ -36,7 +36,7 @@ def check(history: History, post: Post, rows: Rows) -> None:
 
 
 def deliver_all(rows: Rows) -> None:
-    """Wait until nothing waits; what was put off, or is leased by a process that is dead, is due at once."""
+    """Wait until the outbox is empty, making deferred and leased messages due."""
 
     def none_waits() -> bool:
         rows.run("UPDATE webhooks SET retry_at = NULL WHERE retry_at IS NOT NULL")
@@ -69,16 +69,18 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
             if row.identities != 1:
                 wrong.append(f"{person.email} has {row.identities} identities")
     wrong += [f"the object of {row.email} is stale: {row.object}" for row in rows.stale_objects()]
-    wrong += [f"nobody signed up as {email}" for email in found if email.startswith("c")]
+    wrong += [f"no client signed up as {email}" for email in found if email.startswith("c")]
     wrong += [
-        f"mail to {email}, who never was: {kinds}" for email, kinds in mails.items() if email.startswith("c")
+        f"mail to {email}, a user that never existed: {kinds}"
+        for email, kinds in mails.items()
+        if email.startswith("c")
     ]
     return wrong
 
 
 def _is(row: Any, kinds: tuple[str, ...], state: State, may_lose_counters: bool) -> bool:
-    """Whether a user's rows are those of a state, all of them. A token that is ahead of its session is tried
-    later: it must be good.
+    """Return whether a user's rows match a state. A session whose counter may be behind its token is checked
+    later over HTTP: it must work.
     """
     if row is None:
         return not state.exists and kinds == state.mails
@@ -95,10 +97,9 @@ def _is(row: Any, kinds: tuple[str, ...], state: State, may_lose_counters: bool)
 
 
 def _wrong_messages(channel: str, arrived: Mapping[str, list[tuple[str, ...]]], rows: Rows) -> list[str]:
-    """Each message of a channel that was committed has come, under its own id alone, and none besides; twice
-    is allowed, under one id.
+    """Check that each committed message arrived with its own id, and no other message did.
 
-    What arrived is by id: to whom, and all that it said.
+    A message may arrive twice under one id. `arrived` maps ids to the recipient and the content.
     """
     wrong = []
     written = rows.all(
@@ -113,7 +114,7 @@ def _wrong_messages(channel: str, arrived: Mapping[str, list[tuple[str, ...]]], 
         elif {mail[0] for mail in mails} != {messages[id].recipient} or len(set(mails)) > 1:
             wrong.append(f"one id, and different messages: {mails}")
     for id, message in messages.items():
-        # A link that is void by now, with its user, is not sent.
+        # A link that is void because its user is gone is not sent.
         is_void = message.outcome == "void" and message.link is not None and message.user_id not in users
         if id not in arrived and not is_void:
             wrong.append(f"a message never came: {message}")
@@ -121,12 +122,12 @@ def _wrong_messages(channel: str, arrived: Mapping[str, list[tuple[str, ...]]], 
 
 
 def doubled(post: Post) -> int:
-    """Return how many mails came more than once."""
+    """Return the number of mails that arrived more than once."""
     return sum(len(mails) > 1 for mails in post.by_id().values())
 
 
 def _wrong_answers(history: History, rows: Rows) -> list[str]:
-    """Ask for persons as they would: the password, the sessions, and the refresh tokens of the past."""
+    """Check persons over HTTP: the password, the sessions, and old refresh tokens."""
     rows.run(
         "UPDATE sessions SET refreshed_at = refreshed_at - interval '10 min', created_at = created_at - interval '10 min' WHERE ended_at IS NULL"
     )
@@ -141,7 +142,7 @@ def _wrong_answers(history: History, rows: Rows) -> list[str]:
         try:
             return _wrong_of(person, client)
         except AssertionError as error:
-            return [f"{person.email}: {error}"]  # an answer is not as openapi.yaml says
+            return [f"{person.email}: {error}"]  # the response violates openapi.yaml
 
     with ThreadPoolExecutor(4) as threads:
         return [line for lines in threads.map(wrong_of, chosen) for line in lines]
@@ -165,7 +166,7 @@ def _wrong_of(person: Person, client: Any) -> list[str]:
         return wrong
     expected = 403 if state.banned or not state.confirmed else 200
     if person.unanswered == "PUT /user":
-        # The password is the old one or the new one, as the rest has shown.
+        # The rows have shown whether it is the old or the new password.
         expect("the password", sign_in(client, person.email, state.password), 200)
     elif state.password:
         expect("the password", sign_in(client, person.email, state.password), expected)
@@ -173,7 +174,7 @@ def _wrong_of(person: Person, client: Any) -> list[str]:
         answer = client.get("/user", headers=held.session.authorization)
         expect("a live session", answer, 200)
         if (held.id, len(held.refresh_tokens) - 1) not in state.live:
-            # The answer to a refresh was lost ten minutes ago: now the token before is an old one.
+            # The answer to the last refresh was lost ten minutes ago, so the client's token is an old one.
             expect("a token whose successor was lost", refresh(client, held.refresh_tokens[-1]), 400)
             continue
         expect("its newest refresh token", refresh(client, held.refresh_tokens[-1]), 200)

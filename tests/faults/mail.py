@@ -1,4 +1,4 @@
-"""Where the load's mail arrives: at one address, behind which a good server or a bad one stands."""
+"""The mailbox of the load: one address, behind which a test puts a good or a bad mail server."""
 
 import re
 import threading
@@ -11,7 +11,7 @@ _ID = re.compile(r"<([0-9a-f-]{36})@")
 
 
 class Post:
-    """A mail server, and what has come by each id. `way` leads there, or wherever it is bent."""
+    """A mail server, and the mails that arrived, by message id. `way` leads to it, or to another server."""
 
     def __init__(self) -> None:
         self._server = _Server(self)
@@ -29,9 +29,9 @@ class Post:
         self.way.end()
         self._server.__exit__()
 
-    def mend(self) -> None:
-        """Have the way lead to the good server again."""
-        self.way.bend(("127.0.0.1", self._server.port))
+    def restore(self) -> None:
+        """Lead to the good server again."""
+        self.way.lead_to(("127.0.0.1", self._server.port))
 
     def take(self, mail: Any) -> None:
         part = mail.get_body(("plain",))
@@ -44,7 +44,7 @@ class Post:
             self._arrived.notify_all()
 
     def wait_for(self, recipient: str, seconds: float) -> str | None:
-        """Return the text of a mail to somebody, or None where none comes in time."""
+        """Return the text of a mail to a recipient, or None if none arrives in time."""
         with self._arrived:
             self._arrived.wait_for(lambda: recipient in self._newest, seconds)
             return self._newest.get(recipient)
@@ -56,7 +56,7 @@ class Post:
 
 
 class _Server(MailServer):
-    """Tells the post of each mail."""
+    """Passes each mail on to the post."""
 
     def __init__(self, post: Post) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What stands beside Postgres in larger deployments: a synchronous replica, and PgBouncer."""
+"""Companions of Postgres in larger deployments: a synchronous replica, and PgBouncer."""
 
 import os
 import pwd
@@ -17,7 +17,7 @@ from tests.support.processes import free_port, wait_until
 
 
 class _Standby(EmbeddedPostgres):
-    """A server that is ready when it follows another."""
+    """A server that counts as ready when it follows another one."""
 
     def _is_ready(self, pid: int) -> bool:
         try:
@@ -28,7 +28,7 @@ class _Standby(EmbeddedPostgres):
 
 
 class Replica(Postgres):
-    """Follows the Postgres of a world: what that acknowledges is on the disk of both."""
+    """Follows the Postgres of a world synchronously: an acknowledged commit is on the disk of both."""
 
     def __init__(self, primary: Postgres, directory: Path) -> None:
         directory.mkdir()
@@ -45,7 +45,7 @@ class Replica(Postgres):
             primary.url,
         ]
         subprocess.run(backup, check=True, capture_output=True)
-        # The lock of the other one's socket, which is in its directory, has come too.
+        # The backup includes the lock of the primary's socket, which is in its directory.
         (directory / "postgres" / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
         self._server = _Standby(directory, {"max_connections": "40"})
         self.url = self._server.start()
@@ -59,13 +59,13 @@ class Replica(Postgres):
 
 
 def url_of_both(one: Postgres, two: Postgres) -> str:
-    """Return the URL of whichever may be written to."""
+    """Return the URL that leads to the writable one of two servers."""
     hosts = ",".join(parse_dsn(postgres.url)["host"].replace("/", "%2F") for postgres in (one, two))
     return f"postgresql://postgres@/postgres?host={hosts}&port=5432,5432&target_session_attrs=read-write"
 
 
 class PgBouncer:
-    """Lends connections to a world's Postgres for one transaction each, inside the context."""
+    """PgBouncer with transaction pooling in front of a world's Postgres, inside the context."""
 
     def __init__(self, world: World) -> None:
         program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -81,7 +81,7 @@ class PgBouncer:
             f"[databases]\n* = host={socket_dir} port=5432 user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
             "auth_type = any\npool_mode = transaction\ndefault_pool_size = 10\nmax_client_conn = 200\nunix_socket_dir =\n"
         )
-        # It refuses to run as root, and must reach the socket.
+        # PgBouncer refuses to run as root, and must be able to open the socket.
         account = pwd.getpwuid(socket_dir.stat().st_uid)
         self._how = (
             {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}

@@ -1,4 +1,4 @@
-"""What all these tests rely on: whatever is lost, doubled or half done is found."""
+"""The checker of these tests finds everything that is lost, doubled or half done."""
 
 import uuid
 
@@ -9,7 +9,7 @@ from tests.support.processes import wait_until
 from tests.support.rows import Rows
 
 pytestmark = pytest.mark.selection
-# What somebody does to the rows behind the service's back, and what is said of it then.
+# A change to the rows behind the service's back, and the violation that must be reported.
 SABOTAGE = {
     "a user is lost": ("DELETE FROM users WHERE id = (SELECT id FROM users LIMIT 1)", "and should be"),
     "a change is lost": (
@@ -40,19 +40,19 @@ SABOTAGE = {
         "UPDATE users SET password_hash = '$2b$04$' || repeat('.', 53)",
         "the password: 401",
     ),
-    "somebody is there whom nobody made": (
+    "a user was never created": (
         "INSERT INTO users (email, made_by) VALUES ('c0-0-0@example.com', 'signup')",
-        "nobody signed up as",
+        "no client signed up as",
     ),
 }
 
 
-def test_it_finds_what_is_wrong(world):
+def test_checker_finds_every_kind_of_damage(world):
     with world.service() as service:
         rows = Rows(world.postgres.url)
 
         def there_is_enough() -> bool:
-            """Whether there is something of each kind to be lost, and more than may be gone a moment later."""
+            """Return whether each kind of row exists, in a number that a moment later cannot be zero."""
             refreshed, banned = (
                 rows.count("sessions", "counter > 0 AND ended_at IS NULL"),
                 rows.count("users", "banned_until IS NOT NULL"),
@@ -69,7 +69,7 @@ def test_it_finds_what_is_wrong(world):
         invariants.check(history, world.post, rows)
         missed = []
         for name, (statement, said) in SABOTAGE.items():
-            # Asking has refreshed and ended sessions: all is put back as it was.
+            # The last check refreshed and ended sessions: restore the rows.
             rows.run("; ".join(f"DELETE FROM public.{table}" for table in reversed(tables)))
             for table in tables:
                 rows.run(f"INSERT INTO public.{table} SELECT * FROM kept.{table}")
@@ -86,7 +86,7 @@ def test_it_finds_what_is_wrong(world):
     assert not missed, "\n".join(missed)
 
 
-def test_a_secret_that_works_twice_is_found(world):
+def test_checker_finds_a_secret_that_works_twice(world):
     with world.service() as service, world.load(service) as history:
         token = str(uuid.uuid4())
         history.note_spent(token, 1)

@@ -1,6 +1,4 @@
-"""The connection to Postgres is cut at the n-th message of each operation's conversation, for every n that it
-has.
-"""
+"""The connection to Postgres is cut at every message of each operation's conversation."""
 
 import json
 from collections import Counter
@@ -17,7 +15,7 @@ from tests.support.contract import description
 from tests.support.fake_provider import Apple, FakeProvider
 
 pytestmark = pytest.mark.selection
-# What a try uses up, whether or not it ends well: counts, and the flow that a callback belongs to.
+# Rows that even a failed request may change: counters, and the flow of a callback.
 USED_UP = {"request_counts", "failure_counts", "oauth_flows"}
 LIMITS = (
     "SIGNUP",
@@ -52,7 +50,7 @@ def providers() -> Iterator[tuple[FakeProvider, Apple]]:
 
 @pytest.fixture(scope="module")
 def served(serve, conversation, providers) -> Iterator[Any]:
-    """One worker, whose requests one after the other all use one connection; limits count, and allow all."""
+    """One worker that uses one connection for consecutive requests; limits are counted but never reached."""
     limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in LIMITS} | {
         "AUTH_RATE_LIMITS_ENABLED": "true"
     }
@@ -93,7 +91,7 @@ def rows_of(everything: dict[str, list[Any]]) -> Counter[tuple[str, str]]:
 
 
 def effect(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> Counter[str]:
-    """Return how many rows of each table have come and gone; one that has changed has done both."""
+    """Return the number of added and removed rows of each table; a changed row counts as both."""
     old, new = rows_of(before), rows_of(after)
     come, gone = (
         Counter(table for table, _ in (new - old).elements()),
@@ -105,15 +103,15 @@ def effect(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> Counter
     )
 
 
-def asked_for(
+def attempt(
     stage: Stage, name: str, cut_at: int, conversation: Conversation, *, connects: bool
 ) -> tuple[Any, Counter[str]]:
-    """Make one request, cut where it is told, and return its answer and its effect."""
+    """Send one request, cut its conversation at a message, and return the response and the effect."""
     stage.rows.empty()
     ask = REQUESTS[name](stage)
     before = stage.rows.everything()
     if connects:
-        # What is cut off is not used again.
+        # A connection that was cut is not used again.
         conversation.begin(cut_at=1)
         assert stage.client.get("/admin/users", headers=ADMIN).status_code == 503
     conversation.begin(cut_at)
@@ -124,7 +122,7 @@ def asked_for(
     return answer, effect(before, stage.rows.everything())
 
 
-def test_each_operation_is_asked_for():
+def test_every_operation_has_a_request():
     operations = {
         operation["operationId"]
         for path in description()["paths"].values()
@@ -135,31 +133,31 @@ def test_each_operation_is_asked_for():
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_cut_at_each_message(stage, conversation, scale, name):
-    whole, done = asked_for(stage, name, 0, conversation, connects=False)
-    # What is refused would show nothing.
+def test_connection_cut_at_any_message_leaves_all_or_nothing(stage, conversation, scale, name):
+    whole, done = attempt(stage, name, 0, conversation, connects=False)
+    # A refused request would prove nothing.
     assert whole.status_code < 400 or name == "get_dev_inbox_message", whole.get_data(as_text=True)
     assert "error=" not in whole.headers.get("Location", "")
     assert whole.messages > 0
-    # The selection leaves some out: of each operation others.
+    # The selection skips messages, different ones for each operation.
     step = scale(1, 4)
     for cut_at in range(1 + len(name) % step, whole.messages + 1, step):
-        answer, left = asked_for(stage, name, cut_at, conversation, connects=False)
+        answer, left = attempt(stage, name, cut_at, conversation, connects=False)
         where = (
             f"{name}, cut at message {cut_at} of {whole.messages}: {answer.status_code} {left}, whole {done}"
         )
         SEEN.update(["cuts", str(answer.status_code), "done" if left and left == done else "not done"])
         assert left in (Counter(), done), where
-        # What was not answered to the service is not answered to its client.
+        # A request that got no answer from Postgres must be 503.
         assert answer.status_code == 503, where
 
 
-def test_cut_at_each_message_of_connecting(stage, conversation, scale):
+def test_connection_cut_while_connecting_leaves_all_or_nothing(stage, conversation, scale):
     name = "update_user, data"
-    whole, done = asked_for(stage, name, 0, conversation, connects=True)
+    whole, done = attempt(stage, name, 0, conversation, connects=True)
     assert whole.status_code == 200
     for cut_at in range(1, whole.messages + 1, scale(1, 10)):
-        answer, left = asked_for(stage, name, cut_at, conversation, connects=True)
+        answer, left = attempt(stage, name, cut_at, conversation, connects=True)
         SEEN.update(["cuts", str(answer.status_code), "done" if left and left == done else "not done"])
         assert left in (Counter(), done)
         assert answer.status_code == 503

@@ -1,5 +1,5 @@
-"""Postgres is stopped, killed, frozen, full, locked or has no connection left: 503 soon, nothing by half, and
-back to work by itself.
+"""Postgres is stopped, killed, frozen, locked or out of connections: requests get 503 soon, no change is half
+done, and the service recovers by itself.
 """
 
 import contextlib
@@ -17,22 +17,22 @@ from tests.faults.world import World, serves_again
 from tests.support.processes import wait_until
 
 IN_CI = pytest.mark.selection
-# Seconds in which every request is answered and the service is back, as promised; and what clients, service
-# and Postgres together may take from each other on two busy cores.
+# The promised seconds for each response and for the recovery, and the slack for a busy machine with two
+# cores.
 PROMISED = 5
 SLACK = 3
 QUICK = 1
 
 
 class Watch:
-    """What is asked beside the load while a fault lasts."""
+    """Requests beside the load while a fault lasts."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self.slowest: dict[str, float] = {}
 
     def look(self, seconds: float) -> None:
-        """Ask for what needs no database, and whether it is there, for so long."""
+        """Request a page that needs no database, and the health, for some seconds."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             for path in ("/openapi.yaml", "/health"):
@@ -43,7 +43,7 @@ class Watch:
                 self.slowest[path] = max(self.slowest.get(path, 0), time.monotonic() - began)
 
     def until_served(self) -> float:
-        """Return the seconds until the service works for its clients again."""
+        """Return the seconds until the service works again."""
         began = time.monotonic()
         wait_until(serves_again(self._history), 30)
         return time.monotonic() - began
@@ -54,7 +54,7 @@ class Watch:
 
 @contextmanager
 def under_load(world: World, crashes: bool) -> Iterator[tuple[History, Watch]]:
-    """Serve, and have clients ask; afterwards everything is checked."""
+    """Serve under load inside the context; afterwards check everything."""
     with world.service() as service:
         with world.load(service) as history:
             history.may_lose_counters = crashes
@@ -70,7 +70,7 @@ def endure(
     seconds: float,
     crashes: bool = False,
 ) -> str:
-    """Have a fault so often, for so long, and return what was seen."""
+    """Cause a fault `times` times for some seconds each, and return the observations."""
     recoveries = []
     with under_load(world, crashes) as (history, watch):
         for _ in range(times):
@@ -90,7 +90,7 @@ def endure(
 @pytest.mark.parametrize(
     "how", [pytest.param("fast", marks=IN_CI), "immediate", pytest.param("killed", marks=IN_CI)]
 )
-def test_it_is_stopped(world, note, scale, how):
+def test_service_recovers_from_a_stopped_postgres(world, note, scale, how):
     number = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT, "killed": signal.SIGKILL}[how]
     times = scale(10, 1)
     seen = endure(
@@ -100,7 +100,7 @@ def test_it_is_stopped(world, note, scale, how):
 
 
 @IN_CI
-def test_it_is_paused(world, note, scale):
+def test_service_recovers_from_a_paused_postgres(world, note, scale):
     seconds = scale(30, 5)
     note(
         f"Postgres paused for {seconds} s",
@@ -110,7 +110,7 @@ def test_it_is_paused(world, note, scale):
 
 
 @IN_CI
-def test_a_table_is_locked(world, note, scale):
+def test_service_recovers_from_a_locked_table(world, note, scale):
     seconds = scale(10, 3)
     holder = psycopg2.connect(world.postgres.url)
 
@@ -123,7 +123,7 @@ def test_a_table_is_locked(world, note, scale):
 
 
 @IN_CI
-def test_its_connections_are_all_taken(world, note, scale):
+def test_service_recovers_from_exhausted_connections(world, note, scale):
     times = scale(10, 1)
     taken: list[Any] = []
 

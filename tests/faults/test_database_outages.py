@@ -1,5 +1,5 @@
-"""A database that is frozen, stopped, locked, full or read-only: 503 in the envelope soon, and back to work
-by itself.
+"""A database that is frozen, stopped, locked or read-only: requests get 503 soon, and the service recovers by
+itself.
 """
 
 import os
@@ -28,7 +28,7 @@ from tests.support.processes import free_port, wait_until
 from tests.support.server import ServerClient, at_once
 
 pytestmark = pytest.mark.selection
-# Seconds within which a request must be answered; and what a noisy machine may need beside.
+# The seconds within which a request must be answered, and the slack for a noisy machine.
 SOON = 3
 SLACK = 2
 MSG = "The service can't answer at the moment; try again shortly"
@@ -52,9 +52,9 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="module")
 def server(serve, postgres) -> Iterator[ServerClient]:
-    """gunicorn with two workers of eight threads, on that Postgres."""
-    # A sign-up that is answered 503 may have been made all the same; its mail, printed, would be taken for a
-    # secret in the log.
+    """gunicorn with two workers, on that Postgres."""
+    # A sign-up answered with 503 may have been committed; the log watch would take its printed mail for a
+    # leak.
     with serve(
         DATABASE_URL=postgres.url, AUTH_DELIVER="true", AUTH_SMTP_URL=f"smtp://127.0.0.1:{free_port()}"
     ) as (_, client):
@@ -76,7 +76,7 @@ def timed(act: Callable[[], Response]) -> tuple[Response, float]:
     return act(), time.monotonic() - began
 
 
-def asking(server: Any, alice: Session, carol: Session) -> list[Callable[[], Response]]:
+def requests_of_each_kind(server: Any, alice: Session, carol: Session) -> list[Callable[[], Response]]:
     """Return a request of each kind that needs the database."""
     new = {"email": "dave@example.com", "password": PASSWORD}
     return [
@@ -101,7 +101,7 @@ def assert_unavailable(answers: list[tuple[Response, float]], seconds: float) ->
 
 
 def assert_unhealthy(server: ServerClient, seconds: float) -> None:
-    # A worker takes what it has heard from the database for true for a second.
+    # A worker caches the health of the database for a second.
     def each_one_says_so() -> list[tuple[Response, float]]:
         answers = at_once(8, lambda _: timed(lambda: server.get("/health")))
         return answers if {response.status_code for response, _ in answers} == {503} else []
@@ -131,14 +131,14 @@ def _as_it_was(postgres, server, alice, carol) -> Iterator[None]:
     assert_recovers(server, alice, carol)
 
 
-def test_a_frozen_one(postgres, server, alice, carol):
-    # Those for whom there is no thread at first must not wait for it anew.
-    asked = [*asking(server, alice, carol), *[lambda: alice.get("/user")] * 40]
+def test_frozen_postgres_is_503_until_it_resumes(postgres, server, alice, carol):
+    # Requests that queue for a connection must not start to wait anew for the database.
+    asked = [*requests_of_each_kind(server, alice, carol), *[lambda: alice.get("/user")] * 40]
     at_once(16, lambda _: alice.get("/user"))
     postgres.signal(signal.SIGSTOP)
     try:
         assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SOON + SLACK)
-        # The connections of before are gone by now, so these are about new ones.
+        # The old connections are gone by now, so these requests need new ones.
         paths = [
             "/user",
             "/health",
@@ -159,8 +159,8 @@ def test_a_frozen_one(postgres, server, alice, carol):
     assert_recovers(server, alice, carol)
 
 
-def test_a_stopped_one_that_is_started_again(postgres, server, alice, carol):
-    asked = asking(server, alice, carol)
+def test_stopped_postgres_is_503_until_it_starts(postgres, server, alice, carol):
+    asked = requests_of_each_kind(server, alice, carol)
     postgres.stop()
     try:
         assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SLACK)
@@ -171,8 +171,8 @@ def test_a_stopped_one_that_is_started_again(postgres, server, alice, carol):
     assert_recovers(server, alice, carol)
 
 
-def test_one_that_crashes(postgres, server, alice, carol):
-    # When one of its processes is killed it ends all sessions, and for a moment lets nobody in.
+def test_service_recovers_from_a_crash_of_postgres(postgres, server, alice, carol):
+    # After the death of one backend Postgres ends all sessions, and refuses connections for a moment.
     (pid,) = postgres.run("SELECT pid FROM pg_stat_activity WHERE application_name = 'latchkey' LIMIT 1")
     os.kill(pid, signal.SIGKILL)
     answers = [timed(lambda: alice.get("/user")) for _ in range(5)]
@@ -181,11 +181,11 @@ def test_one_that_crashes(postgres, server, alice, carol):
     assert_recovers(server, alice, carol)
 
 
-def test_a_locked_table(postgres, server, alice, carol):
+def test_locked_table_is_503_until_it_is_released(postgres, server, alice, carol):
     holder = psycopg2.connect(postgres.url)
     with holder.cursor() as cursor:
         cursor.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-    asked = asking(server, alice, carol)
+    asked = requests_of_each_kind(server, alice, carol)
     try:
         assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SOON + SLACK)
     finally:
@@ -194,7 +194,7 @@ def test_a_locked_table(postgres, server, alice, carol):
     assert_recovers(server, alice, carol)
 
 
-def test_a_locked_row_is_in_the_way_of_its_user_alone(postgres, server, alice, carol):
+def test_locked_row_affects_only_its_user(postgres, server, alice, carol):
     holder = psycopg2.connect(postgres.url)
     with holder.cursor() as cursor:
         cursor.execute("SELECT FROM users WHERE email = 'alice@example.com' FOR UPDATE")
@@ -218,7 +218,7 @@ def test_a_locked_row_is_in_the_way_of_its_user_alone(postgres, server, alice, c
     assert all(took < SLACK for _, took in answers[2:])
 
 
-def test_one_whose_connections_are_all_taken(postgres, server, alice, carol):
+def test_exhausted_connections_are_503_until_they_are_freed(postgres, server, alice, carol):
     taken = postgres.take_all()
     try:
         answers = at_once(8, lambda _: timed(lambda: alice.get("/user")))
@@ -229,7 +229,7 @@ def test_one_whose_connections_are_all_taken(postgres, server, alice, carol):
     assert_recovers(server, alice, carol)
 
 
-def test_one_that_only_reads_for_a_while(postgres, server, alice, carol):
+def test_read_only_postgres_refuses_writes_and_serves_reads(postgres, server, alice, carol):
     postgres.run("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
     try:
         wait_until(lambda: alice.put("/user", json={"data": {"x": 1}}).status_code == 503)
@@ -250,7 +250,7 @@ def test_one_that_only_reads_for_a_while(postgres, server, alice, carol):
     )
 
 
-def test_it_uses_no_more_connections_than_it_says(postgres, server, alice):
+def test_service_stays_within_its_number_of_connections(postgres, server, alice):
     at_once(60, lambda _: alice.get("/user"))
     (count,) = postgres.run("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'")
     assert count <= 2 * (8 + 1)
@@ -261,7 +261,7 @@ class TestSeveralHosts:
 
     @pytest.fixture
     def silent_port(self) -> Iterator[int]:
-        """A host that takes connections and never says anything: a machine that hangs."""
+        """A host that accepts connections and never responds: a machine that hangs."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             yield listener.getsockname()[1]
 
@@ -271,21 +271,21 @@ class TestSeveralHosts:
         here.close()
         return f"postgresql://postgres@/postgres?host=127.0.0.1,{quote(host, safe='')}&port={port},5432&target_session_attrs=read-write"
 
-    def test_the_next_one_serves_when_the_first_hangs(self, postgres, silent_port):
+    def test_second_host_serves_when_the_first_hangs(self, postgres, silent_port):
         database = Database(self.url(postgres, silent_port), size=2)
         began = time.monotonic()
         assert database.one("ping")
         assert 1 < time.monotonic() - began < DEADLINE + SLACK
         database.close()
-        # By now it is known which one serves; of the other one nobody waits again.
+        # The serving host is known by now, so no request waits for the other one.
         began = time.monotonic()
         assert database.one("ping")
         assert time.monotonic() - began < 1
 
-    def test_a_start_finds_the_one_that_serves(self, postgres, silent_port):
+    def test_start_finds_the_host_that_serves(self, postgres, silent_port):
         schema.apply(self.url(postgres, silent_port))
 
-    def test_it_takes_no_longer_when_all_hang(self, silent_port):
+    def test_deadline_holds_when_all_hosts_hang(self, silent_port):
         database = Database(
             f"postgresql://postgres@127.0.0.1,localhost,127.0.0.1/postgres?port={silent_port}", size=1
         )
@@ -295,8 +295,8 @@ class TestSeveralHosts:
         assert DEADLINE - 0.1 < time.monotonic() - began < DEADLINE + SLACK
 
 
-class TestOneThatHangs:
-    """Each request is answered when its deadline is over, whatever it was waiting for."""
+class TestHangingPostgres:
+    """Each request is answered by its deadline."""
 
     @pytest.fixture
     def database(self, postgres) -> Iterator[Database]:
@@ -313,7 +313,7 @@ class TestOneThatHangs:
             return str(error), time.monotonic() - began
         return "", time.monotonic() - began
 
-    def test_requests_that_wait_for_a_connection_are_answered_by_their_deadline_too(self, postgres, database):
+    def test_requests_that_wait_for_a_connection_keep_their_deadline(self, postgres, database):
         def ask_again_and_again(number: int) -> list[tuple[str, float]]:
             time.sleep(number * 0.1)
             return [self.ask(database) for _ in range(3)]
@@ -325,7 +325,7 @@ class TestOneThatHangs:
                 assert said in ("Postgres has not answered in time", "all connections to Postgres are in use")
                 assert took < DEADLINE + SLACK / 2
 
-    def test_one_that_goes_on_is_used_again_at_once(self, postgres, database):
+    def test_resumed_postgres_is_used_again_at_once(self, postgres, database):
         assert self.ask(database)[0] == ""
         postgres.signal(signal.SIGSTOP)
         at_once(2, lambda _: self.ask(database))
@@ -333,7 +333,7 @@ class TestOneThatHangs:
         wait_until(lambda: self.ask(database)[0] == "", SLACK)
         assert {said for said, _ in at_once(8, lambda _: self.ask(database))} == {""}
 
-    def test_statement_that_nobody_waits_for_any_more_ends(self, postgres):
+    def test_abandoned_statement_ends(self, postgres):
         slow = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(4%'"
         with closing(Pool(postgres.url, 1)) as pool:
             with (
@@ -347,8 +347,8 @@ class TestOneThatHangs:
         wait_until(lambda: postgres.run(slow) == (0,), 1.4)
 
 
-class TestAConnection:
-    def test_one_that_waits_for_a_free_one_waits_for_a_while(self, postgres):
+class TestPool:
+    def test_wait_for_a_free_connection_has_a_deadline(self, postgres):
         pool = Pool(postgres.url, 1)
         with pool.connection():
             began = time.monotonic()

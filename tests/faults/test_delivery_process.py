@@ -32,7 +32,7 @@ def outbox(database, parts) -> Outbox:
 
 @pytest.fixture
 def service(environment, state_dir, database) -> Callable[..., Service]:
-    """Make a service with the secrets and the database of the tests that delivers."""
+    """Make a service that delivers, with the secrets and the database of the tests."""
     shared = {
         name: value for name, value in environment.items() if name not in ("AUTH_STATE_DIR", "AUTH_DELIVER")
     }
@@ -160,7 +160,7 @@ def test_sign_up_mail_is_sent_by_the_delivery_process_alone(service, outbox):
 
 
 class DiesAtOnce:
-    """A process that dies by itself, and when each one was started."""
+    """A process that dies at once, and the time of each start."""
 
     started: ClassVar[list[float]] = []
 
@@ -213,7 +213,9 @@ def test_watch_in_the_middle_of_a_reload_does_not_start_a_second_process(monkeyp
     delivery = DeliveryProcess()
 
     class Runs:
-        """A process that runs until it is terminated; the timer of the master goes off while it is started."""
+        """A process that runs until it is terminated; the timer of the master fires while the process is
+        started.
+        """
 
         running: ClassVar[list[object]] = []
 

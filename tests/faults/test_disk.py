@@ -1,4 +1,6 @@
-"""The disk of Postgres is full for a while: 503, nothing by half, and back to work when there is room again."""
+"""The disk of Postgres is full for a while: requests get 503, no change is half done, and the service
+recovers.
+"""
 
 import contextlib
 import os
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.selection
 
 @pytest.fixture
 def small_disk() -> Iterator[Path]:
-    """A file system with room for a database and little more."""
+    """A file system with little more room than a database needs."""
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         mounted = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", directory],
@@ -33,7 +35,7 @@ def small_disk() -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Leave no room; return the file that holds it."""
+    """Fill the disk with a file, and return it."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
@@ -41,7 +43,7 @@ def fill(disk: Path) -> Path:
     return ballast
 
 
-def test_it_is_full(small_disk, note, scale):
+def test_service_recovers_from_a_full_disk(small_disk, note, scale):
     times = scale(5, 1)
     with World(small_disk, max_wal_size="48MB", min_wal_size="32MB") as world, world.service() as service:
         with world.load(service) as history:
@@ -50,7 +52,7 @@ def test_it_is_full(small_disk, note, scale):
                 ballast = fill(small_disk)
                 wait_until(lambda before=refused: history.statuses[503] > before + 20, 60)  # type: ignore[misc]
                 os.unlink(ballast)
-                # Where there was no room for its log either, it has ended; whoever makes room starts it.
+                # Without room for its log Postgres may have ended; an operator starts it again.
                 if world.postgres.has_ended():
                     history.may_lose_counters = True
                     world.postgres.stop()

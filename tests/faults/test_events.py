@@ -1,5 +1,5 @@
-"""A webhook is down, slow, drips or refuses, and workers and delivery processes are killed: each committed
-event arrives with its one id, and no other event does.
+"""Webhooks are down, slow, drip or refuse, and workers and delivery processes are killed: each committed
+event arrives with one id, and no other event does.
 """
 
 import os
@@ -21,20 +21,19 @@ from tests.support.server import ServerClient
 
 pytestmark = pytest.mark.selection
 CHANCE = random.Random(5)
-# How often each user has been made and deleted, and signed in; and how many sessions it has had, while it is
-# there.
+# For each user: the numbers of creations, deletions and sign-ins, and of sessions while the user exists.
 _EVENTS = """
-SELECT event.user_id, account.id IS NOT NULL AS is_there,
+SELECT event.user_id, u.id IS NOT NULL AS is_there,
        count(*) FILTER (WHERE event.kind = 'user.created') AS created,
        count(*) FILTER (WHERE event.kind = 'user.deleted') AS deleted,
        count(*) FILTER (WHERE event.kind = 'auth.login') AS logins,
        (SELECT count(*) FROM sessions WHERE sessions.user_id = event.user_id) AS sessions
   FROM outbox AS event
-  LEFT JOIN users AS account ON account.id = event.user_id
+  LEFT JOIN users AS u ON u.id = event.user_id
  WHERE event.channel = 'webhook'
- GROUP BY event.user_id, account.id
+ GROUP BY event.user_id, u.id
 """
-# What each act sends; several acts of one request are one change.
+# The event of each act; several acts of one request are one change.
 _EVENT_OF = {
     "user_created": "user.created",
     "user_deleted": "user.deleted",
@@ -42,7 +41,7 @@ _EVENT_OF = {
     "signed_out": "auth.logout",
     **dict.fromkeys(["user_changed", "banned", "password_changed", "email_confirmed"], "user.updated"),
 }
-# What somebody does to the rows behind the service's back, and what is said of it then.
+# A change to the rows behind the service's back, and the violation that must be reported.
 SABOTAGE = {
     "an event is lost": (
         "DELETE FROM outbox WHERE id = (SELECT id FROM outbox WHERE channel = 'webhook' AND kind = 'user.created' LIMIT 1)",
@@ -72,9 +71,7 @@ SABOTAGE = {
 
 
 def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
-    """Return what differs between what was committed, what was written for the webhook, and what has arrived
-    there.
-    """
+    """Return differences between committed changes, events written for the webhook, and events that arrived."""
     wrong = []
     arrived = defaultdict(set)
     for posted in target.requests:
@@ -121,7 +118,7 @@ def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
     return wrong
 
 
-def test_a_webhook(world, note, scale):
+def test_faulty_webhook_and_killed_processes_lose_no_event(world, note, scale):
     faults: list[tuple[str, int]] = [("hang", 200), ("drip", 200), ("close", 200), ("", 500), ("", 302)]
     kills = scale(30, 2)
     with HttpTarget() as target, world.service() as service:
@@ -152,7 +149,7 @@ def test_a_webhook(world, note, scale):
                 os.kill(CHANCE.choice(workers), signal.SIGKILL)
                 wait_until(serves_again(history), 30)
         world.check(history)
-        # Checking has signed in some of them.
+        # The check itself has signed in some users.
         invariants.deliver_all(rows)
         wrong = wrong_events(rows, target)
         many = rows.count("outbox", "channel = 'webhook'")
@@ -162,7 +159,7 @@ def test_a_webhook(world, note, scale):
     note("a webhook down, slow, dripping, refusing", len(faults), seen)
 
 
-def test_it_finds_what_is_wrong(world):
+def test_checker_finds_every_kind_of_damage(world):
     with HttpTarget() as target, world.service() as service:
         client: Any = ServerClient(service.port)
         client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN)

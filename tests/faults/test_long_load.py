@@ -1,4 +1,4 @@
-"""Mixed load for half an hour: memory, threads, descriptors and connections stay as they are."""
+"""Mixed load for half an hour: memory, threads, descriptors and connections stay constant."""
 
 import os
 import statistics
@@ -13,13 +13,12 @@ from tests.support.processes import Service, children_of, wait_until
 
 pytestmark = pytest.mark.selection
 MIB = 2**20
-# What a worker may take more at the end than in the beginning: caches of bounded size fill up to it, a leak
-# goes beyond.
+# The memory that a worker may gain: bounded caches fill up to it, a leak exceeds it.
 MORE_MEMORY = 24 * MIB
 
 
 def sample(service: Service, world: Any) -> dict[str, float]:
-    """Return what the service holds at this moment: of a worker the most that one holds."""
+    """Return the resources in use: for workers, the maximum over all of them."""
     workers = [Path(f"/proc/{pid}") for pid in children_of(service.process.pid)]
     pages = [int((worker / "statm").read_text().split()[1]) for worker in workers]
     (connections,) = world.postgres.run(
@@ -33,7 +32,7 @@ def sample(service: Service, world: Any) -> dict[str, float]:
     }
 
 
-def test_nothing_grows(world, note, scale):
+def test_mixed_load_leaks_no_resources(world, note, scale):
     warm_up, seconds = scale(120, 4), scale(1800, 8)
     samples = defaultdict(list)
     with world.service() as service:
@@ -59,8 +58,8 @@ def test_nothing_grows(world, note, scale):
     note(f"mixed load for {seconds} s", 1, f"{seen}; {history.summary()}")
     assert history.failed() == 0
     assert last["memory"] < first["memory"] + MORE_MEMORY, seen
-    # The two threads that hash, and connections, are made when they are needed.
+    # The two hashing threads and the connections are created on demand.
     assert last["threads"] <= first["threads"] + 2, seen
-    # Nine of each worker; four of the delivery process, and one that listens.
+    # Nine of each worker, four of the delivery process, and one that listens.
     assert max(samples["connections"]) <= 2 * 9 + 4 + 1, seen
     assert last["descriptors"] <= first["descriptors"] + 12, seen

@@ -17,7 +17,7 @@ from tests.support.server import ServerClient, at_once
 from tests.support.ways import Way, postgres_target
 
 pytestmark = pytest.mark.selection
-# Seconds in which a client is answered when nothing waits for Postgres, and beside its deadline.
+# The seconds for a response that waits for nothing, or on top of the deadline.
 SOON = 2
 UNHEALTHY = {
     "status": "unhealthy",
@@ -47,10 +47,10 @@ class Relay(Way):
         self._open.set()
 
     def close(self) -> None:
-        self.bend(None)
+        self.lead_to(None)
 
     def reopen(self) -> None:
-        self.bend(self._server)
+        self.lead_to(self._server)
 
     def lanes(
         self, near: socket.socket, far: socket.socket
@@ -87,7 +87,7 @@ def far_server(relay, environment, database_url, state_dir):
 
 @pytest.fixture
 def broken(relay, far_server, database, app):
-    """The service, whose database is back after the test."""
+    """The service; its database is restored after the test."""
     yield far_server
     relay.thaw()
     relay.reopen()

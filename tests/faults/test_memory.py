@@ -1,4 +1,4 @@
-"""What an idle service holds in memory, its Postgres included."""
+"""The memory of an idle service, including its Postgres."""
 
 import time
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_idle_service_and_its_delivery_process_stay_within_their_limits(new_stat
     with Service(new_state_dir) as service:
         for _ in range(100):
             service.get("/settings")
-        # The delivery process has looked at the outbox and cleaned up by then.
+        # The delivery process has polled the outbox and cleaned up by then.
         time.sleep(5)
         (delivery,) = service.delivery_processes()
         delivery_size = pss_of(delivery)

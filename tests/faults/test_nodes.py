@@ -1,4 +1,4 @@
-"""Several nodes and what they share: a start at once, a failover, PgBouncer, and clocks that disagree."""
+"""Several nodes: a concurrent start, a failover, PgBouncer, and clocks that disagree."""
 
 import time
 from functools import partial
@@ -14,19 +14,19 @@ from tests.support.cast import PASSWORD, register, session_of, sign_in
 from tests.support.processes import wait_until
 from tests.support.server import ServerClient, at_once
 
-# Seconds in which every request is answered and the service is back, and what two busy cores may add.
+# The promised seconds for each response and for the recovery, and the slack for two busy cores.
 PROMISED = 5
 SLACK = 3
 ALICE = "alice@example.com"
 
 
 @pytest.mark.selection
-def test_two_start_at_once_on_an_empty_database(world, note, scale):
+def test_two_nodes_can_start_concurrently_on_an_empty_database(world, note, scale):
     times = scale(10, 1)
     for number in range(times):
         world.postgres.run(f"CREATE DATABASE empty_{number}")
         url = world.postgres.url.replace("/postgres?", f"/empty_{number}?")
-        # A new state directory too: they make the secrets at the same moment as well.
+        # The state directory is new too, so both nodes generate the secrets at the same moment.
         world.state_dir = world.state_dir.parent / f"var-{number}"
         nodes = [world.service(DATABASE_URL=url) for _ in range(2)]
         services = at_once(2, partial(_enter, nodes))
@@ -51,7 +51,7 @@ def _enter(contexts: list[Any], number: int) -> Any:
 
 
 @pytest.mark.parametrize("how", ["killed", pytest.param("hung", marks=pytest.mark.selection)])
-def test_a_primary_is_lost_and_its_replica_promoted(world, note, how):
+def test_service_follows_the_promotion_of_a_replica(world, note, how):
     primary = world.postgres
     replica = Replica(primary, world.state_dir.parent / "replica")
     with world.service(DATABASE_URL=url_of_both(primary, replica)) as service:
@@ -65,7 +65,7 @@ def test_a_primary_is_lost_and_its_replica_promoted(world, note, how):
             wait_until(serves_again(history), 30)
             took = time.monotonic() - began
             wait_until(serves_again(history))
-        # Whatever the lost one still holds must not come back.
+        # Data that only the lost primary holds must not come back.
         primary.thaw()
         primary.kill()
         world.postgres = replica
@@ -76,7 +76,7 @@ def test_a_primary_is_lost_and_its_replica_promoted(world, note, how):
 
 
 @pytest.mark.selection
-def test_behind_pgbouncer(world, note, scale):
+def test_service_recovers_from_restarts_of_pgbouncer(world, note, scale):
     times = scale(10, 2)
     with (
         PgBouncer(world) as bouncer,
@@ -94,13 +94,13 @@ def test_behind_pgbouncer(world, note, scale):
 
 
 @pytest.mark.selection
-def test_clocks_ten_minutes_off(world, note):
+def test_nodes_with_wrong_clocks_agree_on_times(world, note):
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     if not found:
         pytest.skip(
             "NO CLOCK IS WRONG IN THESE TESTS: there is no libfaketime; apt-get install faketime brings it"
         )
-    # gunicorn keeps a time of its own in a file's, and would find it ten minutes old.
+    # gunicorn compares times of a file, and would find it ten minutes old.
     other: dict[str, Any] = {"LD_PRELOAD": str(found[0]), "NO_FAKE_STAT": "1"}
     with (
         world.service(FAKETIME="+600s", **other) as ahead,

@@ -1,5 +1,5 @@
-"""Who the service talks to is down, slow, drips or lies: its clients notice nothing, and what was to be sent
-arrives.
+"""Mail servers, SMS endpoints, providers and Redis are down, slow, drip or lie: clients notice nothing, and
+every message arrives.
 """
 
 import random
@@ -27,7 +27,7 @@ from tests.support.server import ServerClient
 from tests.support.smtp_server import MAIL_FROM, BadMailServer
 
 pytestmark = pytest.mark.selection
-# Seconds in which a client is answered, whatever is the matter with others; and what a busy machine may add.
+# The promised seconds for each response, and the slack for a busy machine.
 PROMISED = 5
 SLACK = 3
 CHANCE = random.Random(11)
@@ -41,7 +41,7 @@ LIMITS |= {
 }
 
 
-def test_mail(world, note, scale):
+def test_faulty_mail_server_loses_no_mail_and_delays_no_request(world, note, scale):
     faults = [
         ("GREETING", "hang"),
         ("GREETING", "drip"),
@@ -53,13 +53,13 @@ def test_mail(world, note, scale):
     seconds = scale(15, 2)
     with world.service() as service:
         with world.load(service) as history:
-            world.post.way.bend(("127.0.0.1", free_port()))
+            world.post.way.lead_to(("127.0.0.1", free_port()))
             for stage, behaviour in faults:
                 with BadMailServer(stage, behaviour) as bad:
-                    world.post.way.bend(("127.0.0.1", bad.port))
+                    world.post.way.lead_to(("127.0.0.1", bad.port))
                     bad.reached.wait(seconds)
                     wait_until(serves_again(history))
-            world.post.mend()
+            world.post.restore()
             wait_until(serves_again(history))
         world.check(history)
     assert history.failed() == 0
@@ -71,7 +71,7 @@ def test_mail(world, note, scale):
     )
 
 
-def test_sms(world, note):
+def test_faulty_sms_endpoint_loses_no_message_and_delays_no_request(world, note):
     faults: list[tuple[str, int]] = [
         ("hang", 200),
         ("drip", 200),
@@ -124,7 +124,7 @@ def test_sms(world, note):
     )
 
 
-def test_a_provider(world, note, scale):
+def test_faulty_provider_ends_its_own_sign_ins_and_delays_no_other_request(world, note, scale):
     faults: list[Answer] = [
         Answer(behaviour=how) for how in ("hang", "drip head", "drip body", "endless", "close")
     ]
@@ -167,16 +167,14 @@ def test_a_provider(world, note, scale):
 
 
 def _come_back(client: Any, path: str, back: dict[str, str], cookie: dict[str, str]) -> float:
-    """Come back from a provider that is at fault; return the seconds until the browser was sent on with an
-    error.
-    """
+    """Open the callback for a faulty provider, and return the seconds until the redirect with an error."""
     began = time.monotonic()
     answer = client.get(path, params=back, headers=cookie)
     assert (answer.status_code, "error=" in answer.location, "token" in answer.location) == (303, True, False)
     return time.monotonic() - began
 
 
-def test_redis(world, redis_server, note, scale):
+def test_faulty_redis_fails_no_request(world, redis_server, note, scale):
     times = scale(10, 2)
     with world.service(
         AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE=redis_server.url, **LIMITS
@@ -199,7 +197,7 @@ def test_redis(world, redis_server, note, scale):
 
 
 class Breaking(SmtpSender):
-    """Sends mail, and now and then breaks before or after it."""
+    """Sends mail, and sometimes raises before or after sending."""
 
     broken = 0
 
@@ -215,7 +213,7 @@ class Breaking(SmtpSender):
             raise CHANCE.choice([SystemExit, KeyboardInterrupt, MemoryError, RecursionError])
 
 
-def test_delivery_threads(database, parts, note, scale):
+def test_exceptions_while_sending_lose_no_mail(database, parts, note, scale):
     outbox, times = Outbox(database, parts), scale(500, 60)
     with Post() as post:
         sender = Breaking(smtp_server(post.url), MAIL_FROM, "localhost")
@@ -223,7 +221,7 @@ def test_delivery_threads(database, parts, note, scale):
         written = {outbox.write() for _ in range(times)}
 
         def all_sent() -> bool:
-            # When all others are sent, the leases end of those that a thread had in its hands when it broke.
+            # When all other messages are sent, expire the leases of those whose thread broke.
             database.run(
                 "UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL"
                 " AND NOT EXISTS (SELECT FROM outbox WHERE outcome IS NULL AND next_attempt_at <= now())"

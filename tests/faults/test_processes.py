@@ -1,4 +1,6 @@
-"""The service's own processes are killed, at any moment: what was answered is there, and nothing by half."""
+"""The service's own processes are killed at any moment: answered changes are there, and no change is half
+done.
+"""
 
 import functools
 import os
@@ -15,13 +17,13 @@ pytestmark = pytest.mark.selection
 CHANCE = random.Random(7)
 
 
-def some_moment() -> None:
-    """Let a random part of a second pass: chance decides what is hit then."""
+def sleep_for_a_moment() -> None:
+    """Sleep for a random part of a second, so that the kill hits a random moment."""
     time.sleep(CHANCE.uniform(0, 0.3))
 
 
 def serving(service: Service) -> list[int]:
-    """Return the workers, as soon as both of them serve."""
+    """Return the two workers as soon as both serve."""
 
     def both() -> list[int]:
         pids = [pid for pid in children_of(service.process.pid) if serves(pid)]
@@ -30,30 +32,30 @@ def serving(service: Service) -> list[int]:
     return wait_until(both, 30)
 
 
-def has_been_seen_to_end(service: Service, pid: int) -> bool:
+def has_been_reaped(service: Service, pid: int) -> bool:
     return pid not in children_of(service.process.pid)
 
 
-def test_a_worker_is_killed(world, note, scale):
+def test_killed_worker_loses_no_answered_change(world, note, scale):
     times = scale(200, 8)
     with world.service() as service:
         with world.load(service) as history:
             for _ in range(times):
                 victim = CHANCE.choice(serving(service))
-                some_moment()
+                sleep_for_a_moment()
                 os.kill(victim, signal.SIGKILL)
-                wait_until(functools.partial(has_been_seen_to_end, service, victim))
+                wait_until(functools.partial(has_been_reaped, service, victim))
             wait_until(serves_again(history))
         world.check(history)
     note("a worker killed -9", times, history.summary())
 
 
-def test_the_whole_service_is_killed(world, note, scale):
+def test_killed_service_loses_no_answered_change(world, note, scale):
     times = scale(20, 2)
     with world.service() as service:
         with world.load(service) as history:
             for _ in range(times):
-                some_moment()
+                sleep_for_a_moment()
                 for pid in processes_of(world.state_dir):
                     os.kill(pid, signal.SIGKILL)
                 service.process.wait()

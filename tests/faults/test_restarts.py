@@ -1,6 +1,4 @@
-"""The service is restarted while clients use it, one generation of workers or one instance after the other:
-no request fails.
-"""
+"""The service restarts under load, by generations of workers or by instances: no request fails."""
 
 import signal
 from typing import Any
@@ -12,7 +10,7 @@ from tests.support.processes import Service, children_of, serves, wait_until
 
 
 def reload(service: Service) -> None:
-    """Have new workers take the place of the old ones, and wait until the old ones are gone."""
+    """Replace the workers with new ones, and wait until the old ones are gone."""
     before = set(children_of(service.process.pid))
     service.process.send_signal(signal.SIGHUP)
 
@@ -34,7 +32,7 @@ def assert_none_failed(history: Any) -> None:
 
 
 @pytest.mark.selection
-def test_by_hup(world, note, scale):
+def test_reload_fails_no_request(world, note, scale):
     times = scale(10, 2)
     with world.service() as service:
         with world.load(service) as history:
@@ -46,7 +44,7 @@ def test_by_hup(world, note, scale):
     assert_none_failed(history)
 
 
-def test_by_hup_while_workers_begin(world, note):
+def test_reload_during_a_reload_fails_no_request(world, note):
     times = 10
     with world.service() as service:
         with world.load(service) as history:
@@ -62,7 +60,7 @@ def test_by_hup_while_workers_begin(world, note):
 
 
 @pytest.mark.selection
-def test_two_instances_in_turn(world, note, scale):
+def test_rolling_restart_of_two_instances_fails_no_request(world, note, scale):
     times = scale(10, 2)
     with world.service() as one, world.service() as two:
         with world.load(one, two) as history:

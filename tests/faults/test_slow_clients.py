@@ -1,4 +1,4 @@
-"""Slow clients cost a greenlet and a descriptor: others are served beside them, and their requests have a
+"""Slow clients cost a greenlet and a descriptor: they delay no other client, and their requests have a
 deadline.
 """
 
@@ -29,26 +29,26 @@ SLOW = {
     "a body that is expected": HEAD + b"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n",
     "half a chunk": HEAD + b'Transfer-Encoding: chunked\r\n\r\n50\r\n{"email": "',
     "a chunk without the next": HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
-    "half a body that nobody reads": b"GET /settings HTTP/1.1\r\n"
+    "half a body that no view reads": b"GET /settings HTTP/1.1\r\n"
     + HOST
     + b"Content-Length: 100\r\n\r\nhalf",
     "responses that are not read": (b"GET /openapi.yaml HTTP/1.1\r\n" + HOST + b"\r\n") * 20,
 }
-# More than any number of threads that the service would have had.
+# More connections than a pool of threads would serve.
 CROWD = 140
 
 
 @pytest.fixture
 def opened() -> Iterator[ExitStack]:
-    """Connections that are closed at the end."""
+    """Closes connections at the end of the test."""
     with ExitStack() as stack:
         yield stack
 
 
 def connect_slowly(service: Service, sent: bytes) -> socket.socket:
-    """Connect and send, but read nothing; what the service does not take is not sent."""
+    """Connect and send as much as the service takes, without reading."""
     connection = socket.socket()
-    # Small, so that responses which are not read soon fill it.
+    # A small buffer, so that unread responses fill it soon.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(15)
     connection.connect(("127.0.0.1", service.port))
@@ -61,7 +61,7 @@ def connect_slowly(service: Service, sent: bytes) -> socket.socket:
 
 
 def all_are_closed(connections: list[socket.socket], seconds: float) -> bool:
-    """Whether the service closes all connections within so many seconds; what it sends is read."""
+    """Return whether the service closes all connections within some seconds, while reading its responses."""
     deadline, waiting = time.monotonic() + seconds, set(connections)
     with selectors.DefaultSelector() as selector:
         for connection in connections:
@@ -82,7 +82,7 @@ def all_are_closed(connections: list[socket.socket], seconds: float) -> bool:
 def test_slow_clients_do_not_keep_others_waiting(small_service, opened, sent):
     for _ in range(CROWD):
         opened.enter_context(connect_slowly(small_service, sent))
-    # Once they are connected and have been sent what they do not read.
+    # Wait until the service has accepted all connections and filled their buffers.
     wait_until(lambda: all(small_service.get("/health", timeout=8)[0] == 200 for _ in range(10)), 60)
 
 
@@ -93,14 +93,14 @@ def test_kept_alive_connections_do_not_keep_others_waiting(small_service, opened
     assert small_service.get("/health", timeout=8)[0] == 200
 
 
-def test_a_request_in_two_halves_is_served(small_service, opened):
+def test_request_in_two_halves_is_served(small_service, opened):
     connection = opened.enter_context(connect(small_service.port, GOOD[:10]))
     assert small_service.get("/settings")[0] == 200
     connection.sendall(GOOD[10:])
     assert connection.recv(12) == b"HTTP/1.1 200"
 
 
-def test_pipelined_requests_are_served_in_order_and_others_between_them(small_service):
+def test_pipelined_requests_are_served_in_order_and_delay_no_other_client(small_service):
     requests = (
         GOOD + HEAD + b"Content-Length: 2\r\n\r\n{}" + GOOD * 1000 + GOOD[:-2] + b"Connection: close\r\n\r\n"
     )
@@ -114,14 +114,14 @@ def test_pipelined_requests_are_served_in_order_and_others_between_them(small_se
 
 @pytest.fixture(scope="module")
 def impatient(serve) -> Iterator[Service]:
-    """A service that gives a request a second to arrive and be answered."""
+    """A service that gives a request one second to arrive and be answered."""
     command = [sys.executable, "-m", "gunicorn", "--config", "tests/support/impatient.conf.py", "wsgi:app"]
     with serve(command=command, AUTH_WORKERS="1") as (service, _):
         yield service
 
 
-class TestTheDeadline:
-    def test_ends_every_slow_request_and_no_idle_connection(self, impatient, opened):
+class TestDeadline:
+    def test_deadline_ends_every_slow_request_and_no_idle_connection(self, impatient, opened):
         idle = [opened.enter_context(connect(impatient.port, sent)) for sent in (b"", GOOD)]
         assert idle[1].recv(12) == b"HTTP/1.1 200"
         slow = [opened.enter_context(connect_slowly(impatient, sent)) for sent in SLOW.values()]
@@ -133,9 +133,9 @@ class TestTheDeadline:
         assert "unexpected_failure" not in impatient.text()
         assert "Traceback" not in impatient.text()
 
-    def test_is_not_put_off_by_a_byte_now_and_then(self, impatient, opened):
+    def test_deadline_is_not_extended_by_single_bytes(self, impatient, opened):
         connection = opened.enter_context(connect(impatient.port, HEAD))
-        # What is sent after the end is answered by a reset.
+        # The service resets the connection when data arrives after the end.
         began = time.monotonic()
         while not all_are_closed([connection], 0.1):
             assert time.monotonic() - began < 10

@@ -1,4 +1,4 @@
-"""OAuth providers that answer slowly or never: a sign-in ends in time, and other sign-ins do not wait for it."""
+"""OAuth providers that respond slowly or never: a sign-in ends in time, and does not delay other sign-ins."""
 
 import socket
 import time
@@ -16,10 +16,10 @@ from tests.support.processes import wait_until
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 pytestmark = pytest.mark.selection
-# Seconds that a sign-in may spend on all requests to its provider, and that a busy machine may add.
+# The seconds that a sign-in may spend on all requests to its provider, and the slack for a busy machine.
 DEADLINE = 10
 SLACK = 5
-# Clients that ask for a sign-in with the same slow provider at once.
+# The number of clients that sign in with the same slow provider at once.
 FLOOD = 24
 # Connections to these addresses are neither accepted nor refused, as behind a firewall that drops packets.
 DEAD_ADDRESSES = ("127.0.0.1", "127.0.0.2")
@@ -55,7 +55,7 @@ def dead_host(monkeypatch) -> str:
 
 @pytest.fixture
 def slow_providers() -> Iterator[dict[str, FakeProvider]]:
-    """Providers by name; each is slow at one step of a sign-in, in one way."""
+    """Providers by name, each slow at one step of a sign-in."""
     providers: dict[str, FakeProvider] = {}
     with ExitStack() as stack:
         for place, path in (("discovery", FakeProvider.DISCOVERY), ("token", "/token"), ("keys", "/jwks")):
@@ -65,11 +65,11 @@ def slow_providers() -> Iterator[dict[str, FakeProvider]]:
                 providers[provider.name] = provider
         userinfo = providers["userinfo"] = stack.enter_context(PlainProvider("userinfo"))
         userinfo.instead["/user"] = Answer(behaviour="drip body")
-        # It answers everything else: all requests of a sign-in share one deadline.
+        # All other steps respond at once: all requests of a sign-in share one deadline.
         last = providers["last"] = stack.enter_context(FakeProvider("last"))
         last.instead["/userinfo"] = Answer(behaviour="hang")
         for provider in providers.values():
-            provider.person = {"sub": "somebody"}
+            provider.person = {"sub": "alice-there"}
         yield providers
 
 
@@ -105,7 +105,7 @@ def test_slow_provider_delays_only_its_own_sign_ins_and_those_end_in_time(
             "AUTH_PROVIDER_UNREACHABLE_CLIENT_ID": "x",
         }
         service = make_service(**settings)
-        service.client.get("/settings")  # so that the tests have read openapi.yaml
+        service.client.get("/settings")  # load openapi.yaml before measuring
         asked = len(flooded.asked)
         slow = {
             name: threads.submit(timed, service.sign_in, name) for name in [*slow_providers, "unreachable"]

@@ -1,4 +1,4 @@
-"""How a process of the service ends: soon, whatever its clients do, and nothing of it is left."""
+"""A process of the service ends soon, regardless of its clients, and leaves nothing behind."""
 
 import signal
 import time
@@ -22,10 +22,10 @@ SENT = {
 
 
 @pytest.mark.parametrize("sent", SENT.values(), ids=list(SENT))
-def test_a_client_that_has_sent_no_more_than_that_does_not_hold_it(serve, sent):
+def test_open_connection_does_not_delay_the_stop(serve, sent):
     with serve() as (service, _):
         with connect(service.port, sent):
-            time.sleep(0.2)  # so that it has been taken
+            time.sleep(0.2)  # wait until it is accepted
             began = time.monotonic()
             service.process.terminate()
             assert service.process.wait(20) == 0
@@ -33,12 +33,13 @@ def test_a_client_that_has_sent_no_more_than_that_does_not_hold_it(serve, sent):
         assert "SIGKILL" not in service.text()
 
 
-def test_a_request_that_does_not_end_holds_a_process_no_longer_than_others(serve):
+def test_unfinished_request_delays_a_reload_only_for_the_grace_period(serve):
     with serve(AUTH_WORKERS="1") as (service, _):
         (old,) = children_of(service.process.pid)
         with UnfinishedRequest(service, "/signup"):
             began = time.monotonic()
-            # After a reload gunicorn waits for whoever is not done, and would kill it after thirty seconds.
+            # On a reload gunicorn waits for unfinished requests, and would kill the worker after thirty
+            # seconds.
             service.process.send_signal(signal.SIGHUP)
             wait_until(lambda: old not in children_of(service.process.pid), 25)
             assert time.monotonic() - began < GRACE + 5

@@ -1,4 +1,4 @@
-"""A way to Postgres that is cut at a message."""
+"""A proxy to Postgres that cuts the connection at a message."""
 
 import socket
 import threading
@@ -12,33 +12,31 @@ from tests.support.ways import Way, postgres_target
 
 
 class Conversation(Way):
-    """A way to Postgres that counts the messages of both sides together, and ends the connection instead of
-    passing on the n-th.
-    """
+    """A proxy to Postgres that counts the messages of both sides, and closes the connection at the n-th."""
 
     def __init__(self, url: str) -> None:
         super().__init__(postgres_target(url))
         parts = parse_dsn(url)
-        who = quote(parts["user"], safe="") + (
+        user = quote(parts["user"], safe="") + (
             f":{quote(parts['password'], safe='')}" if "password" in parts else ""
         )
-        # What is encrypted can't be counted.
+        # Encrypted messages cannot be counted.
         self.url = (
-            f"postgresql://{who}@127.0.0.1:{self.port}/{parts['dbname']}?sslmode=disable&gssencmode=disable"
+            f"postgresql://{user}@127.0.0.1:{self.port}/{parts['dbname']}?sslmode=disable&gssencmode=disable"
         )
         self._count_lock = threading.Lock()
         self.said: list[str] = []
         self._cut_at = 0
 
     def begin(self, cut_at: int = 0) -> None:
-        """Count from here; 0 cuts nothing."""
+        """Count from here, and cut at the message `cut_at`; 0 cuts nothing."""
         with self._count_lock:
             self.said, self._cut_at = [], cut_at
 
     def lanes(
         self, near: socket.socket, far: socket.socket
     ) -> list[tuple[socket.socket, socket.socket, Callable]]:
-        """Return both directions; of what a client says, the first message has no type."""
+        """Return both directions; the first message of a client has no type."""
         return [
             (near, far, lambda source, sink: self._pass_on(source, sink, ">", first_is_typeless=True)),
             (far, near, lambda source, sink: self._pass_on(source, sink, "<", first_is_typeless=False)),

@@ -1,6 +1,4 @@
-"""The service in processes of its own, with a Postgres, a mail server and clients, for something to go wrong
-with.
-"""
+"""The real service with a Postgres, a mail server and clients, as the subject of faults."""
 
 import contextlib
 import random
@@ -28,7 +26,7 @@ _seeds = count(1)
 
 
 class Balancer(ServerClient):
-    """Asks any of several services: of those that take no connection, the next one."""
+    """Sends each request to any of several services that accepts the connection."""
 
     def __init__(self, *services: Service) -> None:
         self._behind = [ServerClient(service.port) for service in services]
@@ -48,8 +46,8 @@ class Balancer(ServerClient):
 
 
 class World:
-    """A Postgres and a mail server, inside the context; services and clients as a test wants them. `disk` is
-    where the database is.
+    """A Postgres and a mail server, inside the context; tests add services and clients. `disk` is the
+    directory of the database.
     """
 
     def __init__(self, disk: Path | None = None, **options: str) -> None:
@@ -73,7 +71,7 @@ class World:
 
     @contextmanager
     def service(self, **changes: str) -> Iterator[Service]:
-        """Serve with two workers, which send mail; all services of a world share their secrets."""
+        """Run the service with two workers and delivery; all services of a world share their secrets."""
         settings: dict[str, Any] = {
             **ENVIRONMENT,
             "DATABASE_URL": self.postgres.url,
@@ -83,19 +81,19 @@ class World:
         service = Service(self.state_dir, **{**settings, **changes})
         with service:
             yield service
-        log_watch.look_through("a service", service.text())
+        log_watch.scan_log("a service", service.text())
 
     @contextmanager
     def load(self, *services: Service, clients_count: int = 6) -> Iterator[History]:
-        """Have clients use the services inside the context, each request any of them."""
+        """Run clients inside the context; each of their requests goes to any of the services."""
         history = History(Balancer(*services))
         with clients.load(history, self.post, clients_count, next(_seeds)):
-            # What is at fault meets a load that is under way.
+            # The fault must meet a load that is under way.
             wait_until(lambda: history.answered() > 30, 30)
             yield history
 
     def check(self, history: History) -> None:
-        """Hold everything to the history, once all is well again."""
+        """Check everything against the history, after the service has recovered."""
         rows = Rows(self.postgres.url)
         try:
             wait_until(lambda: history.client.get("/health").status_code == 200, 30)
@@ -106,6 +104,6 @@ class World:
 
 
 def serves_again(history: History) -> Callable[[], Any]:
-    """Return what is true as soon as each service has answered something since now."""
+    """Return a condition that is true once the service has answered further requests."""
     before = history.answered()
     return lambda: history.answered() > before + 5

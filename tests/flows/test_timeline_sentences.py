@@ -4,7 +4,7 @@ import pytest
 
 from auth.flows import timeline
 from auth.web import audit
-from tests.support.audit import act, only_what_follows, refuse, story
+from tests.support.audit import act, clear_history, refuse, story
 from tests.test_contract import CONTRACT
 
 NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -133,18 +133,18 @@ def tell(client, service_role):
 class TestSentences:
     @pytest.mark.parametrize(("action", "details", "sentence"), ACTS)
     def test_act_has_a_sentence(self, tell, database, alice, action, details, sentence):
-        only_what_follows(database)
+        clear_history(database)
         act(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
         assert story(tell(alice.id)) == [sentence + FROM]
 
     @pytest.mark.parametrize(("action", "reason", "details", "sentence"), REFUSALS)
     def test_refusal_has_a_sentence(self, tell, database, alice, action, reason, details, sentence):
-        only_what_follows(database)
+        clear_history(database)
         refuse(database, alice.id, action, reason, **details)
         assert story(tell(alice.id)) == [sentence + FROM]
 
     def test_sentence_of_a_refusal_contains_its_count(self, tell, database, alice):
-        only_what_follows(database)
+        clear_history(database)
         refuse(database, alice.id, "sign_in_refused", "invalid_credentials")
         database.run("UPDATE audit_log SET count = 40")
         assert story(tell(alice.id)) == ["sign-in refused: wrong password (40 times in a minute)" + FROM]
@@ -167,7 +167,7 @@ class TestSentences:
         ],
     )
     def test_sentence_names_actor_and_network(self, tell, database, alice, origin, sentence):
-        only_what_follows(database)
+        clear_history(database)
         act(database, alice.id, "banned", origin=origin)
         assert story(tell(alice.id)) == [sentence]
 

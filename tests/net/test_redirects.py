@@ -197,7 +197,7 @@ class TestPatterns:
             ("com.example.app://**", [], ["com.example.app://anything", "com-example-app://x"]),
         ],
     )
-    def test_pattern_allows_only_what_it_matches(self, pattern, allowed, refused):
+    def test_pattern_allows_only_matching_targets(self, pattern, allowed, refused):
         try:
             allow_list = AllowList(SITE, [pattern])
         except ValueError:

@@ -1,7 +1,7 @@
-"""Where webhooks may lead: never to a machine's own secrets, into private networks only where that is
-allowed, and unencrypted only there.
+"""Addresses of webhooks: never a metadata service, private networks only where the setting allows them, and
+unencrypted http only there.
 
-It counts what a name leads to when it is registered, and again when it is connected to.
+Names are resolved and checked at registration, and again at each connection.
 """
 
 import socket
@@ -31,9 +31,9 @@ PRIVATE = [
     "0.0.0.0",  # noqa: S104
     *("198.18.0.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255"),
     *("::", "::1", "fc00::1", "fd12:3456::1", "ff02::1", "2001:db8::1", "100::1", "64:ff9b:1::1", "2001::1"),
-    # Reserved, or given back.
+    # Reserved or deprecated.
     *("fec0::1", "5f00::1", "4000::1", "::5efe:7f00:1"),
-    # Carried by another: mapped, IPv4-compatible, NAT64, 6to4, Teredo.
+    # Embedded in another address: mapped, IPv4-compatible, NAT64, 6to4, Teredo.
     *(
         "::ffff:127.0.0.1",
         "::ffff:10.0.0.1",
@@ -57,23 +57,21 @@ FORBIDDEN = [
         "::ffff:0:a9fe:a9fe",
         "2002:a9fe:a9fe::1",
     ),
-    # Teredo: the server's address, and the client's with its bits turned round.
+    # Teredo: the server's address, and the client's address with inverted bits.
     *("2001:0:a9fe:a9fe::1", "2001:0:101:101:0:0:5601:5601"),
 ]
 
 
 @pytest.fixture
 def strict(make_app, service_role, database):
-    """The webhooks of a service that is not for this machine alone."""
+    """Webhooks of a service that may not call private networks."""
     app = make_app(AUTH_WEBHOOK_PRIVATE_NETWORKS="false")
     return Hooks(app.test_client(), service_role, database, app.extensions["latchkey"])
 
 
 @pytest.fixture
 def names(monkeypatch):
-    """A name server of the test: `names["hooks.example"] = ["192.0.2.1"]`, or an iterator over what it
-    answers, time after time.
-    """
+    """A fake name server: `names["hooks.example"] = ["192.0.2.1"]`, or an iterator over successive answers."""
     known: dict[str, Any] = {}
     really = socket.getaddrinfo
 
@@ -92,23 +90,23 @@ def names(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("addresses", "how_far"), [(PUBLIC, "public"), (PRIVATE, "private"), (FORBIDDEN, "forbidden")]
+    ("addresses", "expected"), [(PUBLIC, "public"), (PRIVATE, "private"), (FORBIDDEN, "forbidden")]
 )
-def test_each_address_reaches_as_far_as_what_it_carries(addresses, how_far):
-    assert {address: reach(address) for address in addresses} == dict.fromkeys(addresses, how_far)
+def test_address_is_classified_by_the_address_embedded_in_it(addresses, expected):
+    assert {address: reach(address) for address in addresses} == dict.fromkeys(addresses, expected)
 
 
 def refused(hooks, url, details):
     assert_error(hooks.ask("post", url=url), 400, "validation_failed", details=f"url: {details}")
 
 
-class TestAUrl:
+class TestUrl:
     @pytest.mark.parametrize(
         "url",
         ["", "hooks", "/hooks", "//1.1.1.1/", "ftp://1.1.1.1/", "file:///etc/passwd", "https://", "https:///x", "https:1.1.1.1", "https://[::1", "https://1.1.1.1:0/",
          "https://1.1.1.1:99999/", "https://1.1.1.1/ä", "https://1.1.1.1/a b", "https://1.1.1.1\\@127.0.0.1/", "https://1.1.1.1/\t", "https://1.1.1.1:80x/"],
     )  # fmt: skip
-    def test_it_is_one_of_http(self, hooks, url):
+    def test_url_of_another_scheme_or_form_is_refused(self, hooks, url):
         refused(hooks, url, "must be an http or https URL")
 
     @pytest.mark.parametrize(
@@ -121,7 +119,7 @@ class TestAUrl:
             "https://1.1%2e1.1/",
         ],
     )
-    def test_it_has_nothing_that_belongs_nowhere(self, hooks, url):
+    def test_url_with_user_zone_or_fragment_is_refused(self, hooks, url):
         refused(hooks, url, "must have no user, zone and fragment")
 
     @pytest.mark.parametrize(
@@ -133,30 +131,28 @@ class TestAUrl:
             "https://.example/",
         ],
     )
-    def test_its_name_leads_somewhere(self, hooks, url):
+    def test_unresolvable_name_is_refused(self, hooks, url):
         refused(hooks, url, "its name can't be resolved")
 
     @pytest.mark.parametrize("address", PUBLIC)
-    def test_it_may_lead_to_a_public_address_encrypted(self, strict, names, address):
+    def test_public_address_is_accepted_with_https_only(self, strict, names, address):
         names["hooks.example"] = [address]
         assert strict.register("https://hooks.example/")["url"] == "https://hooks.example/"
         refused(strict, "http://hooks.example/", "must be https, unless it leads into a private network")
 
     @pytest.mark.parametrize("address", PRIVATE + FORBIDDEN)
-    def test_it_may_not_lead_elsewhere(self, strict, names, address, database):
+    def test_private_address_is_refused(self, strict, names, address, database):
         names["hooks.example"] = [address.partition("%")[0]]
         for scheme in ("http", "https"):
             refused(strict, f"{scheme}://hooks.example/", "must not lead into a private network")
         assert database.count("webhooks") == 0
 
     @pytest.mark.parametrize("address", FORBIDDEN)
-    def test_to_what_is_always_refused_not_even_where_private_networks_are_allowed(
-        self, hooks, names, address
-    ):
+    def test_forbidden_address_is_refused_even_with_private_networks(self, hooks, names, address):
         names["hooks.example"] = [address.partition("%")[0]]
         refused(hooks, "http://hooks.example/", "must not lead into a private network")
 
-    def test_all_that_a_name_leads_to_counts(self, strict, hooks, names):
+    def test_every_address_of_a_name_is_checked(self, strict, hooks, names):
         names["hooks.example"] = ["1.1.1.1", "10.0.0.1"]
         refused(strict, "https://hooks.example/", "must not lead into a private network")
         names["hooks.example"] = ["10.0.0.1", "1.1.1.1"]
@@ -167,18 +163,18 @@ class TestAUrl:
         ["127.0.0.1", "127.1", "0x7f.1", "0x7f000001", "2130706433", "017700000001", "0", "localhost", "LOCALHOST", "localhost.", "[::1]", "[::ffff:127.0.0.1]",
          "[0:0:0:0:0:0:0:1]", "[::ffff:7f00:1]"],
     )  # fmt: skip
-    def test_however_this_machine_is_spelled(self, strict, names, host):
-        # Not every name server knows this one.
+    def test_loopback_is_refused_in_any_spelling(self, strict, names, host):
+        # Not every name server resolves this name.
         names["localhost."] = ["127.0.0.1"]
         refused(strict, f"https://{host}/", "must not lead into a private network")
 
     @pytest.mark.parametrize(
         "host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]", "[fe80::1]"]
     )
-    def test_however_a_metadata_service_is_spelled(self, hooks, host):
+    def test_metadata_service_is_refused_in_any_spelling(self, hooks, host):
         refused(hooks, f"http://{host}/latest/meta-data/", "must not lead into a private network")
 
-    def test_a_change_is_looked_at_likewise(self, strict, names):
+    def test_changed_url_is_checked(self, strict, names):
         names["hooks.example"] = ["1.1.1.1"]
         made = strict.register("https://hooks.example/")
         response = strict.ask("put", f"/{made['id']}", url="https://127.0.0.1/")
@@ -186,15 +182,15 @@ class TestAUrl:
         assert strict.show(made)["url"] == "https://hooks.example/"
 
 
-class TestTheConnection:
+class TestConnection:
     def failure(self, hooks, made):
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         (waiting,) = hooks.deliveries(made)
         assert waiting["status"] == "waiting"
         return waiting["last_error"]
 
-    def test_a_name_that_leads_into_a_private_network_later_is_refused(self, strict, names, target):
+    def test_name_that_later_resolves_to_a_private_address_is_refused(self, strict, names, target):
         names["hooks.example"] = ["1.1.1.1"]
         made = strict.register(target.url.replace("http://127.0.0.1", "https://hooks.example"))
         names["hooks.example"] = ["127.0.0.1"]
@@ -202,44 +198,44 @@ class TestTheConnection:
         assert target.requests == []
 
     @pytest.mark.parametrize("address", FORBIDDEN)
-    def test_what_is_always_refused_is_so_here(self, hooks, names, address):
+    def test_name_that_later_resolves_to_a_forbidden_address_is_refused(self, hooks, names, address):
         names["hooks.example"] = ["127.0.0.1"]
         made = hooks.register("http://hooks.example/")
         names["hooks.example"] = [address.partition("%")[0]]
         assert self.failure(hooks, made) == "no answer: its address is refused"
 
-    def test_what_is_not_encrypted_does_not_leave_the_private_network(self, hooks, names):
+    def test_http_to_a_name_that_later_becomes_public_is_refused(self, hooks, names):
         names["hooks.example"] = ["127.0.0.1"]
         made = hooks.register("http://hooks.example/")
         names["hooks.example"] = ["1.1.1.1"]
         assert self.failure(hooks, made) == "no answer: its address is refused"
 
-    def test_the_address_that_was_looked_at_is_the_one_that_is_used(self, hooks, names, target):
+    def test_connection_uses_the_address_that_was_checked(self, hooks, names, target):
         names["hooks.example"] = ["127.0.0.1"]
         made = hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
-        # Whoever asks a second time is told something else.
+        # A second look-up would return another address.
         answers = names["hooks.example"] = iter([["127.0.0.1"], ["169.254.169.254"]])
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         assert list(answers) == [["169.254.169.254"]]
         assert hooks.deliveries(made)[0]["status"] == "sent"
         assert target.requests[0].headers["host"].startswith("hooks.example:")
 
-    def test_of_several_addresses_an_allowed_one_is_used(self, hooks, names, target):
+    def test_allowed_one_of_several_addresses_is_used(self, hooks, names, target):
         names["hooks.example"] = ["127.0.0.1"]
         made = hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
         names["hooks.example"] = ["169.254.169.254", "127.0.0.1"]
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         assert hooks.deliveries(made)[0]["status"] == "sent"
 
-    def test_what_was_allowed_before_the_setting_changed_is_refused(self, hooks, strict, target):
+    def test_private_address_is_refused_after_the_setting_changed(self, hooks, strict, target):
         made = hooks.register(target)
         assert self.failure(strict, made) == "no answer: its address is refused"
         assert target.requests == []
 
 
-class TestTheSetting:
+class TestSetting:
     @pytest.mark.parametrize(
         ("base_url", "bind", "expected"),
         [
@@ -250,7 +246,7 @@ class TestTheSetting:
             ("https://auth.example.com", "10.0.0.5", False),
         ],
     )
-    def test_it_is_on_only_where_nobody_else_is_reached(
+    def test_private_networks_are_allowed_by_default_only_on_loopback(
         self, monkeypatch, tmp_path, base_url, bind, expected
     ):
         monkeypatch.chdir(tmp_path)

@@ -287,7 +287,7 @@ class TestConcurrency:
 
 
 class TestProvedAddress:
-    """A user who proved the address before keeps everything."""
+    """A user that proved the address before keeps everything."""
 
     def test_address_proved_by_the_link_of_the_sign_up_keeps_everything(self, service, client, outbox):
         client.post("/signup", json=MALLORYS)

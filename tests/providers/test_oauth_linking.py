@@ -33,7 +33,7 @@ FAILED = ("bad_oauth_callback", "server_error")
 def be(
     provider: FakeProvider, subject: str, email: str | None = None, verified: object = True, **claims: object
 ) -> None:
-    """Set the person who is signed in at a provider."""
+    """Set the person signed in at a provider."""
     provider.person = {"sub": subject, "email": email, "email_verified": verified, **claims}
 
 

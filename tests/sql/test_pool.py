@@ -1,4 +1,4 @@
-"""The pool of connections to Postgres, and the bounds that each connection has."""
+"""The pool of connections to Postgres, and the timeouts of its connections."""
 
 from contextlib import closing
 from operator import attrgetter
@@ -10,7 +10,7 @@ from sql.pool import connect
 from tests.support.processes import free_port
 
 
-def test_connection_has_timeouts_of_its_own(database_url):
+def test_connection_has_timeouts(database_url):
     with closing(connect(database_url)) as connection, connection.cursor() as cursor:
         for name, value in (
             ("statement_timeout", "5s"),

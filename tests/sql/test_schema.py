@@ -1,4 +1,4 @@
-"""The schema: made for a new database, and brought up to date in one that an earlier release has made."""
+"""The schema: created in a new database, and upgraded in the database of an earlier release."""
 
 from contextlib import closing
 from itertools import chain
@@ -21,7 +21,7 @@ NEW = ["schema.sql", "functions"]
 
 @pytest.fixture
 def new_database(database, database_url):
-    """Make an empty database, or one that a file of SQL fills, and return its URL."""
+    """Create an empty database, or one filled from an SQL file, and return its URL."""
     names: list[str] = []
 
     def make(path: Path | None = None) -> str:
@@ -58,24 +58,24 @@ def execute(url, statement):
         return cursor.fetchall() if cursor.description else None
 
 
-class TestANewDatabase:
-    def test_gets_the_newest_version_without_migrations(self, new_database):
+class TestNewDatabase:
+    def test_new_database_gets_the_newest_version_without_migrations(self, new_database):
         url = new_database()
         assert schema.apply(url) == NEW
         assert execute(url, "SELECT version FROM schema_version") == [(schema.NEWEST,)]
 
-    def test_is_left_as_it_is_when_it_is_up_to_date(self, database_url, database):
+    def test_current_schema_is_left_unchanged(self, database_url, database):
         assert schema.apply(database_url) == []
 
-    def test_is_made_once_by_processes_that_start_together(self, new_database):
+    def test_concurrent_starts_create_the_schema_once(self, new_database):
         url = new_database()
         steps = chain.from_iterable(at_once(6, lambda _: schema.apply(url)))
         assert sorted(steps) == sorted(NEW)
 
-    def test_needs_no_extension(self, database):
+    def test_schema_needs_no_extension(self, database):
         assert database.value("SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql'") == 0
 
-    def test_of_another_application_is_left_alone(self, new_database):
+    def test_database_of_another_application_is_refused_and_unchanged(self, new_database):
         url = new_database()
         execute(url, "CREATE TABLE users (id integer)")
         before = catalog.lines(url)
@@ -85,7 +85,7 @@ class TestANewDatabase:
 
 
 class TestFunctions:
-    def test_are_replaced_when_they_differ(self, database, database_url, alice):
+    def test_changed_functions_are_replaced(self, database, database_url, alice):
         database.run(
             "CREATE OR REPLACE FUNCTION iso_8601(moment timestamptz) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'"
         )
@@ -94,17 +94,17 @@ class TestFunctions:
         assert database.value("SELECT iso_8601('2026-11-21T12:00:00Z')") == "2026-11-21T12:00:00.000000Z"
         assert database.count("users") == 1
 
-    def test_have_valid_bodies(self, database_url, database):
-        # They are created unchecked; once all are there, creating them again checks them.
+    def test_functions_have_valid_bodies(self, database_url, database):
+        # Postgres creates them without checking their bodies; creating them again checks them.
         for path in schema.FUNCTIONS.glob("*.sql"):
             execute(database_url, path.read_text())
 
 
 class TestMigrations:
-    def test_are_numbered_without_gaps(self):
+    def test_migrations_are_numbered_without_gaps(self):
         assert list(schema.MIGRATIONS) == list(range(schema.OLDEST + 1, schema.NEWEST + 1))
 
-    def test_run_in_order_and_once(self, new_database, migrations):
+    def test_migrations_run_in_order_and_once(self, new_database, migrations):
         url = new_database()
         schema.apply(url)
         migrations("CREATE TABLE added (x integer)", "INSERT INTO added VALUES (1)")
@@ -113,7 +113,7 @@ class TestMigrations:
         assert sorted(steps) == [*added, "functions"]
         assert execute(url, "SELECT x FROM added") == [(1,)]
 
-    def test_change_nothing_when_they_fail(self, new_database, migrations):
+    def test_failed_migrations_change_nothing(self, new_database, migrations):
         url = new_database()
         schema.apply(url)
         before = catalog.lines(url)
@@ -124,7 +124,7 @@ class TestMigrations:
         assert execute(url, "SELECT max(version) FROM schema_version") == [(schema.NEWEST - 1,)]
 
     @pytest.mark.parametrize("version", [schema.NEWEST + 1, schema.OLDEST - 1])
-    def test_refuse_a_version_that_this_release_does_not_know(self, new_database, version):
+    def test_unknown_schema_version_is_refused(self, new_database, version):
         url = new_database()
         schema.apply(url)
         execute(url, f"DELETE FROM schema_version; INSERT INTO schema_version (version) VALUES ({version})")
@@ -133,18 +133,18 @@ class TestMigrations:
             schema.apply(url)
 
 
-class TestADatabaseOfAnEarlierRelease:
+class TestUpgrade:
     @pytest.fixture(params=sorted(SCHEMAS.glob("*.sql")), ids=lambda path: path.stem)
     def url(self, request, new_database):
         return new_database(request.param)
 
-    def test_becomes_like_a_new_one(self, new_database, url):
+    def test_upgraded_schema_equals_a_new_one(self, new_database, url):
         fresh = new_database()
         schema.apply(fresh)
         schema.apply(url)
         assert catalog.lines(url) == catalog.lines(fresh)
 
-    def test_keeps_its_users(self, environment, url):
+    def test_upgrade_keeps_users(self, environment, url):
         schema.apply(url)
         app = new_app({**environment, "DATABASE_URL": url})
         client = app.test_client()
@@ -153,6 +153,6 @@ class TestADatabaseOfAnEarlierRelease:
         assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
         app.extensions[EXTENSION].db.close()
 
-    def test_has_another_version_if_it_has_other_functions(self, url):
-        """Otherwise that release would put its own functions back."""
+    def test_release_with_other_functions_has_another_version(self, url):
+        """Otherwise the earlier release would restore its own functions."""
         assert schema.apply(url)[:1] != ["functions"]

@@ -44,22 +44,22 @@ def db(database_url, database):
 
 
 class TestFiles:
-    def test_a_header_becomes_the_signature(self, statements):
+    def test_header_becomes_the_signature(self, statements):
         add = statements(GOOD)["add"]
         assert dict(add.parameters) == {"left": "integer", "right": "integer"}
         assert add.prepare() == "PREPARE add (integer, integer) AS SELECT $1 + $2 AS sum"
         assert add.execute() == "EXECUTE add (%(left)s, %(right)s)"
         assert add.direct == "SELECT %(left)s::integer + %(right)s::integer AS sum"
 
-    def test_constants_become_part_of_what_is_prepared(self, statements):
+    def test_constants_become_part_of_the_prepared_statement(self, statements):
         add = statements(GOOD)["add"]
         assert add.prepare({"right"}) == "PREPARE add (integer) AS SELECT $1 + %(right)s::integer AS sum"
         assert add.execute({"right"}) == "EXECUTE add (%(left)s)"
 
-    def test_a_file_may_hold_several(self, statements):
+    def test_file_may_hold_several_statements(self, statements):
         assert list(statements(GOOD + GOOD.replace("add", "sum_up"))) == ["add", "sum_up"]
 
-    def test_a_header_may_take_several_lines(self, statements):
+    def test_header_may_take_several_lines(self, statements):
         text = "-- name: add(left integer,\n--           right double precision)\n-- Adds.\nSELECT :left + :right;"
         assert dict(statements(text)["add"].parameters) == {"left": "integer", "right": "double precision"}
 
@@ -99,15 +99,15 @@ class TestFiles:
             "no parameters",
         ],
     )
-    def test_what_is_wrong_in_one_is_found_at_the_start(self, statements, text):
+    def test_invalid_statement_is_refused_when_loaded(self, statements, text):
         with pytest.raises(InvalidStatement):
             statements(text)
 
-    def test_a_name_is_there_once_in_all_files(self, statements):
+    def test_name_used_in_two_files_is_refused(self, statements):
         with pytest.raises(InvalidStatement, match="add is there twice"):
             statements(GOOD, GOOD)
 
-    def test_ours_are_all_prepared_by_postgres(self, db, database_url):
+    def test_postgres_can_prepare_every_statement(self, db, database_url):
         connection = psycopg2.connect(database_url)
         with connection, connection.cursor() as cursor:
             for statement in load_statements().values():
@@ -119,18 +119,18 @@ class TestFiles:
 
 class TestRunning:
     @pytest.mark.parametrize("prepare", [True, False])
-    def test_the_answers_are_the_same_prepared_or_not(self, db, prepare):
+    def test_results_are_the_same_with_and_without_preparing(self, db, prepare):
         database = db(prepare=prepare)
         assert database.one("ping").answer == 1
         assert [row.answer for row in database.all("ping")] == [1]
         assert database.run("ping") == 1
 
-    def test_no_row_is_none(self, db):
+    def test_missing_row_is_none(self, db):
         assert db().one("select_addresses", id="00000000-0000-0000-0000-000000000000") is None
         assert db().run("delete_user", user_id="00000000-0000-0000-0000-000000000000") == 0
 
     @pytest.mark.parametrize("prepare", [True, False])
-    def test_a_constant_is_what_it_is_whatever_is_given(self, db, database, prepare):
+    def test_argument_cannot_override_a_constant(self, db, database, prepare):
         database.run(
             "INSERT INTO audit_log (action, actor, at) SELECT 'signed_in', 'user', now() - interval '2 days' FROM generate_series(1, 3)"
         )
@@ -150,13 +150,13 @@ class TestRunning:
             database.one("ping")
         assert database.statements_run == 3
 
-    def test_an_unknown_name_or_parameter_is_an_error(self, db):
+    def test_unknown_statement_or_missing_parameter_is_an_error(self, db):
         with pytest.raises(KeyError):
             db().one("no_such_statement")
         with pytest.raises(KeyError):
             db().run("delete_user")
 
-    def test_a_connection_prepares_what_it_runs_and_no_more(self, database_url, database):
+    def test_connection_prepares_only_statements_that_it_runs(self, database_url, database):
         opened = Database(database_url, size=1)
         for _ in range(2):
             opened.one("ping")
@@ -166,30 +166,30 @@ class TestRunning:
             assert {name for (name,) in cursor.fetchall()} == {"ping", "delete_user"}
         opened.close()
 
-    def test_a_value_is_never_sql(self, db, database):
+    def test_value_cannot_inject_sql(self, db, database):
         with pytest.raises(psycopg2.DataError):
             db().run("delete_user", user_id="'; DROP TABLE users; --")
         assert database.count("users") == 0
 
-    def test_a_connection_is_good_after_an_error(self, db):
+    def test_connection_works_after_an_error(self, db):
         database = db()
         for _ in range(5):
             with pytest.raises(psycopg2.DataError):
                 database.run("delete_user", user_id="nonsense")
             assert database.one("ping").answer == 1
 
-    def test_more_threads_than_connections_wait_for_each_other(self, db):
+    def test_threads_wait_for_a_free_connection(self, db):
         database = db()
         assert [row.answer for row in at_once(20, lambda _: database.one("ping"))] == [1] * 20
 
-    def test_it_connects_when_it_must_and_not_before(self, database_url):
+    def test_connections_are_opened_on_demand(self, database_url):
         Database("postgresql://localhost:1/nowhere", size=4)
 
-    def test_a_database_that_is_not_there_is_an_operational_error(self):
+    def test_unreachable_database_is_an_operational_error(self):
         with pytest.raises(psycopg2.OperationalError):
             Database("postgresql://127.0.0.1:1/nowhere", size=1).one("ping")
 
-    def test_a_statement_that_waits_for_a_lock_gives_up(self, db, database, alice):
+    def test_statement_that_waits_for_a_lock_times_out(self, db, database, alice):
         with database.locked("users", alice.id) as lock:
             waiting = lock.start(lambda: db().run("delete_user", user_id=alice.id))
             with pytest.raises(psycopg2.OperationalError):
@@ -198,9 +198,9 @@ class TestRunning:
 
 
 class TestBehindAPooler:
-    """AUTH_DB_PREPARE=false: each statement may be run on another connection, so nothing is prepared."""
+    """AUTH_DB_PREPARE=false: a pooler may run each statement on another connection, so nothing is prepared."""
 
-    def test_a_whole_story_works(self, make_app, mailbox):
+    def test_requests_work_without_prepared_statements(self, make_app, mailbox):
         client = make_app(AUTH_DB_PREPARE="false").test_client()
         dave = {"email": "dave@example.com", "password": PASSWORD, "data": {"100%": "%s"}}
         assert client.post("/signup", json=dave).status_code == 201
@@ -214,7 +214,7 @@ class TestBehindAPooler:
         assert_error(session.get("/user"), 401, "user_not_found")
 
 
-def test_closing_leaves_nothing_open(database_url, database):
+def test_closed_database_connects_again_when_used(database_url, database):
     opened = Database(database_url, size=4)
     barrier = threading.Barrier(3)
 

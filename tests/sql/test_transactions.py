@@ -15,7 +15,7 @@ def db(request, database_url, database):
     opened.close()
 
 
-def test_statements_take_effect_together_at_the_end(db, database, alice, bob):
+def test_statements_take_effect_together_at_commit(db, database, alice, bob):
     with db.transaction() as tx:
         assert tx.run("delete_user", user_id=alice.id) == 1
         assert tx.one("select_addresses", id=alice.id) is None
@@ -26,7 +26,7 @@ def test_statements_take_effect_together_at_the_end(db, database, alice, bob):
 
 
 def delete_and(db, alice, what):
-    """Delete Alice in a transaction, and go on in it with `what`."""
+    """Delete Alice in a transaction, and call `what` inside it."""
     with db.transaction() as tx:
         tx.run("delete_user", user_id=alice.id)
         what(tx)
@@ -36,21 +36,21 @@ def delete_nonsense(tx):
     tx.run("delete_user", user_id="nonsense")
 
 
-def test_an_exception_rolls_back_and_the_connection_is_used_again(db, database, alice):
+def test_exception_rolls_back_and_the_connection_stays_usable(db, database, alice):
     with pytest.raises(ZeroDivisionError):
         delete_and(db, alice, lambda _: 1 / 0)
     assert db.one("ping").answer == 1
     assert database.count("users") == 1
 
 
-def test_a_failing_statement_rolls_back_what_came_before_it(db, database, alice):
+def test_failing_statement_rolls_back_earlier_ones(db, database, alice):
     with pytest.raises(psycopg2.DataError):
         delete_and(db, alice, delete_nonsense)
     assert db.one("ping").answer == 1
     assert database.count("users") == 1
 
 
-def test_a_swallowed_error_does_not_pass_for_a_commit(db, database, alice):
+def test_commit_after_a_swallowed_error_raises(db, database, alice):
     def swallow(tx):
         with suppress(psycopg2.DataError):
             delete_nonsense(tx)
@@ -60,7 +60,7 @@ def test_a_swallowed_error_does_not_pass_for_a_commit(db, database, alice):
     assert database.count("users") == 1
 
 
-def test_a_connection_lost_in_the_block_is_replaced(db, database, alice):
+def test_connection_lost_in_a_transaction_is_replaced(db, database, alice):
     others = "datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()"
 
     def lose(tx):

@@ -1,5 +1,5 @@
-"""What answers look like: the error envelope, the user object, the token response, and values that are never
-the same twice.
+"""Expected responses: the error envelope, the user object, the token response, and placeholders for values
+that differ each time.
 """
 
 import re
@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 
 
 class Like:
-    """Equal to every string of a form."""
+    """Equal to every string of a pattern."""
 
     def __init__(self, name: str, form: str) -> None:
         self._name = name
@@ -53,7 +53,7 @@ def assert_error(
     details: Any = None,
     **members: Any,
 ) -> None:
-    """Hold a whole response to the error envelope, and to the headers that each error has."""
+    """Assert that a whole response is an error envelope with the headers of every error."""
     expected = (
         {"code": status, "msg": msg, "error_code": error_code}
         | ({} if details is None else {"details": details})
@@ -71,13 +71,13 @@ def assert_error(
 
 
 def assert_ok(response: Response, body: Any, status: int = 200) -> None:
-    """Hold a response to a status and a whole body."""
+    """Assert the status and the whole body of a response."""
     assert (response.status_code, response.json) == (status, body)
     assert response.mimetype == "application/json"
 
 
 def identity(provider: str, address: str, **changes: Any) -> dict[str, Any]:
-    """Return an identity object as it is expected."""
+    """Return an expected identity object."""
     expected = {
         "id": A_UUID,
         "identity_id": A_UUID,
@@ -92,8 +92,8 @@ def identity(provider: str, address: str, **changes: Any) -> dict[str, Any]:
 
 
 def user(email: str, **changes: Any) -> dict[str, Any]:
-    """Return the user object that is expected: of a user whom an administrator has made, confirmed and not
-    yet signed in.
+    """Return the expected user object of a user that an administrator created and confirmed, before the first
+    sign-in.
     """
     expected = {
         "id": A_UUID,
@@ -123,7 +123,7 @@ def user(email: str, **changes: Any) -> dict[str, Any]:
 
 
 def token_response(of_user: dict[str, Any]) -> dict[str, Any]:
-    """Return the token response that is expected."""
+    """Return the expected token response."""
     return {
         "access_token": AN_ACCESS_TOKEN,
         "token_type": "bearer",

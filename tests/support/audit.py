@@ -1,4 +1,4 @@
-"""The audit log as a test fills it: by the functions that statements write it with."""
+"""Rows of the audit log, written by the functions that statements use."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ SOMEWHERE = {
 def act(
     database: Rows, subject: str | None, *acts: str, origin: dict[str, Any] | None = None, **details: Any
 ) -> None:
-    """Write down acts."""
+    """Record acts."""
     database.run(
         "SELECT record_acts(%(origin)s, %(subject)s, NULL, %(acts)s, '{}', %(details)s)",
         origin=json.dumps(SOMEWHERE | (origin or {})), subject=subject, acts=list(acts), details=json.dumps(details),
@@ -34,19 +34,19 @@ def refuse(
     origin: dict[str, Any] | None = None,
     **details: Any,
 ) -> None:
-    """Write down a refusal."""
+    """Record a refusal."""
     database.run(
         "SELECT record_refusal(%(origin)s, %(subject)s, %(action)s, %(reason)s, %(details)s)",
         origin=json.dumps(SOMEWHERE | (origin or {})), subject=subject, action=action, reason=reason, details=json.dumps(details),
     )  # fmt: skip
 
 
-def only_what_follows(database: Rows) -> None:
-    """Forget what has been written down until here."""
+def clear_history(database: Rows) -> None:
+    """Delete the audit log, so that a test sees only later rows."""
     database.run("DELETE FROM audit_log")
 
 
 def story(response: Any) -> list[str]:
-    """Return the sentences of a timeline, the oldest first."""
+    """Return the sentences of a timeline, oldest first."""
     assert response.status_code == 200, response.text
     return [item["text"] for item in reversed(response.json["data"])]

@@ -1,7 +1,6 @@
-"""A real browser for the tests: Chromium without a window, told what to do by its DevTools protocol over a
-pair of pipes.
+"""A real browser for the tests: headless Chromium, controlled by the DevTools protocol over a pair of pipes.
 
-The pipes need no port, no driver and no package: each message is JSON that ends with NUL.
+The pipes need no port, driver or package: each message is JSON terminated by NUL.
 """
 
 import base64
@@ -20,8 +19,8 @@ from typing import Any, Self
 from tests.support.processes import wait_until
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-# It runs alone: nothing is loaded, stored or asked for but the pages of the test. Its own sandbox does not
-# work for root or in most containers, and the only pages that it sees are ours.
+# Switch off everything except the pages of the test. Chromium's sandbox does not work for root or in most
+# containers, and the only pages that it opens are ours.
 _FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -45,9 +44,7 @@ def find() -> str | None:
 
 
 class Browser:
-    """One tab. Clicks and keys are those of a mouse and a keyboard, so that what is covered or disabled does
-    not work here either.
-    """
+    """One tab. Clicks and keys are real input events, so a covered or disabled element cannot be clicked."""
 
     def __init__(self, program: str, profile: Path) -> None:
         read_by_us, self._written_by_it = os.pipe()
@@ -61,7 +58,7 @@ class Browser:
         self._complaints: list[str] = []
 
     def __enter__(self) -> Self:
-        # The protocol is spoken on the descriptors 3 and 4.
+        # Chromium speaks the protocol on the descriptors 3 and 4.
         how = f'exec 3<&{self._read_by_it} 4>&{self._written_by_it}; exec "$@"'
         self._process = subprocess.Popen(
             ["/bin/bash", "-c", how, "chromium", *self._command],
@@ -93,7 +90,7 @@ class Browser:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # All its processes at once: there is nothing to save.
+        # Kill all its processes at once: there is nothing to save.
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -101,25 +98,25 @@ class Browser:
         os.close(self._in)
 
     def open(self, url: str) -> None:
-        """Go to a URL, as by typing it in."""
+        """Open a URL, as if typed into the address bar."""
         answer = self._call("Page.navigate", url=url)
         assert not answer.get("errorText"), answer
         self.wait(lambda: self.run("document.readyState") == "complete")
 
     def run(self, expression: str) -> Any:
-        """Return what JavaScript evaluates to; the protocol is not bound by the page's CSP."""
+        """Return the value of a JavaScript expression. The page's CSP does not apply to the protocol."""
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise BrowserError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")
 
     def click(self, text: str) -> None:
-        """Click on the button or link with this text, where it can be seen."""
+        """Click on the visible button or link with this text."""
         self.hit(self.place_of(text))
 
     def place_of(self, text: str) -> tuple[float, float]:
-        """Return where to click; to be asked before a page is being left, for from then on it answers
-        nothing.
+        """Return where to click. Call it before the page is left, because a page that is being left does not
+        respond.
         """
         x, y = self.run(
             f"""(() => {{
@@ -132,9 +129,9 @@ class Browser:
         return x, y
 
     def hit(self, place: tuple[float, float]) -> None:
-        """Click on whatever is there."""
+        """Click at a position."""
         for kind in ("mousePressed", "mouseReleased"):
-            # Not waited for: what a click begins holds the answer up.
+            # Do not wait: the answer is delayed by the navigation that a click starts.
             self._send(
                 "Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1
             )
@@ -148,15 +145,15 @@ class Browser:
         self._call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=code)
 
     def wait(self, condition: Callable[[], Any]) -> Any:
-        """Return what becomes true; a page that is just being left answers nothing."""
+        """Wait until the condition is true, and return its value; a page that is being left counts as false."""
         return wait_until(lambda: _or_none(condition))
 
     def wait_for(self, text: str) -> None:
-        """Wait until the page shows a text."""
+        """Wait until the page contains a text."""
         self.wait(lambda: text in self.text)
 
     def complaints(self) -> list[str]:
-        """Return what has come to the console since this was asked last: errors, and what CSP refused."""
+        """Return the messages on the console since the last call: errors, and violations of CSP."""
         self._call("Target.getTargets")
         complaints, self._complaints = self._complaints, []
         return complaints
@@ -167,7 +164,7 @@ class Browser:
 
     @property
     def text(self) -> str:
-        """What the page shows."""
+        """The visible text of the page."""
         return self.run("document.body.innerText")
 
     def speak(self, *languages: str) -> None:
@@ -179,7 +176,7 @@ class Browser:
         )
 
     def resize(self, width: int, height: int, *, zoom: float = 1, dark: bool = False) -> None:
-        """Become a screen of this size, in pixels of CSS; zoomed as by a person."""
+        """Set the size of the window in CSS pixels, and the zoom."""
         self._call(
             "Emulation.setDeviceMetricsOverride",
             width=int(width / zoom),
@@ -193,11 +190,11 @@ class Browser:
         )
 
     def without_script(self, disabled: bool = True) -> None:
-        """Run no script of pages."""
+        """Disable JavaScript on pages."""
         self._call("Emulation.setScriptExecutionDisabled", value=disabled)
 
     def photograph(self, path: Path) -> None:
-        """Write a picture of what can be seen."""
+        """Save a screenshot."""
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
 
     def _send(self, method: str, **parameters: Any) -> None:
@@ -235,7 +232,7 @@ class Browser:
 
 
 class BrowserError(Exception):
-    """What the browser or a page says when it can't do something."""
+    """An error reported by the browser or a page."""
 
 
 def _or_none(condition: Callable[[], Any]) -> Any:

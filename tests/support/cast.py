@@ -1,4 +1,4 @@
-"""The cast: people who have a user, and the sessions in which they are signed in."""
+"""The cast: people with users, and their sessions."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ PASSWORD = "Correct-Horse-1"
 
 @dataclass(frozen=True)
 class Session:
-    """One place where somebody is signed in, such as a laptop, with the tokens that were issued to it."""
+    """One session, such as that of a laptop, with its tokens."""
 
     client: Any
     access_token: str
@@ -44,21 +44,21 @@ class Session:
         return self.client.delete(path, headers=self.authorization, **options)
 
     def refresh(self) -> Any:
-        """Trade this session's refresh token, as often as asked."""
+        """Send the refresh token; may be repeated."""
         return refresh(self.client, self.refresh_token)
 
     def refreshed(self) -> "Session":
-        """Return the session with its next tokens."""
+        """Refresh, and return the session with its new tokens."""
         return session_of(self.client, self.refresh())
 
     def on(self, client: Any) -> "Session":
-        """Return the same session, as another application is asked about it."""
+        """Return the same session for requests to another application."""
         return Session(client, self.access_token, self.refresh_token, self.user)
 
 
 @dataclass(frozen=True)
 class Person:
-    """Someone with a user."""
+    """A person with a user."""
 
     client: Any
     id: str
@@ -68,12 +68,12 @@ class Person:
         return sign_in(client or self.client, self.email, password)
 
     def sign_in(self, password: str = PASSWORD, client: Any = None) -> Session:
-        """Return a new session."""
+        """Sign in and return the session."""
         return session_of(client or self.client, self.try_to_sign_in(password, client))
 
 
 def register(client: Any, service_role: dict[str, str], email: str, role: str | None = None) -> Person:
-    """Return a person whose user an administrator has made and confirmed."""
+    """Create a confirmed user as an administrator, and return the person."""
     body = {"email": email, "password": PASSWORD, "email_confirm": True, "role": role}
     response = client.post("/admin/users", json=body, headers=service_role)
     assert response.status_code == 200, response.text

@@ -1,8 +1,8 @@
-"""What a database consists of, as lines that can be compared: two schemas are equal when their lines are."""
+"""The catalogue of a database as lines of text: two schemas are equal if their lines are."""
 
 import psycopg2
 
-# The order of columns is left out: a column that a migration adds is the last one.
+# Without the order of columns: a column added by a migration comes last.
 _LINES = """
 WITH ours AS (
   SELECT oid, relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace

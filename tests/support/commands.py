@@ -1,4 +1,4 @@
-"""Run `latchkey` in this process, on the parts of an application of the tests."""
+"""Run `latchkey` in this process, with the parts of a test's application."""
 
 from typing import Any
 

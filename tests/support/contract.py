@@ -1,4 +1,4 @@
-"""openapi.yaml as a judge: each response that a test gets must be as it says."""
+"""Checks each response of the tests against openapi.yaml."""
 
 import functools
 import json
@@ -19,17 +19,17 @@ _seen: set[tuple[Any, ...]] = set()
 
 
 class CheckedClient(FlaskClient):
-    """Flask's test client, holding each response to the contract."""
+    """Flask's test client, which checks each response against the contract."""
 
     def open(self, *args: Any, **kwargs: Any) -> Any:
-        # Read to its end at once, so that no file is left open.
+        # Read the body to its end, so that no file stays open.
         response = super().open(*args, buffered=True, **kwargs)
         check(response.request, response)
         return response
 
 
 def routes(app: Flask) -> Iterator[tuple[str, str, Any]]:
-    """Yield method, path and view of each route of ours; Flask's own serves what is in auth/static."""
+    """Yield method, path and view of each of our routes; Flask's own route serves auth/static."""
     for rule in app.url_map.iter_rules():
         if rule.endpoint != "static":
             path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
@@ -39,13 +39,13 @@ def routes(app: Flask) -> Iterator[tuple[str, str, Any]]:
 
 @functools.cache
 def description() -> dict[str, Any]:
-    # libyaml is six times as fast where PyYAML was built with it.
+    # libyaml is six times as fast, if PyYAML was built with it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(OPENAPI.read_bytes(), loader)  # noqa: S506
 
 
 def resolved(node: Any) -> Any:
-    """Return a part of the description with each reference replaced by its target."""
+    """Return a part of the description with all references resolved."""
     if isinstance(node, list):
         return [resolved(item) for item in node]
     if not isinstance(node, dict):
@@ -59,18 +59,18 @@ def resolved(node: Any) -> Any:
 
 
 def check(request: Request, response: Response) -> None:
-    """Fail when a response is not as openapi.yaml says."""
+    """Fail if a response violates openapi.yaml."""
     if request.method in ("HEAD", "OPTIONS"):
         return
     path = _without_prefix(request.path)
     template = _template(path)
     if template is None or request.method.lower() not in description()["paths"][template]:
-        # Only assets of the pages are served without being described.
+        # Only the assets of pages are not described.
         assert response.status_code in (404, 405, 413, 415) or path.startswith("/static/"), (
             f"{request.method} {path} is not in openapi.yaml"
         )
         return
-    # Responses that differ in ids, times and tokens only are checked once.
+    # Check responses once that differ only in ids, times and tokens.
     shape = re.sub(rb"[0-9A-Za-z_-]{16,}|[0-9]+", b"", str(response.headers).encode() + response.data)
     kind = (request.method, template, response.status_code, shape)
     if kind not in _seen:
@@ -83,7 +83,7 @@ def check(request: Request, response: Response) -> None:
 
 
 class _Described(NamedTuple):
-    """What openapi.yaml says of the responses of an operation with one status."""
+    """The description of an operation's responses with one status."""
 
     required: set[str]
     headers: dict[str, Any]
@@ -141,7 +141,7 @@ def _without_prefix(path: str) -> str:
 
 @functools.cache
 def _templates() -> list[tuple[re.Pattern[str], str]]:
-    # One without a parameter comes first, as in OpenAPI.
+    # Paths without a parameter take precedence, as in OpenAPI.
     templates = sorted(description()["paths"], key=lambda template: template.count("{"))
     return [
         (re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))), template) for template in templates
@@ -153,6 +153,6 @@ def _template(path: str) -> str | None:
 
 
 def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
-    """Yield what is wrong in the end: `oneOf` and the like only say that something below them is."""
+    """Yield the innermost errors: `oneOf` and the like only report that one of their branches failed."""
     for error in errors:
         yield from _leaves(error.context) if error.context else [error]

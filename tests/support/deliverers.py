@@ -1,4 +1,4 @@
-"""Deliverers inside the process of the tests."""
+"""Deliverers in the process of the tests."""
 
 import threading
 from typing import Any, Self
@@ -7,12 +7,12 @@ from auth.delivery.deliverer import GRACE, Deliverer
 
 
 def deliver_due(parts: Any) -> int:
-    """Send what is due, with the senders of the settings; return the number of messages."""
+    """Send the due messages with the configured senders, and return their number."""
     return Deliverer(parts.settings, parts.db, parts.sealer).deliver_due()
 
 
 class RunningDeliverer:
-    """A deliverer that runs in a thread of its own until `stop` or the end of the context."""
+    """A deliverer in a thread of its own, until `stop` or the end of the context."""
 
     def __init__(self, deliverer: Deliverer, grace: float = GRACE) -> None:
         self._deliverer = deliverer

@@ -1,7 +1,6 @@
-"""Write tests/sql/schemas/VERSION.sql: a database as this release makes it, with data, for the tests of
-upgrades.
+"""Write tests/sql/schemas/VERSION.sql: a database of this release, with data, for the tests of upgrades.
 
-To be run for each release, before it is tagged: `.venv/bin/python -m tests.support.dump`.
+Run it for each release, before tagging: `.venv/bin/python -m tests.support.dump`.
 """
 
 import subprocess
@@ -31,7 +30,7 @@ def main() -> None:
 
 
 def fill(environment: dict[str, str]) -> None:
-    """Have each table that a client can fill without help hold something."""
+    """Fill each table that requests of a client can fill."""
     client = new_app(environment).test_client()
     service_role = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
     alice = register(client, service_role, "alice@example.com")
@@ -43,10 +42,10 @@ def fill(environment: dict[str, str]) -> None:
 
 
 def dump(url: str, programs: Path) -> str:
-    """Return the database as SQL that any supported Postgres and any client takes."""
+    """Return a dump that any supported Postgres and any client can read."""
     command = [str(programs / "pg_dump"), "--inserts", "--no-owner", "--no-privileges", "--no-comments", url]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    # A setting that Postgres 16 does not know, and commands of psql.
+    # Drop a setting that Postgres 16 does not know, and commands of psql.
     kept = [
         line
         for line in text.splitlines()

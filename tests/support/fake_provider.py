@@ -1,9 +1,8 @@
-"""Providers on loopback that do as they are told: in the manner of OpenID Connect, GitHub, Apple, Azure and
-Twitter, and at fault.
+"""Fake OAuth providers on loopback: OpenID Connect, GitHub, Apple, Azure and Twitter, with optional faults.
 
 They are as strict as the specifications and the providers' documentation allow: a code works once, for the
-client, the redirect URI and the verifier that it was issued for. Whoever comes to the authorization endpoint
-is `person`, has been signed in there for long, and agrees at once.
+client, redirect URI and verifier that it was issued for. Every visitor of the authorization endpoint is
+`person`, who is signed in there and agrees at once.
 """
 
 import base64
@@ -22,13 +21,13 @@ from uuid import uuid4
 
 from joserfc import jwk, jws, jwt
 
-# Made once, as are those with a kid below: each costs some hundredths of a second.
+# Keys are generated once: each costs some hundredths of a second.
 _KEYS = [jwk.RSAKey.generate_key(2048, private=True) for _ in range(2)]
 
 
 @functools.cache
 def signing_key(kid: str, number: int = 0) -> jwk.RSAKey:
-    """Return a signing key of a kid; there are two different ones, by number."""
+    """Return the signing key of a kid. There are two keys, by `number`."""
     return jwk.RSAKey.import_key(
         _KEYS[number].as_dict(private=True) | {"kid": kid, "use": "sig", "alg": "RS256"}
     )
@@ -36,7 +35,7 @@ def signing_key(kid: str, number: int = 0) -> jwk.RSAKey:
 
 @dataclass
 class Asked:
-    """One request as it came."""
+    """A request that the provider received."""
 
     method: str
     path: str
@@ -46,7 +45,7 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What a path answers instead: a status, headers and a body, or a `behaviour`: `hang`, `drip head`, `drip
+    """A faulty response of a path: a status, headers and a body, or a `behaviour`: `hang`, `drip head`, `drip
     body`, `endless`, `close`.
     """
 
@@ -58,7 +57,7 @@ class Answer:
 
 @dataclass
 class Grant:
-    """What was agreed to at the authorization endpoint."""
+    """An approved authorization request."""
 
     parameters: dict[str, str]
     person: dict[str, Any]
@@ -67,8 +66,8 @@ class Grant:
 
 
 class FakeProvider:
-    """An OpenID provider. `person` are the claims of whoever is signed in there; what changes is forgotten by
-    `reset`.
+    """An OpenID provider. `person` holds the claims of the user who is signed in there; `reset` restores all
+    attributes.
     """
 
     AUTHORIZE, TOKEN, USERINFO, JWKS = "/authorize", "/token", "/userinfo", "/jwks"
@@ -94,28 +93,28 @@ class FakeProvider:
         self._server.server_close()
 
     def reset(self) -> None:
-        """Be as new."""
+        """Restore the initial state."""
         self._over.set()
         self._over = threading.Event()
         self.person: dict[str, Any] = {}
         self.asked: list[Asked] = []
         self.grants: dict[str, Grant] = {}
-        # What is answered instead of what is right, by path.
+        # Responses that replace the right ones, by path.
         self.instead: dict[str, Answer] = {}
         self.signing_key = signing_key(f"{self.name}-1")
         self.published = [self.signing_key]
-        # Members that differ in the discovery document, the token response, the id_token and the
-        # authorization response; None leaves one out.
+        # Changed members of the discovery document, the token response, the id_token and the authorization
+        # response; None removes a member.
         self.metadata: dict[str, Any] = {}
         self.token_response: dict[str, Any] = {}
         self.claims: dict[str, Any] = {}
         self.response: dict[str, Any] = {}
         self.sign: Callable[[dict[str, Any]], str] = self.signed
-        # Another origin by which a browser is sent back.
+        # Another origin through which browsers are redirected back.
         self.elsewhere = ""
 
     def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
-        """Return the settings of a service that is a client here, under the name of a provider of its own."""
+        """Return the settings of a service that is a client of this provider, under the provider's name."""
         return _settings(
             name or self.name,
             self._endpoints() | {"client_id": self.client_id, "client_secret": self.client_secret} | changes,
@@ -125,14 +124,14 @@ class FakeProvider:
         return {"issuer": self.url}
 
     def paths(self) -> list[str]:
-        """Return what was asked for, in order."""
+        """Return the requested paths in order."""
         return [asked.path for asked in self.asked]
 
     def parameters(self, path: str) -> dict[str, str]:
-        """Return what came with the last request to a path."""
+        """Return the parameters of the last request to a path."""
         return next(asked.parameters for asked in reversed(self.asked) if asked.path == path)
 
-    # What it does.
+    # Behaviour.
 
     def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
         return {
@@ -195,8 +194,8 @@ class FakeProvider:
         return _json({"error": error}, status)
 
     def authenticates(self, asked: Asked) -> bool:
-        """Whether the client is who it says (RFC 6749, section 2.3.1: id and secret are form-encoded before
-        they are joined).
+        """Check the client's credentials (RFC 6749, section 2.3.1: id and secret are form-encoded before they
+        are joined).
         """
         scheme, _, encoded = asked.headers.get("authorization", "").partition(" ")
         if scheme == "Basic" and "basic" in self.AUTHENTICATES_BY:
@@ -214,7 +213,7 @@ class FakeProvider:
         }
 
     def id_token(self, grant: Grant | None = None, **claims: Any) -> str:
-        """Return an id_token for a grant, or for `person` where an application of its own has asked for one."""
+        """Return an id_token for a grant, or for `person` as requested by a native application."""
         now = int(time.time())
         standard = {
             "iss": self.url,
@@ -228,8 +227,8 @@ class FakeProvider:
         )
 
     def signed(self, claims: dict[str, Any], **header: Any) -> str:
-        """Return claims signed with the key of now, with a header that may say something else."""
-        # Not as a JWT: these claims may be such as a library refuses to sign.
+        """Return claims signed with the current key; `header` may claim otherwise."""
+        # Do not use a JWT library, which would refuse to sign some of these claims.
         return jws.serialize_compact(
             _without_none({"alg": "RS256", "kid": self.signing_key.kid} | header),
             json.dumps(claims),
@@ -246,12 +245,12 @@ class FakeProvider:
         )
 
     def rotate(self) -> None:
-        """Sign with a new key, and publish no other."""
+        """Replace the signing key; only the new one is published."""
         self.signing_key = signing_key(f"{self.name}-2", 1)
         self.published = [self.signing_key]
 
     def misbehave(self, behaviour: str, out: Any) -> None:
-        """Keep a connection busy until `reset`, or until the other side has had enough."""
+        """Keep a connection busy until `reset`, or until the client closes it."""
         if behaviour.startswith("drip"):
             out.write(
                 b"HTTP/1.1 200 OK\r\n"
@@ -268,8 +267,8 @@ class FakeProvider:
 
 
 class PlainProvider(FakeProvider):
-    """A provider of plain OAuth 2: who has signed in is told by URLs of its own. `documents` are what those
-    answer, by path.
+    """A provider of plain OAuth 2: URLs of its own return the user's profile. `documents` holds their
+    responses by path.
     """
 
     USERINFO, EMAILS = "/user", "/user/emails"
@@ -300,8 +299,8 @@ class PlainProvider(FakeProvider):
 
 
 class GitHub(PlainProvider):
-    """In GitHub's manner: the token comes as a form unless JSON is asked for, errors as 200, addresses from a
-    list of their own.
+    """Like GitHub: the token response is a form unless JSON is requested, errors have status 200, and
+    addresses come in a separate list.
     """
 
     AUTHORIZE, TOKEN = "/login/oauth/authorize", "/login/oauth/access_token"
@@ -310,11 +309,11 @@ class GitHub(PlainProvider):
     def reset(self) -> None:
         super().reset()
         self.be(583231, "octocat@github.com")
-        # The callback URL of the OAuth App, where a test says so.
+        # The callback URL of the OAuth App, if a test sets one.
         self.registered = ""
 
     def be(self, number: int, *addresses: str, verified: Any = True, **user: Any) -> None:
-        """Be a person with these addresses, of which the first is the primary one."""
+        """Sign in a person with these addresses, the primary one first."""
         entries = [
             {"email": address, "primary": not place, "verified": verified, "visibility": None}
             for place, address in enumerate(addresses)
@@ -334,7 +333,7 @@ class GitHub(PlainProvider):
 
     def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
         def emails(asked: Asked) -> Answer:
-            # Without the scope for it the list is not there.
+            # The list needs the scope user:email.
             granted = any(
                 "user:email" in grant.parameters.get("scope", "").split()
                 for grant in self.grants.values()
@@ -378,8 +377,8 @@ class GitHub(PlainProvider):
 
 
 class Apple(FakeProvider):
-    """In Apple's manner: it answers by a form, names a person once, says "true", and knows the client by a
-    token signed with ES256.
+    """Like Apple: responds with a form, sends a name once, sends booleans as strings, and authenticates the
+    client by a token signed with ES256.
     """
 
     AUTHORIZE, TOKEN, JWKS = "/auth/authorize", "/auth/token", "/auth/keys"
@@ -394,11 +393,11 @@ class Apple(FakeProvider):
         super().reset()
         self.secrets.clear()
         self.metadata = {"userinfo_endpoint": None}
-        # Beside the token, at the first time.
+        # Sent beside the token at the first sign-in only.
         self.user: str | None = None
 
     def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
-        # As in a .env file, where a value is one line.
+        # As in a .env file, where a value is on one line.
         private_key = self.client_key.as_pem(private=True).decode().replace("\n", "\\n")
         values = {
             "client_id": self.client_id,
@@ -414,7 +413,7 @@ class Apple(FakeProvider):
             f'<input type="hidden" name="{name}" value="{html.escape(value)}">'
             for name, value in fields.items()
         )
-        # Its script sends the form at once.
+        # Apple's script posts the form at once.
         page = f'<!doctype html><form method="post" action="{html.escape(redirect_uri)}">{inputs}</form>'
         return Answer(200, page.encode(), {"Content-Type": "text/html; charset=utf-8"})
 
@@ -436,7 +435,7 @@ class Apple(FakeProvider):
 
 
 class Azure(FakeProvider):
-    """In Azure's manner: one discovery document for all tenants, whose issuer has a place for the tenant."""
+    """Like Azure: one discovery document for all tenants, whose issuer has a placeholder for the tenant."""
 
     TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"
     DISCOVERY = "/common/v2.0/.well-known/openid-configuration"
@@ -451,7 +450,7 @@ class Azure(FakeProvider):
 
 
 class Twitter(PlainProvider):
-    """In Twitter's manner: the client authenticates by Basic alone, and nobody has an address."""
+    """Like Twitter: the client authenticates by Basic only, and users have no address."""
 
     AUTHORIZE, TOKEN, USERINFO = "/i/oauth2/authorize", "/2/oauth2/token", "/2/users/me"
     AUTHENTICATES_BY = ("basic",)
@@ -496,13 +495,13 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, *_: Any) -> None:
-        """Say nothing: the client has had enough."""
+        """Ignore clients that close the connection."""
 
 
 def _handler(provider: FakeProvider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # An answer is one packet: its body would wait for the head's acknowledgement, which is delayed.
+        # Send a response in one packet: otherwise the body waits for the delayed acknowledgement of the head.
         wbufsize = -1
         disable_nagle_algorithm = True
 

@@ -1,4 +1,4 @@
-"""A way to Postgres that can be closed and opened."""
+"""A proxy to Postgres that can be closed and opened."""
 
 import contextlib
 import socket
@@ -9,7 +9,7 @@ from psycopg2.extensions import make_dsn, parse_dsn
 
 
 class Forwarder:
-    """Hands connections on to the Postgres of a URL while it is open."""
+    """Forwards connections to the Postgres of a URL while it is open."""
 
     def __init__(self, url: str) -> None:
         self._target = parse_dsn(url)
@@ -31,7 +31,7 @@ class Forwarder:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def close(self) -> None:
-        """End all connections, and take no more."""
+        """End all connections, and refuse new ones."""
         for connection in [self._listener, *self._connections]:
             if connection:
                 with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Webhooks of tests: real endpoints on loopback, and events as statements write them."""
+"""Webhooks of tests: real endpoints on loopback, and events written as statements do."""
 
 import json
 from typing import Any
@@ -48,8 +48,8 @@ class Hooks:
         """Return the deliveries of a webhook, the newest first."""
         return self.ask("get", f"/{webhook['id']}/deliveries").json["data"]
 
-    def happen(self, *events: str) -> None:
-        """Make events about Alice."""
+    def emit(self, *events: str) -> None:
+        """Write events about Alice."""
         statement = 'SELECT record_acts(\'{"actor": "service"}\', %(id)s::uuid, %(email)s, ARRAY[]::text[], %(events)s)'
         self._database.run(statement, events=list(events) or ["user.updated"], **ALICE)
 
@@ -57,9 +57,9 @@ class Hooks:
         """Send the due messages and return their number."""
         return deliver_due(self._parts)
 
-    def keep_house(self) -> None:
-        """Do the hourly work of a delivery process."""
-        janitor.keep_house(self._parts.db, self._parts.sealer)
+    def run_janitor(self) -> None:
+        """Run the hourly work of a delivery process."""
+        janitor.run_janitor(self._parts.db, self._parts.sealer)
 
     def end_pauses(self) -> None:
         """Make deferred events due and end the pauses of failing webhooks."""

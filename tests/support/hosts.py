@@ -1,4 +1,4 @@
-"""Other machines: networks that requests come from, a Redis, and services of a test's own."""
+"""Clients' addresses, a Redis, and services started by tests."""
 
 import shutil
 import signal
@@ -21,12 +21,12 @@ ELSEWHERE = "192.0.2.66"
 
 
 def at(address: str) -> dict[str, Any]:
-    """Return what makes a request of the test client come from an address: `client.get("/user", **at(HOME))`."""
+    """Return options that make the test client send from an address: `client.get("/user", **at(HOME))`."""
     return {"environ_overrides": {"REMOTE_ADDR": address}}
 
 
 class Redis:
-    """A Redis server that can be stopped, frozen and started again; it forgets all when it is stopped."""
+    """A Redis server that can be stopped, frozen and started again; stopping it deletes its data."""
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -88,8 +88,8 @@ def redis_server() -> Iterator[Redis]:
 
 @pytest.fixture
 def new_state_dir() -> Iterator[Path]:
-    """A directory for a service with secrets and a database of its own; its path is short, for a socket's
-    must be.
+    """A state directory for a service with its own secrets and database; its path is short, as the path of a
+    socket must be.
     """
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         Path(directory).chmod(0o755)
@@ -115,7 +115,7 @@ def serve(environment, state_dir: Path) -> Any:
         def __exit__(self, *_: object) -> None:
             self.client.close()
             self.service.__exit__()
-            log_watch.look_through("a service", self.service.log())
+            log_watch.scan_log("a service", self.service.log())
 
     return Serving
 
@@ -128,21 +128,21 @@ def limited_service(serve) -> Iterator[ServerClient]:
 
 @pytest.fixture
 def limited_server(limited_service: ServerClient, database, app) -> ServerClient:
-    """gunicorn with two workers and all limits: `LOGIN` 20 in five minutes, the others as they are by
-    default.
+    """gunicorn with two workers and all limits: `LOGIN` is 20 in five minutes, the others have their
+    defaults.
     """
     return limited_service
 
 
 @pytest.fixture(scope="session")
 def slow_service(serve) -> Iterator[Service]:
-    """gunicorn with one worker, in which a hash takes a tenth of a second or more."""
+    """gunicorn with one worker, in which a hash takes at least a tenth of a second."""
     with serve(AUTH_WORKERS="1", AUTH_BCRYPT_COST="11") as (service, _):
         yield service
 
 
 @pytest.fixture(scope="session")
 def small_service(serve) -> Iterator[Service]:
-    """gunicorn with one worker, which logs all that it ever logs."""
+    """gunicorn with one worker, at the most verbose log level."""
     with serve(AUTH_WORKERS="1", AUTH_LOG_LEVEL="debug") as (service, _):
         yield service

@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that keeps requests and answers as told."""
+"""An HTTP server on loopback that records requests and responds as configured."""
 
 import threading
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Posted:
 
 
 class HttpTarget:
-    """Keeps requests. `behaviour` replaces the response: `hang`, `drip` or `close`."""
+    """Records requests. `behaviour` replaces the response: `hang`, `drip` or `close`."""
 
     def __init__(self, tls: Certificate | None = None) -> None:
         self.requests: list[Posted] = []

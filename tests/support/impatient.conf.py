@@ -1,4 +1,4 @@
-"""The service's gunicorn, with a worker that gives a request a second instead of half a minute."""
+"""The service's gunicorn configuration, with a request deadline of one second instead of thirty."""
 
 import runpy
 

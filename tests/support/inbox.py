@@ -1,4 +1,4 @@
-"""The mailbox in which the mail of the application arrives."""
+"""A mailbox that receives the application's mail."""
 
 import re
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ class Letter:
 
 
 class Mailbox(Sender):
-    """Delivers the outbox to itself whenever it is read."""
+    """Delivers the outbox to itself on each read."""
 
     def __init__(self, parts: Any) -> None:
         self._deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {"email": self, "sms": self})
         self._letters: list[Letter] = []
 
     def send(self, recipient: str, message: Any) -> None:
-        """Keep a message of the deliverer."""
+        """Store a message of the deliverer."""
         self._letters.append(Letter(recipient, message.subject, message.text))
 
     def messages(self) -> list[Letter]:
-        """Return all messages so far, the oldest first."""
+        """Return all messages so far, oldest first."""
         while self._deliverer.deliver_due():
             pass
         return list(self._letters)
@@ -38,7 +38,7 @@ class Mailbox(Sender):
         return [letter for letter in self.messages() if letter.to == address]
 
     def link_for(self, address: str) -> str:
-        """Return the link in the newest message to an address with a link."""
+        """Return the link in the newest message to an address that has one."""
         links = [
             link
             for letter in self.messages_to(address)

@@ -1,7 +1,6 @@
-"""Links and codes as people get them: read from the outbox, opened, typed in.
+"""Links and codes as users get them: read from the outbox, then opened or entered.
 
-What waits in the outbox is read directly from the table, so that these tests know nothing of mail
-and SMS.
+They are read directly from the table, so that these tests need no mail or SMS.
 """
 
 import base64
@@ -18,14 +17,14 @@ from tests.support.rows import Rows
 SITE = "http://localhost:8000"
 PHONE = "+491701234567"
 OTHER_PHONE = "+491707654321"
-# The whole answer to whoever asks for a message.
+# The whole response to a request for a message.
 ON_ITS_WAY = {"message": A_SENTENCE, "message_id": A_UUID}
 EXPIRED = {
     "error": "access_denied",
     "error_code": "otp_expired",
     "error_description": "The link or code is invalid or has expired",
 }
-# What a browser sends when somebody clicks a link in a mail.
+# The headers of a browser that follows a link in a mail.
 BROWSER = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Sec-Fetch-Dest": "document",
@@ -40,7 +39,7 @@ WITH_CHALLENGE = {"code_challenge": CHALLENGE, "code_challenge_method": "s256"}
 
 @dataclass(frozen=True)
 class Sent:
-    """A message as it was written: what it is, to whom, and the link and code that it carries."""
+    """A message with its kind, recipient, link and code."""
 
     kind: str
     channel: str
@@ -53,19 +52,19 @@ class Sent:
 
     @property
     def wrong_code(self) -> str:
-        """A code that is not this one."""
+        """A different code."""
         return f"{(int(self.code) + 1) % 1_000_000:06}"
 
 
 class Outbox:
-    """The messages that the application has written."""
+    """The messages in the application's outbox."""
 
     def __init__(self, parts: Any, database: Rows) -> None:
         self._sealer = parts.sealer
         self._database = database
 
     def sent(self, to: str | None = None, kind: str | None = None) -> list[Sent]:
-        """Return what is to be sent, the oldest first."""
+        """Return the messages to be sent, oldest first."""
         rows = self._database.all(
             """SELECT id, user_id, kind, channel, recipient, secret, variables, extract(epoch FROM expires_at - created_at)::float AS lifetime
                  FROM outbox
@@ -83,11 +82,13 @@ class Outbox:
         return messages[-1]
 
     def kinds(self) -> list[tuple[str, str]]:
-        """Return kind and recipient of each message, the oldest first."""
+        """Return kind and recipient of each message, oldest first."""
         return [(message.kind, message.to) for message in self.sent()]
 
-    def nothings(self) -> int:
-        """Return how many messages were written in order to send nothing."""
+    def suppressed(self) -> int:
+        """Return the number of messages that send nothing, written to hide that an address is unknown or over
+        its quota.
+        """
         return self._database.count(
             "outbox", "kind = 'none' AND outcome = 'none' AND recipient IS NULL AND secret IS NULL"
         )
@@ -106,8 +107,7 @@ class Outbox:
         )
 
 
-# Each type of verification, with an address of the message that serves it, and the purpose that its link
-# names.
+# For each type of verification: the recipient of its message, and the purpose of its link.
 TYPES = {
     "signup": ("dave@example.com", "signup"),
     "invite": ("dave@example.com", "invite"),
@@ -123,9 +123,7 @@ BY_CODE = ["signup", "magiclink", "email", "recovery", "email_change", "sms", "p
 
 
 def send(type: str, client: Any, service_role: dict[str, str], outbox: Outbox) -> Sent:
-    """Have the message sent that a type of verification takes: to Dave, who is new; or of Erin, who is
-    registered for it.
-    """
+    """Send the message for a type of verification: to Dave, who is new, or to Erin, who has a user."""
     address, purpose = TYPES[type]
     erin = (
         register(client, service_role, "erin@example.com")
@@ -174,12 +172,12 @@ def type_in(client: Any, type: str, address: str, code: str | None) -> Any:
 
 
 def hand_in(client: Any, type: str, token: str | None) -> Any:
-    """Hand in a link's token, as an application's own server does."""
+    """Post the token of a link as JSON, as an application's server does."""
     return client.post("/verify", json={"type": type, "token_hash": token})
 
 
 def fragment(response: Any, target: str = SITE) -> dict[str, str]:
-    """Return what a redirect to a target carries in its fragment."""
+    """Return the parameters in the fragment of a redirect to a target."""
     assert (response.status_code, response.data) == (303, b""), response.text
     url, _, parameters = response.location.partition("#")
     assert url == target
@@ -187,7 +185,7 @@ def fragment(response: Any, target: str = SITE) -> dict[str, str]:
 
 
 def query(response: Any, target: str = SITE) -> dict[str, str]:
-    """Return what a redirect to a target carries in its query."""
+    """Return the parameters in the query of a redirect to a target."""
     assert (response.status_code, response.data) == (303, b""), response.text
     url, _, parameters = response.location.partition("?")
     assert url == target
@@ -201,14 +199,14 @@ def _single(parameters: str) -> dict[str, str]:
 
 
 def tokens_for(type: str) -> dict[str, Any]:
-    """Return the whole fragment that is expected of a link that signs in."""
+    """Return the expected fragment of a link that signs in."""
     tokens = token_response({})
     del tokens["user"]
     return tokens | {"expires_in": "3600", "type": type}
 
 
 def assert_signed_in(client: Any, response: Any, expected: dict[str, Any]) -> Session:
-    """Hold a response to the whole token response for a user, and return the session, which must live."""
+    """Assert the whole token response for a user, and return its session, which must be live."""
     assert (response.status_code, response.json) == (200, token_response(expected))
     session = session_of(client, response)
     assert session.get("/user").json == expected
@@ -216,7 +214,7 @@ def assert_signed_in(client: Any, response: Any, expected: dict[str, Any]) -> Se
 
 
 def assert_signs_in(client: Any, type: str, token: str | None, target: str = SITE) -> Session:
-    """Open a link, hold the redirect to all that it must carry, and return the session, which must live."""
+    """Open a link, assert the whole redirect, and return the session, which must be live."""
     tokens = fragment(follow(client, type, token), target)
     assert tokens == tokens_for(type)
     session = Session(client, tokens["access_token"], tokens["refresh_token"], {})
@@ -225,14 +223,14 @@ def assert_signs_in(client: Any, type: str, token: str | None, target: str = SIT
 
 
 def assert_dead(client: Any, type: str, token: str | None) -> None:
-    """A link does nothing, however it is opened."""
+    """Assert that a link has no effect, however it is opened."""
     assert fragment(follow(client, type, token)) == EXPIRED
     assert hand_in(client, type, token).status_code == 403
     assert fragment(press(client, type, token)) == EXPIRED
 
 
 def later(database: Rows, **interval: int) -> None:
-    """Let time pass for links, codes, authorization codes and what is counted."""
+    """Age links, codes, authorization codes and counters."""
     for table, column in (
         ("one_time_tokens", "expires_at"),
         ("one_time_tokens", "code_expires_at"),
@@ -245,7 +243,7 @@ def later(database: Rows, **interval: int) -> None:
 
 
 def counted(database: Rows, key: str) -> int:
-    """Return how often something was counted that a crash must not forget; 0 when it was not."""
+    """Return a count that must survive a crash; 0 if there is none."""
     return database.value(
         "SELECT coalesce(sum(count), 0)::int FROM failure_counts WHERE key = %(key)s", key=key
     )

@@ -1,6 +1,4 @@
-"""The whole suite's log holds none of the secrets that it used: all that its applications and services log is
-looked through.
-"""
+"""Scans everything that applications and services log during the suite for the secrets that it uses."""
 
 import json
 import re
@@ -8,7 +6,7 @@ from typing import Any
 
 import pytest
 
-# Passwords of the cast, the service role key, access tokens, hashes, signed webhooks, refresh tokens and the
+# Passwords of the cast, the service role key, access tokens, hashes, signed webhooks, refresh tokens and
 # tokens of links.
 SECRET = re.compile(
     r"(?:Correct|Wrong|Another|New)-Horse|the-service-role-key-of-these-tests|\beyJ[\w-]{10,}\.[\w-]{10,}|\$2[aby]\$\d\d\$|whsec_"
@@ -17,15 +15,15 @@ SECRET = re.compile(
 found: list[str] = []
 
 
-def look_through(where: str, log: str) -> None:
-    """Note each line of a log that holds a secret."""
+def scan_log(where: str, log: str) -> None:
+    """Note each line of a log that contains a secret."""
     for line in log.splitlines():
         if match := SECRET.search(_without_id(line)):
             found.append(f"{where}: {match[0][:12]}… in {line[:300]}")
 
 
 def _without_id(line: str) -> str:
-    # The id of a request is the client's to choose.
+    # Clients choose the ids of their requests.
     if not line.startswith("{"):
         return line
     try:
@@ -36,7 +34,7 @@ def _without_id(line: str) -> str:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    look_through(report.nodeid, report.capstderr)
+    scan_log(report.nodeid, report.capstderr)
 
 
 @pytest.hookimpl(trylast=True)
@@ -49,7 +47,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Collect the findings of an xdist worker: it alone sees the logs of the services it started."""
+    """Collect the findings of an xdist worker, which alone sees the logs of the services it started."""
     found.extend(line for line in node.workeroutput["secrets"] if line not in found)
 
 

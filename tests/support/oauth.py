@@ -1,6 +1,4 @@
-"""What the tests of OAuth sign-in share: a service with many providers, people's browsers, and what a browser
-comes back with.
-"""
+"""Shared by the tests of OAuth: a service with many providers, browsers, and expected redirects."""
 
 import re
 from typing import Any
@@ -13,14 +11,14 @@ from tests.support.fake_provider import Apple, Azure, FakeProvider, GitHub, Twit
 from tests.support.user_agent import Page, UserAgent
 
 SITE = "http://localhost:8000"
-# An application of another site than the service; what is listed for it is all but its root.
+# An application on another site than the service; the allow list has all of its paths but the root.
 APPLICATION = "https://app.example.com/signed-in"
 ALLOW_LIST = {"AUTH_REDIRECT_ALLOW_LIST": "https://app.example.com/**"}
 
 
 class Fakes:
-    """All providers, by the names that the service knows them by. `google`, `github` and `apple` are trusted
-    to link, as at home.
+    """All providers by the names that the service uses. `google`, `github` and `apple` are trusted to link,
+    as by default.
     """
 
     TRUSTED = ("google", "github", "apple")
@@ -47,7 +45,7 @@ class Fakes:
 
 
 class Service:
-    """The service in this process, as people and applications meet it."""
+    """The service in this process, with browsers and applications as clients."""
 
     def __init__(self, app: Any, origin: str = SITE) -> None:
         self.app = app
@@ -56,13 +54,11 @@ class Service:
         self.parts = app.extensions[EXTENSION]
 
     def browser(self, **options: Any) -> UserAgent:
-        """Return somebody's browser, without a cookie. Each has a client of its own, so that threads may have
-        one each.
-        """
+        """Return a new browser without cookies. Each has its own client, so that threads may have one each."""
         return UserAgent({self.origin: self.app.test_client(use_cookies=False)}, **options)
 
     def twins(self, browser: UserAgent, count: int) -> list[UserAgent]:
-        """Return browsers with the cookies of one, so that it can do several things at once."""
+        """Return browsers with the same cookies, to do several things at once."""
         twins = [self.browser() for _ in range(count)]
         for twin in twins:
             twin.cookies = list(browser.cookies)
@@ -72,33 +68,31 @@ class Service:
         return f"{self.origin}/authorize?{urlencode({'provider': provider, **query})}"
 
     def leave(self, browser: UserAgent, provider: str, **query: str) -> dict[str, str]:
-        """Begin to sign in, as far as the provider's door; return what the service asks of it."""
+        """Begin a sign-in and stop before the provider; return the authorization request."""
         page = browser.visit(
             self.authorize(provider, **query), stop=lambda url: not url.startswith(self.origin)
         )
         return single(urlsplit(page.url).query)
 
     def return_url(self, browser: UserAgent, provider: str, **query: str) -> str:
-        """Begin to sign in, agree, and be stopped in front of the callback; return its URL, with the code and
-        the state.
-        """
+        """Begin a sign-in, agree, and stop before the callback; return its URL with the code and the state."""
         page = browser.visit(self.authorize(provider, **query), stop=self.is_callback)
         assert self.is_callback(page.url), page.trail
         return page.url
 
     def sign_in(self, provider: str, browser: UserAgent | None = None, **query: str) -> Page:
-        """Return where the whole dance ends, in a new browser or a known one."""
+        """Complete a sign-in, in a new or a given browser, and return the last page."""
         return (browser or self.browser()).visit(self.authorize(provider, **query))
 
     def is_callback(self, url: str) -> bool:
         return re.match(rf"{self.origin}(/providers/\w+)?/callback\b", url) is not None
 
     def callback(self, provider: str) -> str:
-        """Return the redirect URI of a provider at an address of its own, as all are here."""
+        """Return the redirect URI of a generic provider, as all are here."""
         return f"{self.origin}/providers/{provider}/callback"
 
     def session(self, page: Page, target: str = SITE) -> Session:
-        """Return the session that a sign-in has ended with."""
+        """Return the session that a sign-in started."""
         tokens = fragment(page, target)
         expected = token_response({})
         del expected["user"]
@@ -106,27 +100,27 @@ class Service:
         return Session(self.client, tokens["access_token"], tokens["refresh_token"], {})
 
     def signed_in(self, provider: str, browser: UserAgent | None = None, **query: str) -> Session:
-        """Return the session of a sign-in, whose user is there."""
+        """Sign in, and return the session; the user must exist already."""
         session = self.session(self.sign_in(provider, browser, **query), query.get("redirect_to", SITE))
         assert session.get("/user").status_code == 200
         return session
 
     def age(self, provider: str, seconds: float) -> None:
-        """Let time pass for what is remembered of a provider: its metadata and its keys."""
+        """Age the cached metadata and keys of providers."""
         known = self.parts.providers[provider]._id_tokens
         known._cache = {url: (value, end - seconds) for url, (value, end) in known._cache.items()}
         known._keys_asked_at -= seconds
 
 
 def fragment(page: Page, target: str = SITE) -> dict[str, str]:
-    """Return what a redirect to a target carries in its fragment."""
+    """Return the parameters in the fragment of a redirect to a target."""
     url, _, parameters = page.url.partition("#")
     assert url == target, page.url
     return single(parameters)
 
 
 def query(page: Page, target: str = SITE) -> dict[str, str]:
-    """Return what a redirect to a target carries in its query; there is no fragment then."""
+    """Return the parameters in the query of a redirect to a target, which must have no fragment."""
     url, _, parameters = page.url.partition("?")
     assert url == target, page.url
     assert "#" not in parameters
@@ -134,7 +128,7 @@ def query(page: Page, target: str = SITE) -> dict[str, str]:
 
 
 def assert_failed(page: Page, error_code: str, error: str = "access_denied", target: str = SITE) -> None:
-    """A browser was sent on with an error, and nothing else."""
+    """Assert that the browser was redirected with only an error."""
     assert fragment(page, target) == {
         "error": error,
         "error_code": error_code,
@@ -143,7 +137,7 @@ def assert_failed(page: Page, error_code: str, error: str = "access_denied", tar
 
 
 def assert_turned_back(page: Page) -> None:
-    """A browser was sent to the site with an error before it reached the provider."""
+    """Assert that the browser was redirected to the site with an error, before it reached the provider."""
     assert_failed(page, "bad_oauth_callback", "temporarily_unavailable")
 
 
@@ -156,7 +150,7 @@ def single(parameters: str) -> dict[str, str]:
 def external(
     provider: str, subject: str, email: str | None = None, verified: bool = False, **data: Any
 ) -> dict[str, Any]:
-    """Return an identity of a provider as it is expected."""
+    """Return the expected identity of a provider."""
     told = {"sub": subject, "email": email, "email_verified": verified} | data
     return identity(provider, "", identity_data=told, last_sign_in_at=A_TIMESTAMP)
 
@@ -164,7 +158,7 @@ def external(
 def new_user(
     provider: str, subject: str, email: str | None, verified: bool = True, **data: Any
 ) -> dict[str, Any]:
-    """Return the user object that is expected of somebody who has come by a provider for the first time."""
+    """Return the expected user object after a first sign-in by a provider."""
     has_email = email is not None and verified
     identities = [external(provider, subject, email, has_email, **data)]
     if has_email:
@@ -191,7 +185,7 @@ def identities_of(session: Session) -> dict[str, str]:
 
 
 def begin_linking(service: Service, session: Session, provider: str, **query: str) -> str:
-    """Return the address of the page that asks whether to link."""
+    """Begin a linking, and return the URL of its confirmation page."""
     response = session.on(service.client).get(
         "/user/identities/authorize", query_string={"provider": provider, **query}
     )
@@ -203,7 +197,7 @@ def begin_linking(service: Service, session: Session, provider: str, **query: st
 def link(
     service: Service, session: Session, provider: str, browser: UserAgent | None = None, **query: str
 ) -> Page:
-    """Link an identity, as its owner does: press the button of the page, and agree at the provider."""
+    """Link an identity: press the button of the page, and agree at the provider."""
     browser = browser or service.browser()
     browser.visit(begin_linking(service, session, provider, **query))
     return browser.submit()

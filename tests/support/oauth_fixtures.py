@@ -1,4 +1,4 @@
-"""The fixtures of the tests of OAuth sign-in, which name this module as a plugin of theirs."""
+"""Fixtures of the OAuth tests, which load this module as a plugin."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ def running_fakes() -> Iterator[Fakes]:
 
 @pytest.fixture
 def fakes(running_fakes: Fakes) -> Fakes:
-    """The providers, as new."""
+    """The providers in their initial state."""
     for provider in running_fakes.all:
         provider.reset()
     return running_fakes
@@ -60,13 +60,13 @@ def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Ite
 
 @pytest.fixture
 def service(app_with_providers: Any, fakes: Fakes, database: Any, app: Any) -> Service:
-    """The service with all providers and the default settings; it has the secrets and the database of `app`."""
+    """The service with all providers and default settings, and the secrets and database of `app`."""
     return Service(app_with_providers)
 
 
 @pytest.fixture
 def make_service(make_app: Callable, fakes: Fakes) -> Callable[..., Service]:
-    """Make a service with other settings, which remembers nothing of any provider."""
+    """Make a service with other settings and an empty cache of providers."""
 
     def make(**changes: str) -> Service:
         return Service(

@@ -1,9 +1,8 @@
-"""A real OpenID provider on loopback, which others wrote: django-oauth-toolkit, as its documentation says to
-set it up.
+"""A real OpenID provider on loopback: django-oauth-toolkit, set up as its documentation says.
 
-It has a log-in form with a session and a CSRF cookie, a page that asks for consent, and requires PKCE; it
-sends `iss` (RFC 9207). It shares no line with the client that is tested, whose protocol is Authlib's. It runs
-in a process of its own: this file is that process's program, too.
+It has a log-in form with a session and a CSRF cookie, a consent page, and requires PKCE; it sends `iss` (RFC
+9207). It shares no code with the client under test, which uses Authlib. This file is also the program that
+runs it in a process of its own.
 """
 
 import subprocess
@@ -17,8 +16,7 @@ from tests.support.processes import free_port, wait_until
 
 CLIENT_ID, CLIENT_SECRET = "latchkey-at-django", "a-secret-that-django-knows-too"
 PASSWORD = "the-password-of-all-people-there"
-# Who can sign in there, by username. What is said of the address is what they say of it, in the words of
-# OpenID Connect.
+# The users by name, with their claims about the address in the words of OpenID Connect.
 PEOPLE: dict[str, dict[str, Any]] = {
     "alice": {"email": "Alice@Example.com", "email_verified": True, "name": "Alice Liddell"},
     "bob": {"email": "bob@example.com", "email_verified": False, "name": "Bob"},
@@ -27,7 +25,7 @@ PEOPLE: dict[str, dict[str, Any]] = {
 
 
 class OidcProvider:
-    """The provider, healthy inside the context. `issuer` is where discovery begins."""
+    """The provider, healthy inside the context. `issuer` is the base of discovery."""
 
     def __init__(self, directory: Path, *redirect_uris: str) -> None:
         self.port = free_port()
@@ -113,7 +111,7 @@ def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
             }
         ],
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": directory / "people.sqlite3"}},
-        # Tables as they are today, without the history of how they came to be.
+        # Create the current tables directly, without running migrations.
         MIGRATION_MODULES={app.rpartition(".")[2]: None for app in apps},
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
@@ -153,7 +151,7 @@ def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
 
 
 def validator() -> Any:
-    """Return what tells the claims of a user, in the manner of its documentation ("Customizing the OIDC
+    """Return the validator that adds a user's claims, after the documentation ("Customizing the OIDC
     responses").
     """
     from oauth2_provider.oauth2_validators import OAuth2Validator
@@ -171,7 +169,7 @@ def validator() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Django asks the module that is its ROOT_URLCONF for its paths, when it is set up."""
+    """Serve Django's look-up of URL patterns in this module, its ROOT_URLCONF, after the setup."""
     if name != "urlpatterns":
         raise AttributeError(name)
     from django.contrib.auth.views import LoginView

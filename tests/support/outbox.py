@@ -1,4 +1,4 @@
-"""Writing to the outbox and reading outcomes in tests."""
+"""Write messages to the outbox, and read their outcomes."""
 
 import json
 import uuid
@@ -59,7 +59,7 @@ class Outbox:
         return {row.id: row.outcome for row in self._database.all("SELECT id, outcome FROM outbox")}
 
     def let_time_pass(self, seconds: int) -> None:
-        """Move waiting messages into the past: those due within `seconds` are due now."""
+        """Move waiting messages into the past: those due within `seconds` become due."""
         self._database.run(
             "UPDATE outbox SET created_at = created_at - by, next_attempt_at = next_attempt_at - by, expires_at = expires_at - by"
             "  FROM make_interval(secs => %(seconds)s) AS by WHERE outcome IS NULL",

@@ -1,4 +1,4 @@
-"""How Postgres would run a named statement: which indexes it uses, and what it reads whole."""
+"""The plan of a named statement: the indexes that it uses, and its sequential scans."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -9,12 +9,12 @@ import sql
 from sql.pool import connect
 
 STATEMENTS = sql.load_statements()
-# Postgres may settle on one plan for all parameters after it has run a statement five times.
+# Postgres may choose a generic plan after five executions of a statement.
 _RUNS = 6
 
 
 class Plan(NamedTuple):
-    """What a plan does: the indexes it uses, the tables it reads whole, the columns it sorts by."""
+    """The indexes that a plan uses, the tables that it scans sequentially, and the columns that it sorts by."""
 
     indexes: set[str]
     read_whole: set[str]
@@ -22,7 +22,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(url: str, name: str, **parameters: Any) -> Plan:
-    """Return the plan of a prepared statement that has been run often enough; what it has changed is undone."""
+    """Return the plan of a prepared statement after several executions, and undo its changes."""
     statement = STATEMENTS[name]
     given = dict.fromkeys(statement.parameters) | parameters
     connection = connect(url)
@@ -48,7 +48,7 @@ def plan_of(url: str, name: str, **parameters: Any) -> Plan:
 
 
 def analyze(url: str, *tables: str) -> None:
-    """Have Postgres look at what is in tables."""
+    """Update the statistics of tables."""
     connection = psycopg2.connect(url)
     connection.autocommit = True
     with connection.cursor() as cursor:

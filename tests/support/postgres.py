@@ -1,4 +1,4 @@
-"""A Postgres of the tests' own: to freeze, to stop in every way, to fill."""
+"""A Postgres of the tests' own, which they freeze, stop, kill and fill."""
 
 import contextlib
 import os
@@ -15,8 +15,8 @@ from tests.support.processes import children_of, is_running, wait_until
 
 
 class Postgres:
-    """A server that can be frozen, stopped and started again. Raises `EmbeddedPostgresError` where there is
-    none for this machine.
+    """A server that can be frozen, stopped and started again. Raises `EmbeddedPostgresError` on machines
+    without one.
     """
 
     def __init__(self, directory: Path, **options: str) -> None:
@@ -30,26 +30,26 @@ class Postgres:
         self._server.stop()
 
     def end(self, number: int) -> None:
-        """End it by a signal to its first process: SIGINT (fast), SIGQUIT (immediate) or SIGKILL."""
+        """Signal the first process: SIGINT (fast), SIGQUIT (immediate) or SIGKILL."""
         pids = self.processes()
         os.kill(pids[0], number)
-        # Of a killed one the sessions end a moment later; before that nothing can be started on their data.
+        # The backends of a killed Postgres end a moment later; until then none can start on their data.
         wait_until(lambda: self._server.has_died() and not any(map(is_running, pids)), 30)
         self._server.stop()
 
     def kill(self) -> None:
-        """End all of it at once, as a machine that is switched off."""
+        """Kill all processes at once, like a power failure."""
         self.signal(signal.SIGKILL)
         wait_until(self._server.has_died)
 
     def has_ended(self) -> bool:
-        """Whether it has ended by itself."""
+        """Return whether it has ended by itself."""
         return self._server.has_died()
 
     def signal(self, number: int) -> None:
         """Send a signal to each of its processes."""
         for pid in self.processes():
-            # One of a session may have ended meanwhile.
+            # A backend may have ended meanwhile.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
@@ -71,15 +71,17 @@ class Postgres:
         return row
 
     def processes(self) -> list[int]:
-        """Return its processes, the first one first."""
+        """Return the pids of its processes, the first one first."""
         assert self._server._process is not None
         master = self._server._process.pid
         return [master, *children_of(master)]
 
     def take_all(self) -> list[Any]:
-        """Return connections of ours, all that there are: until they are closed nobody else has or gets one."""
-        # While its database is closed to all, even to its owner, a client can't take the place of one that
-        # was ended.
+        """Take all connections of the server, and return them; until they are closed, no client has or gets
+        one.
+        """
+        # Close the database to all roles meanwhile, so that no client takes the place of a terminated
+        # connection.
         url = make_dsn(self.url, dbname="template1")
         taken = [psycopg2.connect(url)]
         taken[0].autocommit = True
@@ -94,7 +96,7 @@ class Postgres:
                 with contextlib.suppress(psycopg2.OperationalError):
                     while True:
                         taken.append(psycopg2.connect(url))
-                # Who is about to be refused has a place until then.
+                # A client that is about to be refused still has a slot until then.
                 time.sleep(0.2)
                 return ended == 0 and len(taken) == had
 

@@ -1,4 +1,4 @@
-"""Real processes for the tests: the service as `make run` starts it, and whatever of it is still there."""
+"""Real processes for the tests: the service as `make run` starts it, and its remaining processes."""
 
 import http.client
 import os
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def wait_until(condition: Callable[[], T], seconds: float = 10) -> T:
-    """Return what the condition returns as soon as that is true; fail when it isn't in time."""
+    """Return the condition's value as soon as it is true; fail on a timeout."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
@@ -30,15 +30,13 @@ def wait_until(condition: Callable[[], T], seconds: float = 10) -> T:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return an unused port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
 
 
 def processes_of(state_dir: Path) -> dict[int, str]:
-    """Return the live processes that serve from a state directory, or work in it, with their command lines.
-    Linux only.
-    """
+    """Return the live processes of a state directory, with their command lines. Linux only."""
     found = {}
     for directory in Path("/proc").glob("[0-9]*"):
         try:
@@ -57,7 +55,7 @@ def processes_of(state_dir: Path) -> dict[int, str]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the processes that a process has started and not yet seen end. Linux only."""
+    """Return the children of a process, including zombies. Linux only."""
     try:
         return [
             int(child)
@@ -69,12 +67,12 @@ def children_of(pid: int) -> list[int]:
 
 
 def descriptors_of(pid: int) -> int:
-    """Return how many files a process has open. Linux only."""
+    """Return the number of open descriptors of a process. Linux only."""
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there, and not only waiting to be reaped. Linux only."""
+    """Return whether a process exists and is not a zombie. Linux only."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
@@ -82,7 +80,7 @@ def is_running(pid: int) -> bool:
 
 
 def serves(pid: int) -> bool:
-    """Whether a worker has loaded the application: from then on it ignores SIGINT. Linux only."""
+    """Return whether a worker has loaded the application: from then on it ignores SIGINT. Linux only."""
     try:
         ignored = re.search(r"^SigIgn:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
@@ -91,7 +89,7 @@ def serves(pid: int) -> bool:
 
 
 def sockets_of(pid: int) -> set[str]:
-    """Return the sockets that a process has open, as /proc names them. Linux only."""
+    """Return the open sockets of a process, as named in /proc. Linux only."""
     found = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
@@ -100,7 +98,7 @@ def sockets_of(pid: int) -> set[str]:
 
 
 def as_user(name: str | None) -> dict[str, Any]:
-    """Return how to start a process as another user, or as ourselves."""
+    """Return the options to start a process as another user, if one is given."""
     if name is None:
         return {}
     account = pwd.getpwnam(name)
@@ -108,11 +106,11 @@ def as_user(name: str | None) -> dict[str, Any]:
 
 
 class Service:
-    """The service in processes of its own, on a free port, in a clean environment: healthy inside the
-    context, and stopped after it.
+    """The service in its own processes, on a free port, with a clean environment. It is healthy inside the
+    context, and stopped at its end.
     """
 
-    # Seconds within which it must be healthy.
+    # Seconds within which the service must be healthy.
     PATIENCE = 30
 
     def __init__(
@@ -148,7 +146,7 @@ class Service:
         return self
 
     def _start(self) -> None:
-        # A session of its own, as a terminal gives it one: a signal can then go to the whole group.
+        # A session of its own, as in a terminal, so that a signal can go to the whole group.
         with self._output.open("wb") as output, self._log.open("wb") as log:
             how: dict[str, Any] = {
                 "stdin": subprocess.DEVNULL,
@@ -169,7 +167,7 @@ class Service:
                 self.process.wait()
 
     def start_again(self) -> None:
-        """Start it at the same port, after it has ended in whatever way."""
+        """Start the service again on the same port, after it has ended."""
         self._start()
         self.wait_until_healthy()
 
@@ -186,17 +184,15 @@ class Service:
             connection.close()
 
     def text(self) -> str:
-        """Return all that it has printed."""
+        """Return its output."""
         return self._output.read_text() + self.log()
 
     def log(self) -> str:
-        """Return what it has printed to standard error: its log, without the messages that it prints where
-        there is no mail server.
-        """
+        """Return its log (standard error), without the messages that it prints when there is no mail server."""
         return self._log.read_text()
 
     def delivery_processes(self) -> list[int]:
-        """Return the delivery processes that the master has started. Linux only."""
+        """Return the delivery processes of the master. Linux only."""
         return [
             pid
             for pid in children_of(self.process.pid)
@@ -204,7 +200,7 @@ class Service:
         ]
 
     def refuses_to_start(self) -> tuple[int, str]:
-        """Return the status it ends with and what it prints."""
+        """Return the exit status and the output of a failed start."""
         self._start()
         try:
             return self.process.wait(30), self.text()
@@ -214,14 +210,14 @@ class Service:
     def _is_healthy(self) -> bool:
         assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.text()}"
         try:
-            # The workers of a service that was killed before may still answer on this port.
+            # Workers of a killed service may still answer on this port.
             return "\nServing " in self.log() and self.get("/health")[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 
 
 class UnfinishedRequest:
-    """A request that the application waits for the rest of, until `finish`."""
+    """A request whose rest the application waits for, until `finish`."""
 
     BODY = b'{"email": "alice@example.com"}'
 
@@ -229,12 +225,12 @@ class UnfinishedRequest:
         self._socket = socket.create_connection(("127.0.0.1", service.port), timeout=15)
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(self.BODY)}\r\nExpect: 100-continue\r\n\r\n"
         self._socket.sendall(head.encode() + self.BODY[:5])
-        # gunicorn says so when the application has the request.
+        # gunicorn logs this when the application has the request.
         answer = self._socket.recv(100)
         assert answer.startswith(b"HTTP/1.1 100 "), answer
 
     def finish(self) -> bytes:
-        """Send the rest; return the status line."""
+        """Send the rest, and return the status line."""
         self._socket.sendall(self.BODY[5:])
         with self._socket, self._socket.makefile("rb") as answer:
             return answer.readline()
@@ -247,7 +243,7 @@ class UnfinishedRequest:
 
 
 def python_for(user: str) -> tuple[list[str], dict[str, str]] | None:
-    """Find a Python of this version that another user may run, and the environment in which it finds our
+    """Find a Python of this version that another user may run, and an environment in which it finds our
     packages.
     """
     environment = {"PYTHONPATH": sysconfig.get_path("purelib")}

@@ -1,4 +1,4 @@
-"""The tables as they are, behind the application's back."""
+"""Direct access to the tables."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,8 +20,8 @@ SELECT u.email, copy.object
 
 
 class Lock:
-    """A row that is locked: whatever is started here runs until it waits for that row, or for what another
-    one holds.
+    """A locked row. A call that is started here runs until it waits for that row, or for a row that another
+    call holds.
     """
 
     def __init__(self, rows: "Rows", threads: ThreadPoolExecutor) -> None:
@@ -30,7 +30,7 @@ class Lock:
         self._waiting = 0
 
     def start(self, act: Callable[[], Any]) -> Future[Any]:
-        """Return what `act` will have returned, as soon as it waits."""
+        """Run `act` in a thread until it waits for a lock, and return its future."""
         self._waiting += 1
         future = self._threads.submit(act)
         blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -53,7 +53,7 @@ class Rows:
         self._tables = sorted(row.name for row in names)
 
     def run(self, statement: str, **parameters: Any) -> int:
-        """Return how many rows were affected."""
+        """Run a statement, and return the number of affected rows."""
         with self._connection.cursor() as cursor:
             cursor.execute(statement, parameters)
             return cursor.rowcount
@@ -78,9 +78,9 @@ class Rows:
         return self.value(f"SELECT count(*) FROM {table} WHERE {condition}", **parameters)
 
     def everything(self, *tables: str) -> dict[str, list[Any]]:
-        """Return all that these tables hold, or all tables, to see whether a request has changed anything.
+        """Return the contents of these tables, or of all tables, to see whether a request changed anything.
 
-        That something was refused, which the audit log says with a reason, changes nothing.
+        Rows of the audit log with a reason are left out: a recorded refusal is not a change.
         """
         each = "'{0}', (SELECT coalesce(json_agg(row ORDER BY row::text), '[]') FROM {0} AS row WHERE to_jsonb(row) ->> 'reason' IS NULL)"
         parts = ", ".join(each.format(table) for table in tables or self._tables)
@@ -88,10 +88,10 @@ class Rows:
 
     @contextmanager
     def locked(self, table: str, id: str, statement: str | None = None) -> Iterator[Lock]:
-        """Hold a row's lock: what wants to change it waits, in the order in which it came, until the end of
-        the block.
+        """Lock a row until the end of the block; calls that wait for it continue in the order of their
+        arrival.
 
-        A statement that takes the id may change the row; it is committed then.
+        A statement that takes the id may change the row; it is committed at the end.
         """
         holder = psycopg2.connect(self._url)
         with ThreadPoolExecutor() as threads:
@@ -104,7 +104,7 @@ class Rows:
                 holder.close()
 
     def outdate_functions(self) -> None:
-        """Have the functions replaced when the schema is applied next."""
+        """Make the next application of the schema replace the functions."""
         self.run("UPDATE schema_version SET functions_digest = 'another'")
 
     def stale_objects(self) -> list[Any]:
@@ -113,8 +113,8 @@ class Rows:
 
     def empty(self) -> None:
         if not self._can_empty:
-            # DELETE, because TRUNCATE takes milliseconds for each table; in a function, because that keeps
-            # its plans.
+            # DELETE, because TRUNCATE takes milliseconds for each table; in a function, which caches the
+            # plans.
             deletions = " ".join(f"DELETE FROM {table};" for table in self._tables)
             self.run(
                 f"CREATE FUNCTION pg_temp.empty() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {deletions} END $$"

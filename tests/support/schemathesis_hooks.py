@@ -1,4 +1,4 @@
-"""Keeps Schemathesis from sending targets longer than gunicorn accepts: no operation describes its 414."""
+"""Keep Schemathesis from sending targets longer than gunicorn accepts: no operation describes the 414."""
 
 from urllib.parse import urlencode
 

@@ -1,4 +1,4 @@
-"""A client of the real server, with the manners of Flask's test client, and a way to ask many things at once."""
+"""A client of the real server with the interface of Flask's test client, and concurrent requests."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class ServerClient:
-    """Asks over a new connection each time, so that any worker may answer."""
+    """Opens a new connection for each request, so that any worker may answer."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        # Not by a limit of connections kept alive: under it, httpx may close one that it has just given to
+        # Not by a limit of keep-alive connections: with it, httpx may close one that it has just given to
         # another thread.
         self._http = httpx.Client(
             base_url=f"http://127.0.0.1:{port}",
@@ -31,11 +31,11 @@ class ServerClient:
         )
 
     def open(self, path: str, method: str = "GET", **options: Any) -> Any:
-        """Take a path or a link; return the response, held to openapi.yaml."""
+        """Open a path or link; return the response, checked against openapi.yaml."""
         parts = urlsplit(path)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         answer = self._http.request(method, target, **options)
-        # Content-Length and the like are this connection's affair.
+        # Drop headers of this connection, such as Content-Length.
         response = Response(answer.content, answer.status_code, list(answer.headers.multi_items()))
         check(EnvironBuilder(target, method=method).get_request(), response)
         return response
@@ -57,7 +57,9 @@ class ServerClient:
 
 
 def at_once(count: int, act: Callable[[int], T]) -> list[T]:
-    """Return what `act(0)` … `act(count - 1)` return, begun at the same moment in as many threads."""
+    """Call `act(0)` … `act(count - 1)` in as many threads, started at the same moment, and return the
+    results.
+    """
     start = Barrier(count)
 
     def begin(number: int) -> T:
@@ -69,7 +71,7 @@ def at_once(count: int, act: Callable[[int], T]) -> list[T]:
 
 
 def until_served(act: Callable[[], Any]) -> Any:
-    """Return the answer of a server that was not too busy: a 503 asks for another try."""
+    """Return the first response that is not 503."""
     while (response := act()).status_code == 503:
         assert response.headers["Retry-After"]
     return response

@@ -1,4 +1,4 @@
-"""Mail servers on loopback: a strict one, and one that misbehaves at a stage."""
+"""Mail servers on loopback: a strict one, and one that misbehaves at a chosen stage."""
 
 import datetime
 import ipaddress
@@ -26,7 +26,7 @@ ENCODED_PASSWORD = "s3cret%2F%3F%23%40%25"
 
 
 class MailServer:
-    """Accepts and keeps mail. `replies` are replies other than 250, by stage (EHLO, MAIL, RCPT, DATA)."""
+    """Accepts and records mail. `replies` overrides replies by stage (EHLO, MAIL, RCPT, DATA)."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Controller(Controller):
         return SMTP(self.handler, **self.SMTP_kwargs)
 
     def _trigger_server(self) -> None:
-        # The base class connects to the given port, but the system has chosen one.
+        # The base class connects to the given port 0, but the system has chosen another one.
         listening: Any = self.server
         self.port = listening.sockets[0].getsockname()[1]
         super()._trigger_server()
@@ -146,7 +146,7 @@ class BadMailServer:
         self.port = self._socket.getsockname()[1]
         self.connections = 0
         self.taken: list[str] = []
-        # `reached` is set when a connection is at the stage.
+        # `reached` is set when a connection has reached the stage.
         self.reached = threading.Event()
         self.released = threading.Event()
 
@@ -164,7 +164,7 @@ class BadMailServer:
         return f"smtp://127.0.0.1:{self.port}"
 
     def recover(self) -> None:
-        """Work properly from now on."""
+        """Behave well from now on."""
         self._stage = "NEVER"
 
     def _accept(self) -> None:
@@ -256,7 +256,7 @@ class Certificate:
 
     @contextmanager
     def trusted(self, monkeypatch: Any) -> Iterator[None]:
-        """Make this process trust it, by `SSL_CERT_FILE`."""
+        """Make this process trust the certificate, by `SSL_CERT_FILE`."""
         from auth.net import sockets
 
         with monkeypatch.context() as patch:

@@ -1,8 +1,8 @@
-"""A browser's manners without the browser: cookies, redirects, forms, and what is told to whom.
+"""A simulated browser: cookies, redirects, forms and request metadata, without rendering.
 
-Cookies keep the rules of RFC 6265bis (SameSite, Secure, `__Host-`, paths); requests carry Sec-Fetch-* and
-Origin as Fetch has it; a form goes, with all redirects after it, only where the page's CSP lets it, as in
-Chrome. Nothing here knows what it is used to test.
+Cookies follow RFC 6265bis (SameSite, Secure, `__Host-`, paths); requests carry Sec-Fetch-* and Origin as in
+Fetch; form-action of the page's CSP applies to a form and its redirects, as in Chrome. It knows nothing of
+the service under test.
 """
 
 import http.client
@@ -21,7 +21,7 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 
 @dataclass
 class Cookie:
-    """One cookie. All of ours are for the host that set them alone, and so are those of every provider here."""
+    """A cookie. Ours and those of the fake providers are all host-only."""
 
     name: str
     value: str
@@ -34,7 +34,7 @@ class Cookie:
 
 @dataclass
 class Form:
-    """A form of a page: where it goes, how, and with what."""
+    """A form of a page: target, method and fields."""
 
     action: str = ""
     method: str = "GET"
@@ -43,7 +43,7 @@ class Form:
 
 @dataclass
 class Page:
-    """What a navigation has come to. `url` has the fragment, and `trail` every URL on the way."""
+    """The result of a navigation. `url` includes the fragment, and `trail` lists every URL on the way."""
 
     url: str
     status: int
@@ -59,13 +59,12 @@ class Page:
 
 
 class Blocked(Exception):
-    """The page's own Content-Security-Policy keeps its form from where it leads."""
+    """The page's Content-Security-Policy blocks the target of its form."""
 
 
 class UserAgent:
-    """A browser of one person. `sites` maps origins to Flask test clients that answer for them; loopback is
-    asked over real sockets, and any other origin is an application of somebody's, which is not there: what
-    leads to it ends there.
+    """One browser. `sites` maps origins to Flask test clients; loopback is requested over real sockets. A
+    navigation to any other origin ends there, as at an application that is not running.
     """
 
     def __init__(self, sites: Mapping[str, Any] | None = None, *, fetch_metadata: bool = True) -> None:
@@ -74,35 +73,34 @@ class UserAgent:
         # What was sent, as (method, url, headers).
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self._sites = sites or {}
-        # Safari has Sec-Fetch-* since 2023 only, and no browser sends them where there is no TLS, but for
-        # loopback.
+        # Safari sends Sec-Fetch-* only since 2023, and browsers send them only over TLS and to loopback.
         self._fetch_metadata = fetch_metadata
 
     def visit(self, url: str, *, stop: Callable[[str], bool] = lambda url: False) -> Page:
-        """Open a URL as by typing it in. A redirect to a URL that `stop` is true of is not followed:
-        `page.url` tells it.
+        """Open a URL as if typed in. A redirect to a URL for which `stop` is true is not followed: see
+        `page.url`.
         """
         return self._navigate("GET", url, None, None, stop)
 
     def click(self, url: str, *, stop: Callable[[str], bool] = lambda url: False) -> Page:
-        """Follow a link on the page that is shown."""
+        """Follow a link on the current page."""
         return self._navigate("GET", urljoin(self.page.url, url), None, origin_of(self.page.url), stop)
 
     def submit(
         self, *, number: int = 0, stop: Callable[[str], bool] = lambda url: False, **fields: str
     ) -> Page:
-        """Fill in and send a form of the page that is shown."""
+        """Fill in and submit a form of the current page."""
         form = self.page.forms[number]
         return self.post(urljoin(self.page.url, form.action), form.fields | fields, stop=stop)
 
     def post(
         self, url: str, fields: Mapping[str, str], *, stop: Callable[[str], bool] = lambda url: False
     ) -> Page:
-        """Send a form of the page that is shown, whatever it says there: so does a script of the page."""
+        """Submit a form that the current page may not contain, as its script could."""
         return self._navigate("POST", url, urlencode(fields), origin_of(self.page.url), stop)
 
     def be_at(self, url: str) -> None:
-        """Show a page of somebody else's, with anything in it."""
+        """Show a page of another site."""
         self.page = Page(url, 200, Headers(), "", [url])
 
     def cookie(self, name: str) -> Cookie | None:
@@ -125,7 +123,7 @@ class UserAgent:
                 return self.page
             if status == 303 or (status in (301, 302) and method == "POST"):
                 method, body = "GET", None
-            # A fragment stays through redirects that have none of their own.
+            # A fragment is kept through redirects without a fragment of their own.
             fragment = urlsplit(url).fragment
             url = urljoin(url, target)
             if fragment and "#" not in url:
@@ -184,7 +182,8 @@ class UserAgent:
             if cookie.host == parts.hostname
             and _path_matches(parts.path or "/", cookie.path)
             and (not cookie.secure or _is_trustworthy(url))
-            # A top-level navigation from another site brings Lax cookies where it is safe, Strict ones never.
+            # A top-level navigation from another site carries Lax cookies with safe methods, and never Strict
+            # ones.
             and (
                 is_same_site
                 or cookie.same_site == "none"
@@ -220,7 +219,7 @@ class UserAgent:
             cookie for cookie in self.cookies if (cookie.name, cookie.host, cookie.path) != (name, host, path)
         ]
         if said.get("max-age") != "0":
-            # What says nothing of SameSite is Lax.
+            # Without SameSite a cookie is Lax.
             kind = same_site if same_site in ("strict", "none") else "lax"
             self.cookies.append(Cookie(name, value, host, path, secure, "httponly" in said, kind))
 
@@ -231,8 +230,8 @@ def origin_of(url: str) -> str:
 
 
 def site_of(url: str) -> tuple[str, str]:
-    """Return the scheme and the registrable domain, as far as there are public suffixes in these tests; ports
-    make no other site.
+    """Return the scheme and the registrable domain, for the public suffixes of these tests; the port does not
+    matter.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -260,7 +259,7 @@ def _fetch_site(initiator: str | None, trail: list[str]) -> str:
 
 
 def _sends_origin(source: Page) -> bool:
-    """Whether a POST from a page tells where it comes from: a page without referrer tells `null`."""
+    """Return whether a POST names its origin; a page without referrer sends `null`."""
     return source.headers.get("Referrer-Policy") != "no-referrer"
 
 
@@ -295,7 +294,7 @@ def _ask(method: str, url: str, headers: dict[str, str], body: str | None) -> tu
 
 
 class _Forms(HTMLParser):
-    """Collects the forms of a page; of buttons none is pressed unless `submit` names it."""
+    """Collects the forms of a page. A button counts only if `submit` names it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A way to a server, which can be bent and cut."""
+"""A TCP proxy whose target can be changed, and whose connections can be cut."""
 
 import contextlib
 import socket
@@ -11,14 +11,14 @@ Target = tuple[str, int] | str | None
 
 
 def postgres_target(url: str) -> Target:
-    """Return where the Postgres of a URL listens."""
+    """Return the address of the Postgres of a URL."""
     parts = parse_dsn(url)
     host, port = parts.get("host", "localhost"), int(parts.get("port", 5432))
     return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
 
 
 class Way:
-    """Takes connections at a port of its own, and leads each to a target."""
+    """Accepts connections on a port of its own, and forwards each to the target."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -28,13 +28,13 @@ class Way:
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def bend(self, target: Target) -> None:
-        """Lead elsewhere from now on, or nowhere; what is connected is cut off."""
+    def lead_to(self, target: Target) -> None:
+        """Forward to another target, or to none, and cut all connections."""
         self._target = target
         self.cut()
 
     def cut(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         with self._lock:
             ends, self._ends = self._ends, []
         for end in ends:
@@ -66,7 +66,7 @@ class Way:
     def lanes(
         self, near: socket.socket, far: socket.socket
     ) -> list[tuple[socket.socket, socket.socket, Callable]]:
-        """Return from where to where it carries, and what by."""
+        """Return source, sink and function of each direction."""
         return [(near, far, _all_of_it), (far, near, _all_of_it)]
 
     def _carry(self, source: socket.socket, sink: socket.socket, carry: Callable) -> None:
@@ -94,7 +94,7 @@ def _all_of_it(source: socket.socket, sink: socket.socket) -> None:
 
 
 def _hang_up(end: socket.socket) -> None:
-    # A thread that reads from it wakes up by the first alone.
+    # Closing alone does not wake a thread that reads from the socket.
     with contextlib.suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
     end.close()

@@ -1,4 +1,4 @@
-"""HTTP as bytes: what no client library would send, and what came back."""
+"""HTTP as raw bytes, for requests that no client library would send."""
 
 import json
 import socket
@@ -8,7 +8,7 @@ HOST = b"Host: localhost\r\n"
 
 
 class Reply(NamedTuple):
-    """A response as it came over the wire."""
+    """A response as received."""
 
     status: int
     headers: dict[str, str]
@@ -20,25 +20,25 @@ class Reply(NamedTuple):
 
 
 def connect(port: int, sent: bytes = b"", timeout: float = 15) -> socket.socket:
-    """Return a connection on which something has been sent."""
+    """Open a connection and send bytes."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=timeout)
     connection.sendall(sent)
     return connection
 
 
 def exchange(port: int, sent: bytes) -> list[Reply]:
-    """Send bytes and no more; return all responses until the server closes the connection."""
+    """Send bytes and half-close; return all responses until the server closes the connection."""
     with connect(port) as connection:
         try:
             connection.sendall(sent)
             connection.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # It has answered before it had read everything.
+            pass  # The server responded before it had read everything.
         return read(connection)
 
 
 def read(connection: socket.socket) -> list[Reply]:
-    """Return the responses that come until the server closes the connection."""
+    """Return the responses until the server closes the connection."""
     data = b""
     try:
         while part := connection.recv(65536):

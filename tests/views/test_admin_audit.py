@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
-from tests.support.audit import FIREFOX, REQUEST_ID, act, only_what_follows, refuse
+from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse
 from tests.support.plans import analyze, plan_of
 from tests.views.test_admin_list_users import links, pagination
 
@@ -97,7 +97,7 @@ class TestList:
 
     def test_administrator_may_read_the_audit_log(self, client, database, carol):
         session = carol.sign_in()
-        only_what_follows(database)
+        clear_history(database)
         act(database, ALICE, "signed_in")
         assert [entry["action"] for entry in session.get("/admin/audit").json["data"]] == ["signed_in"]
 

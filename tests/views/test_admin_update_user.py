@@ -427,7 +427,7 @@ class TestFirstProof:
     @pytest.mark.parametrize(
         "body", [{"email_confirm": True}, {"email_confirmed_at": "2026-01-31T12:00:00Z"}], ids=str
     )
-    def test_first_proof_removes_what_was_there_before(self, squatted, service_role, body):
+    def test_first_proof_removes_the_earlier_state(self, squatted, service_role, body):
         client, session, path = squatted
         assert client.put(path, json=body, headers=service_role).status_code == 200
         assert_error(sign_in(client, "alice@example.com"), 401, "invalid_credentials")
@@ -791,10 +791,10 @@ class TestAuthorization:
                 == status
             )
 
-    @pytest.mark.parametrize("who", ["administrator", "user", "themselves"])
-    def test_access_token_is_refused(self, alice, carol, mallory, database, who):
-        session = (carol if who == "administrator" else mallory).sign_in()
-        target = mallory if who == "themselves" else alice
+    @pytest.mark.parametrize("caller", ["administrator", "user", "themselves"])
+    def test_access_token_is_refused(self, alice, carol, mallory, database, caller):
+        session = (carol if caller == "administrator" else mallory).sign_in()
+        target = mallory if caller == "themselves" else alice
         before = database.everything()
         for id in (target.id, str(uuid.UUID(int=0)), "nonsense"):
             assert_error(

@@ -1,4 +1,4 @@
-"""GET /dev/inbox: what was sent, for those who try the service out; for nobody else."""
+"""GET /dev/inbox: sent messages, visible only on this machine or with the service role key."""
 
 import re
 import urllib.parse
@@ -54,7 +54,7 @@ def inbox(client, **headers):
 
 
 class TestMessages:
-    def test_a_mail_is_there_with_its_link_and_code(self, client, outbox, deliver):
+    def test_inbox_shows_a_mail_with_its_link_and_code(self, client, outbox, deliver):
         id = outbox.write(redirect_to="http://localhost:8000/x")
         deliver()
         link = f"http://localhost:8000/verify?token={TOKEN}&type=magiclink&redirect_to=http%3A%2F%2Flocalhost%3A8000%2Fx"
@@ -76,7 +76,7 @@ class TestMessages:
         assert link in text
         assert CODE in text
 
-    def test_an_sms_is_there_too(self, client, outbox, deliver):
+    def test_inbox_shows_an_sms_with_its_code(self, client, outbox, deliver):
         outbox.sms()
         deliver()
         (sms,) = inbox(client)
@@ -88,7 +88,7 @@ class TestMessages:
             CODE,
         )
 
-    def test_the_newest_is_first(self, client, outbox, deliver):
+    def test_newest_message_is_first(self, client, outbox, deliver):
         for name in ("first", "second", "third"):
             outbox.write(recipient=f"{name}@example.com")
         deliver()
@@ -98,7 +98,7 @@ class TestMessages:
             "first@example.com",
         ]
 
-    def test_one_recipient_can_be_asked_for(self, client, outbox, deliver):
+    def test_messages_can_be_filtered_by_recipient(self, client, outbox, deliver):
         for name in ("alice", "bob"):
             outbox.write(recipient=f"{name}+x@example.com")
         deliver()
@@ -111,7 +111,7 @@ class TestMessages:
             details="recipient: must be given once",
         )
 
-    def test_one_that_could_not_be_sent_is_there_and_says_why(self, client, outbox, deliver, target):
+    def test_failed_message_is_listed_with_its_error_until_it_is_sent(self, client, outbox, deliver, target):
         outbox.write()
         target.fails = TryLater("connection refused")
         deliver()
@@ -123,13 +123,13 @@ class TestMessages:
         (mail,) = inbox(client)
         assert mail["outcome"] == "sent"
 
-    def test_its_links_work(self, client, deliver):
+    def test_link_of_a_listed_mail_works(self, client, deliver):
         client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
         deliver()
         (mail,) = inbox(client)
         assert "access_token=" in client.get(mail["link"]).location
 
-    def test_only_the_last_five_hundred_are_kept(self, client, outbox, deliver, database):
+    def test_only_the_newest_500_messages_are_kept(self, client, outbox, deliver, database):
         outbox.write(recipient="oldest@example.com")
         deliver()
         database.run(
@@ -143,7 +143,7 @@ class TestMessages:
         assert database.count("dev_inbox") <= 501
         assert "oldest@example.com" not in [mail["recipient"] for mail in inbox(client)]
 
-    def test_a_copy_of_the_database_opens_none(self, outbox, deliver, database):
+    def test_messages_are_stored_encrypted(self, outbox, deliver, database):
         outbox.write()
         deliver()
         everything = str(database.everything())
@@ -151,22 +151,22 @@ class TestMessages:
         assert TOKEN not in everything
         assert CODE not in everything
 
-    def test_what_can_not_be_opened_any_more_is_left_out(self, client, outbox, deliver, make_app):
+    def test_message_encrypted_with_another_secret_is_left_out(self, client, outbox, deliver, make_app):
         outbox.write()
         deliver()
         other = make_app(AUTH_DEV_INBOX="true", AUTH_SECRET_KEY="x" * 32).test_client()
         assert inbox(other) == []
         assert len(inbox(client)) == 1
 
-    def test_nothing_is_kept_where_it_is_off(self, default_app, database):
+    def test_disabled_inbox_keeps_no_message(self, default_app, database):
         parts = default_app.extensions["latchkey"]
         Outbox(database, parts).write()
         Deliverer(parts.settings, parts.db, parts.sealer, {"email": Recorder()}).deliver_due()
         assert database.count("dev_inbox") == 0
 
 
-class TestThePage:
-    def test_a_browser_gets_one(self, client, outbox, deliver):
+class TestPage:
+    def test_browser_gets_a_page(self, client, outbox, deliver):
         id = outbox.write()
         deliver()
         response = client.get("/dev/inbox", headers=BROWSER)
@@ -180,7 +180,7 @@ class TestThePage:
         assert CODE in response.text
         assert not re.search(r"<script|<style|style=| on\w+=", response.text)
 
-    def test_without_messages_it_says_so(self, client, database):
+    def test_page_without_messages_says_so(self, client, database):
         assert "Nothing has been sent yet" in client.get("/dev/inbox", headers=BROWSER).text
         assert (
             "Nothing has been sent to &lt;b&gt; yet"
@@ -188,10 +188,10 @@ class TestThePage:
         )
 
     @pytest.mark.parametrize("accept", ["application/json", "*/*", "", "application/json, text/html;q=0.5"])
-    def test_everybody_else_gets_json(self, client, database, accept):
+    def test_other_clients_get_json(self, client, database, accept):
         assert client.get("/dev/inbox", headers={"Accept": accept}).mimetype == "application/json"
 
-    def test_a_message_is_locked_in_its_frame(self, client, outbox, deliver, target):
+    def test_html_of_a_message_is_served_with_a_sandbox_policy(self, client, outbox, deliver, target):
         id = outbox.write()
         deliver()
         response = client.get(f"/dev/inbox/{id}")
@@ -202,10 +202,10 @@ class TestThePage:
         )
 
     @pytest.mark.parametrize("id", [UNKNOWN, "nonsense", "%00"])
-    def test_a_message_that_is_not_there_is_404(self, client, database, id):
+    def test_unknown_message_is_404(self, client, database, id):
         assert_error(client.get(f"/dev/inbox/{id}"), 404, "not_found")
 
-    def test_an_sms_has_no_html(self, client, outbox, deliver):
+    def test_html_of_an_sms_is_404(self, client, outbox, deliver):
         id = outbox.sms()
         deliver()
         assert_error(client.get(f"/dev/inbox/{id}"), 404, "not_found")
@@ -214,16 +214,16 @@ class TestThePage:
 each_path = pytest.mark.parametrize("path", ["/dev/inbox", "/auth/v1/dev/inbox", f"/dev/inbox/{UNKNOWN}"])
 
 
-class TestWhoMaySeeIt:
+class TestAccess:
     @each_path
-    def test_nobody_where_it_is_off(self, default_app, database, path):
+    def test_disabled_inbox_is_404(self, default_app, database, path):
         assert_error(default_app.test_client().get(path, headers=KEY), 404, "not_found")
 
     @pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
     @pytest.mark.parametrize(
         "host", ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "app.localhost"]
     )
-    def test_who_is_on_this_machine(self, client, database, peer, host):
+    def test_local_client_needs_no_key(self, client, database, peer, host):
         assert (
             client.get("/dev/inbox", headers={"Host": host}, environ_base={"REMOTE_ADDR": peer}).status_code
             == 200
@@ -231,7 +231,7 @@ class TestWhoMaySeeIt:
 
     @each_path
     @pytest.mark.parametrize("peer", ["192.168.1.5", "10.0.0.1", "8.8.8.8", "2001:db8::1", "", "unix"])
-    def test_nobody_from_elsewhere(self, client, database, path, peer):
+    def test_remote_client_needs_the_service_role_key(self, client, database, path, peer):
         assert_key_needed(client.get(path, environ_base={"REMOTE_ADDR": peer}))
 
     @each_path
@@ -246,7 +246,7 @@ class TestWhoMaySeeIt:
             "8.8.8.8",
         ],
     )
-    def test_nobody_by_another_name(self, client, database, path, host):
+    def test_request_for_another_host_name_needs_the_service_role_key(self, client, database, path, host):
         assert_key_needed(client.get(path, headers={"Host": host}))
 
     @each_path
@@ -262,14 +262,14 @@ class TestWhoMaySeeIt:
             "Via",
         ],
     )
-    def test_nobody_behind_a_proxy(self, client, database, path, header):
+    def test_request_with_proxy_headers_needs_the_service_role_key(self, client, database, path, header):
         assert_key_needed(client.get(path, headers={header: "127.0.0.1"}))
 
-    def test_neither_behind_one_that_is_trusted(self, make_app, database):
+    def test_request_through_a_trusted_proxy_needs_the_service_role_key(self, make_app, database):
         client = make_app(AUTH_DEV_INBOX="true", AUTH_TRUSTED_PROXIES="1").test_client()
         assert_key_needed(client.get("/dev/inbox", headers={"X-Forwarded-For": "127.0.0.1"}))
 
-    def test_the_service_role_key_from_anywhere(self, client, database):
+    def test_service_role_key_is_accepted_from_anywhere(self, client, database):
         elsewhere = {"environ_base": {"REMOTE_ADDR": "8.8.8.8"}}
         assert (
             client.get(
@@ -286,14 +286,14 @@ class TestWhoMaySeeIt:
             "bad_jwt",
         )
 
-    def test_no_users_access_token(self, client, carol):
+    def test_access_token_of_an_administrator_is_refused(self, client, carol):
         response = client.get(
             "/dev/inbox", headers=carol.sign_in().authorization, environ_base={"REMOTE_ADDR": "8.8.8.8"}
         )
         assert_error(response, 403, "insufficient_permissions")
 
-    def test_where_the_service_is_public_only_the_service_role_key(self, make_app, database):
-        # A proxy on the same machine may well say nothing of itself: nginx does not, unless it is told to.
+    def test_public_service_requires_the_service_role_key(self, make_app, database):
+        # A proxy on the same machine need not announce itself; nginx does not by default.
         client = make_app(
             AUTH_DEV_INBOX="true", AUTH_BASE_URL="https://auth.example.com", AUTH_RATE_LIMITS_ENABLED="false"
         ).test_client()
@@ -301,7 +301,7 @@ class TestWhoMaySeeIt:
         assert client.get("/dev/inbox", headers=KEY).status_code == 200
 
     @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:3000"])
-    def test_no_script_of_another_origin(self, client, database, origin):
+    def test_script_of_another_origin_cannot_read_the_inbox(self, client, database, origin):
         for response in (
             client.get("/dev/inbox", headers={"Origin": origin}),
             client.get("/dev/inbox", headers={"Origin": origin, "Host": "evil.example"}),
@@ -310,7 +310,7 @@ class TestWhoMaySeeIt:
             assert not [name for name in response.headers.keys() if name.startswith("Access-Control-")]  # noqa: SIM118
             assert response.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
-    def test_elsewhere_cors_is_as_it_was(self, client, database):
+    def test_other_routes_still_allow_all_origins(self, client, database):
         assert (
             client.get("/settings", headers={"Origin": "https://app.example"}).headers[
                 "Access-Control-Allow-Origin"
@@ -319,8 +319,8 @@ class TestWhoMaySeeIt:
         )
 
 
-class TestTheSetting:
-    def test_it_is_refused_where_real_people_sign_in(self, make_app):
+class TestSetting:
+    def test_inbox_is_refused_for_a_public_service(self, make_app):
         with pytest.raises(
             SettingsError, match=r"^AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine"
         ):
@@ -330,7 +330,7 @@ class TestTheSetting:
                 AUTH_RATE_LIMITS_ENABLED="true",
             )
 
-    def test_a_test_environment_without_a_mail_server_has_its_messages_there(self, make_app, database):
+    def test_test_environment_without_a_mail_server_keeps_messages_in_the_inbox(self, make_app, database):
         app = make_app(
             AUTH_DEV_INBOX="true", AUTH_BASE_URL="https://auth.example.com", AUTH_RATE_LIMITS_ENABLED="false"
         )

@@ -116,7 +116,7 @@ class TestPage:
         page = service.browser().visit(begin_linking(service, session, "google"))
         assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
         assert "Google" in page.text
-        # Or so much of it that only its owner recognises it.
+        # The address may be masked, so that only its owner recognises it.
         assert alice.email in page.text or "@example.com" in page.text
 
     @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ class TestPage:
         [
             ("Xenia Dev", 'the account that signs in with Twitter as <bdi translate="no">Xenia Dev</bdi>.'),
             ("<b>X", 'the account that signs in with Twitter as <bdi translate="no">&lt;b&gt;X</bdi>.'),
-            # What would pass for somebody's address, or for a link, is no name.
+            # A name that looks like another person's address, or like a link, is not shown.
             ("bob@example.com", "the account that signs in with Twitter."),
             ("mallory.example", "the account that signs in with Twitter."),
             ("x" * 81, "the account that signs in with Twitter."),
@@ -355,7 +355,7 @@ class TestMallory:
         [True, False],
         ids=["a browser of today", "one that says nothing of where a form comes from"],
     )
-    @pytest.mark.parametrize("seen_before", [True, False], ids=["who saw the page", "who never saw it"])
+    @pytest.mark.parametrize("seen_before", [True, False], ids=["page seen", "page not seen"])
     def test_form_posted_by_another_site_is_refused(
         self, service, url, google, database, fetch_metadata, seen_before
     ):
@@ -498,7 +498,7 @@ class TestReauthentication:
         return session
 
     def test_old_session_needs_reauthentication_to_link(self, old, database):
-        # What it does not take, it does not ask for: a password in an address would be kept by logs.
+        # The error does not ask for a password, because logs would keep a password in a URL.
         details = (
             "give nonce with the code that GET /reauthenticate sends: this session is too old for this change"
         )

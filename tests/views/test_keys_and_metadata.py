@@ -85,7 +85,7 @@ class TestWelcomePage:
         for path in ("/static/page.css", "/static/welcome.js", "/auth/v1/static/page.css"):
             assert client.get(path).status_code == 200
 
-    def test_policy_allows_only_what_the_page_loads(self, client):
+    def test_policy_allows_only_resources_of_the_page(self, client):
         policy = dict(
             part.split(" ", 1) for part in client.get("/").headers["Content-Security-Policy"].split("; ")
         )

@@ -1,7 +1,6 @@
-"""The pages in a real browser, from the message to the end: what CSP, forms, redirects and the script come to
-there.
+"""The pages in a real browser: CSP, forms, redirects and the script, from the message to the last page.
 
-Needs Chromium (Debian and Ubuntu: `apt-get install chromium`), and is skipped where there is none.
+Needs Chromium (Debian and Ubuntu: `apt-get install chromium`); skipped without it.
 """
 
 from collections.abc import Iterator
@@ -43,7 +42,7 @@ def tab(tmp_path_factory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def serving(environment, state_dir: Path) -> Iterator[ServerClient]:
-    """The service at an address that the browser can open, with another origin on its list."""
+    """The service at an address that the browser can open, with another origin on the allow list."""
     port = free_port()
     changes = {
         "PORT": str(port),
@@ -73,9 +72,7 @@ def here(site) -> str:
 
 @pytest.fixture
 def page(tab, here) -> Iterator[Browser]:
-    """A browser that speaks English; nothing that a page does may make it complain, but for a status that is
-    no success.
-    """
+    """A browser that speaks English. Pages must not cause console errors, except for a status of 403."""
     tab.open("about:blank")
     tab.speak("en")
     tab.resize(360, 740)
@@ -91,7 +88,7 @@ def link(site, outbox, here) -> str:
     return here + path("signup", outbox.last().token)
 
 
-def test_a_sign_up_is_confirmed(page, here, link, database):
+def test_button_confirms_a_sign_up(page, here, link, database):
     page.open(link)
     assert database.value("SELECT email_confirmed_at FROM users") is None
     page.click("Continue")
@@ -99,20 +96,20 @@ def test_a_sign_up_is_confirmed(page, here, link, database):
     assert page.url == f"{here}/"
     assert database.value("SELECT email_confirmed_at FROM users") is not None
     assert page.run("document.title") == "You are signed in."
-    # Nor is there a way back to the tokens.
+    # The history does not lead back to the tokens either.
     page.run("history.back()")
     page.wait(lambda: "/verify" in page.url)
     page.run("history.forward()")
     page.wait(lambda: page.url == f"{here}/")
 
 
-def test_it_is_confirmed_under_the_prefix_too(page, here, link):
+def test_button_works_under_the_prefix(page, here, link):
     page.open(link.replace("/verify", "/auth/v1/verify"))
     page.click("Continue")
     page.wait_for("You are signed in.")
 
 
-def test_a_link_is_good_for_one_time(page, link):
+def test_link_works_once(page, link):
     page.open(link)
     page.click("Continue")
     page.wait_for("You are signed in.")
@@ -120,7 +117,7 @@ def test_a_link_is_good_for_one_time(page, link):
     assert "This link no longer works" in page.text
 
 
-def test_a_link_that_is_spent_while_its_page_is_open_says_so(page, here, link, database):
+def test_button_for_a_spent_link_shows_an_error(page, here, link, database):
     page.open(link)
     database.run("UPDATE one_time_tokens SET spent_at = now()")
     page.click("Continue")
@@ -128,14 +125,14 @@ def test_a_link_that_is_spent_while_its_page_is_open_says_so(page, here, link, d
     assert page.url == f"{here}/"
 
 
-def test_this_was_not_me(page, link, database):
+def test_decline_button_deletes_the_sign_up(page, link, database):
     page.open(link)
     page.click("This was not me")
     page.wait_for("You do not need to do anything else.")
     assert database.count("users") == 0
 
 
-def test_it_works_by_keyboard(page, link):
+def test_page_works_by_keyboard(page, link):
     page.open(link)
     page.press("Tab")
     assert page.run("document.activeElement.innerText") == "Continue"
@@ -144,7 +141,7 @@ def test_it_works_by_keyboard(page, link):
     page.wait_for("You are signed in.")
 
 
-def test_it_works_without_script(page, here, link, database):
+def test_page_works_without_javascript(page, here, link, database):
     page.without_script()
     page.open(link)
     page.click("Continue")
@@ -153,8 +150,8 @@ def test_it_works_without_script(page, here, link, database):
     assert database.value("SELECT email_confirmed_at FROM users") is not None
 
 
-def test_a_second_click_does_no_harm_however_slow_the_answer(page, link, database):
-    # The browser would forget the first request, which has spent the link, and show what comes of the second.
+def test_second_click_during_a_slow_response_is_harmless(page, link, database):
+    # The browser cancels the first request, which spent the link, and shows the result of the second.
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     page.open(link)
     button = page.place_of("Continue")
@@ -165,7 +162,7 @@ def test_a_second_click_does_no_harm_however_slow_the_answer(page, link, databas
     page.wait_for("You are signed in.")
 
 
-def test_it_leads_on_to_another_allowed_origin(page, site, link):
+def test_button_redirects_to_another_allowed_origin(page, site, link):
     there = f"http://localhost:{site.port}/"
     page.open(f"{link}&redirect_to={there}")
     page.click("Continue")
@@ -173,7 +170,7 @@ def test_it_leads_on_to_another_allowed_origin(page, site, link):
     assert page.url == there
 
 
-def test_the_browser_would_stop_it_from_leading_anywhere_else(page, site, link):
+def test_browser_blocks_a_redirect_to_other_origins(page, site, link):
     page.open(link)
     page.run(f"document.querySelector('[name=redirect_to]').value = 'http://localhost:{site.port}/'")
     page.click("Continue")
@@ -183,7 +180,7 @@ def test_the_browser_would_stop_it_from_leading_anywhere_else(page, site, link):
     assert urlsplit(page.url).hostname == "127.0.0.1"
 
 
-def test_an_address_is_changed_and_restored(page, site, here, alice, outbox, database):
+def test_email_change_can_be_confirmed_and_undone(page, site, here, alice, outbox, database):
     alice.sign_in(client=site).put("/user", json={"email": "new@example.com"})
     page.open(here + path("email_change", outbox.last("new@example.com").token))
     assert "new@example.com will become the email address of the account a…@example.com" in page.text
@@ -218,7 +215,7 @@ def test_an_address_is_changed_and_restored(page, site, here, alice, outbox, dat
         ("anything", "This is an authentication service. It is running."),
     ],
 )
-def test_what_became_of_a_link_is_told_in_words_of_ours(page, here, fragment, said):
+def test_outcome_of_a_link_is_shown_in_fixed_sentences(page, here, fragment, said):
     page.open(f"{here}/#{fragment}")
     page.wait(lambda: page.url == f"{here}/")
     page.wait_for(said)
@@ -236,7 +233,7 @@ def test_what_became_of_a_link_is_told_in_words_of_ours(page, here, fragment, sa
         ("de", 1280, 4, True),
     ],
 )
-def test_everything_can_be_read_and_hit(page, site, here, outbox, language, width, zoom, dark):
+def test_pages_fit_the_screen_and_have_large_buttons(page, site, here, outbox, language, width, zoom, dark):
     site.post("/signup", json=DAVE | {"email": LONG_ADDRESS})
     page.speak(language)
     page.resize(width, 720, zoom=zoom, dark=dark)

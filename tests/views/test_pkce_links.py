@@ -237,7 +237,7 @@ class TestRedemption:
 
 
 class TestChangesBeforeRedemption:
-    """For five minutes a code is worth a session, so whatever ends sessions must void it."""
+    """For five minutes a code is worth a session, so everything that ends sessions must void it."""
 
     def test_ban_voids_the_code(self, client, code, database):
         database.run("UPDATE users SET banned_until = 'infinity'")
@@ -275,7 +275,7 @@ class TestChangesBeforeRedemption:
         assert database.count("sessions", "ended_at IS NULL") == 1
 
 
-class TestWhereAChallengeIsTaken:
+class TestRequestsWithAChallenge:
     @pytest.mark.parametrize(
         ("request_for", "body", "type"),
         [
@@ -285,27 +285,27 @@ class TestWhereAChallengeIsTaken:
             ("/recover", {"email": "alice@example.com"}, "recovery"),
         ],
     )
-    def test_the_link_brings_a_code(self, client, alice, outbox, request_for, body, type):
+    def test_link_gives_a_code_on_each_route(self, client, alice, outbox, request_for, body, type):
         assert client.post(request_for, json=body | WITH_CHALLENGE).status_code in (200, 201)
         message = outbox.last()
         code = query(follow(client, type, message.token))["code"]
         assert_error(exchange(client, code, OTHER_VERIFIER), 400, "bad_code_verifier")
         assert exchange(client, code).json["user"]["email"] == body["email"]
 
-    def test_resend_takes_one_of_its_own(self, client, outbox):
+    def test_resend_takes_a_challenge_of_its_own(self, client, outbox):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         client.post("/resend", json={"type": "signup", "email": "dave@example.com"} | WITH_CHALLENGE)
         _, second = outbox.sent()
         code = query(follow(client, "signup", second.token))["code"]
         assert exchange(client, code).json["user"]["email"] == "dave@example.com"
 
-    def test_a_link_that_was_asked_for_without_one_carries_tokens(self, client, alice, outbox):
+    def test_link_requested_without_a_challenge_carries_tokens(self, client, alice, outbox):
         for challenge in (WITH_CHALLENGE, {}):
             client.post("/magiclink", json={"email": alice.email} | challenge)
         _, without = outbox.sent()
         assert fragment(follow(client, "magiclink", without.token)) == tokens_for("magiclink")
 
-    def test_a_first_proof_drops_the_password_whichever_way_the_link_leads(self, make_app, outbox):
+    def test_first_proof_with_a_challenge_removes_the_password(self, make_app, outbox):
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
         client.post("/signup", json={"email": "dave@example.com", "password": "Mallorys-Horse-1"})
         client.post("/magiclink", json={"email": "dave@example.com"} | WITH_CHALLENGE)
@@ -316,7 +316,7 @@ class TestWhereAChallengeIsTaken:
         assert_error(response, 401, "invalid_credentials")
 
     @pytest.mark.parametrize("method", ["s256", "S256", None])
-    def test_the_method_in_any_case_and_by_default(self, client, alice, outbox, method):
+    def test_challenge_method_is_case_insensitive_and_optional(self, client, alice, outbox, method):
         body = {"email": alice.email, "code_challenge": CHALLENGE} | (
             {"code_challenge_method": method} if method else {}
         )
@@ -360,9 +360,7 @@ class TestWhereAChallengeIsTaken:
         ],
         ids=str,
     )
-    def test_a_challenge_that_is_not_valid_is_400_everywhere(
-        self, client, alice, database, challenge, details
-    ):
+    def test_invalid_challenge_is_400_on_each_route(self, client, alice, database, challenge, details):
         session = alice.sign_in()
         before = database.everything("users", "outbox", "one_time_tokens")
         for request_for, body in (

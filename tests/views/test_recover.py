@@ -97,13 +97,13 @@ def test_link_is_refused_for_other_types(client, message, alice, type):
 
 def test_unknown_address_gets_the_same_response_without_a_message(client, outbox, database):
     assert_ok(client.post("/recover", json={"email": "dave@example.com", "create_user": True}), ON_ITS_WAY)
-    assert (outbox.sent(), outbox.nothings(), database.count("users")) == ([], 1, 0)
+    assert (outbox.sent(), outbox.suppressed(), database.count("users")) == ([], 1, 0)
 
 
 def test_banned_user_is_sent_nothing(client, alice, outbox, database):
     database.run("UPDATE users SET banned_until = 'infinity'")
     assert_ok(client.post("/recover", json={"email": alice.email}), ON_ITS_WAY)
-    assert (outbox.sent(), outbox.nothings()) == ([], 1)
+    assert (outbox.sent(), outbox.suppressed()) == ([], 1)
 
 
 def test_user_without_a_password_can_recover(client, service_role, outbox):

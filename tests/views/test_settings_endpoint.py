@@ -1,4 +1,4 @@
-"""GET /settings: what clients may offer their users."""
+"""GET /settings: the public settings of the service."""
 
 import pytest
 
@@ -26,7 +26,7 @@ DEFAULTS = {
 }
 
 
-def test_it_tells_the_defaults(make_app):
+def test_response_shows_the_defaults(make_app):
     response = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client().get("/settings")
     providers = response.json["external_providers"]
     assert all(
@@ -61,7 +61,7 @@ def test_it_tells_the_defaults(make_app):
         ("AUTH_REFRESH_TOKEN_ROTATION", "false", "refresh_token_rotation_enabled", False),
     ],
 )
-def test_it_tells_what_is_set(make_app, name, value, field, shown):
+def test_response_shows_changed_settings(make_app, name, value, field, shown):
     client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **{name: value}).test_client()
     assert_ok(
         client.get("/settings"),
@@ -69,13 +69,13 @@ def test_it_tells_what_is_set(make_app, name, value, field, shown):
     )
 
 
-def test_it_tells_nothing_secret(client, parts):
+def test_response_contains_no_secret(client, parts):
     text = client.get("/settings").text
     for secret in (*parts.settings.service_role_key, *parts.settings.secret_key, parts.settings.database_url):
         assert secret not in text
 
 
-def test_it_needs_no_database(client, parts):
+def test_response_needs_no_database(client, parts):
     before = parts.db.statements_run
     client.get("/settings")
     assert parts.db.statements_run == before

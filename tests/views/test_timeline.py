@@ -10,7 +10,7 @@ import pytest
 from auth.delivery.deliverer import Deliverer
 from auth.flows import timeline
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
-from tests.support.audit import FIREFOX, REQUEST_ID, act, only_what_follows, refuse, story
+from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse, story
 from tests.support.cast import PASSWORD
 from tests.support.links import PHONE, follow
 from tests.support.plans import analyze, plan_of
@@ -34,7 +34,7 @@ class TestSessions:
     def test_session_has_a_beginning_and_an_end(self, tell, database, alice):
         session = alice.sign_in()
         session.post("/logout")
-        only_what_follows(database)
+        clear_history(database)
         database.run("UPDATE sessions SET ip = '198.51.100.7', user_agent = %(firefox)s", firefox=FIREFOX)
         assert story(tell(alice.id)) == ["session began, by password" + FROM, "session ended: signed out"]
 
@@ -42,7 +42,7 @@ class TestSessions:
         for _ in range(3):
             alice.sign_in()
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
-        only_what_follows(database)
+        clear_history(database)
         assert story(tell(alice.id))[-1] == "3 sessions ended: banned"
 
     @pytest.mark.parametrize("reason", ENDS)
@@ -52,7 +52,7 @@ class TestSessions:
             "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = %(reason)s",
             reason=reason,
         )
-        only_what_follows(database)
+        clear_history(database)
         assert story(tell(alice.id))[-1] == Like("a sentence", r"session ended: [\w ]+[^_]*")
 
     def test_end_reasons_are_those_of_the_schema(self, database):
@@ -67,7 +67,7 @@ class TestSessions:
         database.run(
             "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = 'refresh_token_reused'"
         )
-        only_what_follows(database)
+        clear_history(database)
         act(database, alice.id, "signed_in", method="password")
         database.run("UPDATE audit_log SET at = created_at FROM sessions WHERE action = 'signed_in'")
         act(database, alice.id, "refresh_token_reused")
@@ -82,7 +82,7 @@ class TestSessions:
         database.run(
             "UPDATE sessions SET created_at = now() - interval '40 days', refreshed_at = now() - interval '31 days'"
         )
-        only_what_follows(database)
+        clear_history(database)
         response = tell(alice.id)
         assert story(response) == [Like("the beginning", "session began, by password.*"), "session expired"]
         when = database.value("SELECT iso_8601(refreshed_at + interval '30 days') FROM sessions")
@@ -90,7 +90,7 @@ class TestSessions:
 
     def test_live_session_has_only_a_beginning(self, tell, database, alice):
         alice.sign_in()
-        only_what_follows(database)
+        clear_history(database)
         assert len(story(tell(alice.id))) == 1
 
 
@@ -98,7 +98,7 @@ class TestMessages:
     @pytest.fixture
     def recover(self, client, alice, database):
         client.post("/recover", json={"email": alice.email})
-        only_what_follows(database)
+        clear_history(database)
 
     @pytest.fixture
     def deliver(self, parts):
@@ -169,7 +169,7 @@ class TestMessages:
         self, tell, alice, recover, deliver, database, outbox, client
     ):
         follow(client, "recovery", outbox.last(alice.email).token)
-        only_what_follows(database)
+        clear_history(database)
         with MailServer() as server:
             deliver(server.url())
             assert server.mails == []
@@ -187,7 +187,7 @@ class TestMessages:
         ]
 
     def test_sms_is_an_item(self, tell, alice, database):
-        only_what_follows(database)
+        clear_history(database)
         database.run(
             "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, response)"
             " VALUES (gen_random_uuid(), %(id)s, 'sms', 'sms', '+491701234567', 'sent', now(), 2, '201 SM42 queued')",
@@ -197,7 +197,7 @@ class TestMessages:
 
     def test_row_without_a_message_is_left_out(self, tell, alice, database, client):
         client.post("/recover", json={"email": "nobody@example.com"})
-        only_what_follows(database)
+        clear_history(database)
         database.run("UPDATE outbox SET user_id = %(id)s", id=alice.id)
         assert (database.count("outbox"), story(tell(alice.id))) == (1, [])
 
@@ -224,7 +224,7 @@ class TestEvents:
         return id
 
     def test_event_has_the_url_of_its_webhook(self, tell, database, alice, webhook):
-        only_what_follows(database)
+        clear_history(database)
         database.run(
             "SELECT record_acts('{}'::jsonb || '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')",
             id=alice.id,
@@ -238,7 +238,7 @@ class TestEvents:
         ]
 
     def test_event_of_a_deleted_webhook_has_its_id(self, tell, database, alice, webhook):
-        only_what_follows(database)
+        clear_history(database)
         database.run(
             "SELECT record_acts('{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')", id=alice.id
         )
@@ -383,7 +383,7 @@ class TestList:
         assert response.headers["X-Total-Count"] == str(len(times))
 
     def test_item_of_an_act_has_all_members(self, tell, database, alice):
-        only_what_follows(database)
+        clear_history(database)
         refuse(database, alice.id, "sign_in_refused", "invalid_credentials", tries=3, of=10)
         assert tell(alice.id).json["data"] == [
             {
@@ -403,7 +403,7 @@ class TestList:
         ]
 
     def test_acts_of_one_request_are_in_logical_order(self, tell, database, alice):
-        only_what_follows(database)
+        clear_history(database)
         act(
             database,
             alice.id,
@@ -419,7 +419,7 @@ class TestList:
         ] == expected
 
     def test_list_is_paged(self, tell, client, service_role, database, alice):
-        only_what_follows(database)
+        clear_history(database)
         for hour in range(5):
             act(database, alice.id, "user_changed")
             database.run("UPDATE audit_log SET at = at - interval '1 hour'", hour=hour)
@@ -434,13 +434,13 @@ class TestList:
         assert tell(alice.id, "?page=9").json["data"] == []
 
     def test_administrator_may_read_it(self, carol, alice, tell, database):
-        only_what_follows(database)
+        clear_history(database)
         act(database, alice.id, "banned")
         assert story(carol.sign_in().get(f"/admin/users/{alice.id}/timeline")) == ["banned" + FROM]
 
     def test_items_of_other_users_are_left_out(self, tell, alice, bob, database):
         bob.sign_in()
-        only_what_follows(database)
+        clear_history(database)
         act(database, bob.id, "banned")
         assert story(tell(alice.id)) == []
 

@@ -180,7 +180,7 @@ class TestChanging:
 class TestDeleting:
     def test_deletion_voids_waiting_events(self, hooks, database, target):
         made, kept = hooks.register(target), hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         assert_ok(hooks.ask("delete", f"/{made['id']}"), {})
         assert_error(hooks.ask("delete", f"/{made['id']}"), 404, "not_found")
         outcomes = "SELECT recipient, outcome FROM outbox ORDER BY outcome"
@@ -190,7 +190,7 @@ class TestDeleting:
 
     def test_event_written_during_the_deletion_is_voided(self, hooks, parts, database, target):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         database.run("DELETE FROM webhooks")
         assert hooks.deliver() == 0
         assert parts.db.run("finish_stale_events", batch=500) == 1
@@ -227,7 +227,7 @@ class TestUnknownIds:
 class TestDeliveries:
     def test_deliveries_show_the_outcome_of_each_event(self, hooks, target):
         made = hooks.register(target)
-        hooks.happen("auth.login")
+        hooks.emit("auth.login")
         assert hooks.deliveries(made) == [delivery(event="auth.login")]
         target.body = b"thanks\n\x00"
         hooks.deliver()
@@ -244,7 +244,7 @@ class TestDeliveries:
     def test_newest_delivery_is_first_with_pagination(self, hooks, target):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         for event in ("user.created", "user.updated", "auth.login"):
-            hooks.happen(event)
+            hooks.emit(event)
         assert [one["event"] for one in hooks.deliveries(made)] == [
             "auth.login",
             "user.updated",
@@ -261,7 +261,7 @@ class TestDeliveries:
 class TestRedelivering:
     def test_event_is_sent_again_with_the_same_id(self, hooks, target):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         (first,) = hooks.deliveries(made)
         assert_ok(
@@ -276,7 +276,7 @@ class TestRedelivering:
     def test_waiting_event_is_sent_at_once_and_not_doubled(self, hooks, target):
         made = hooks.register(target)
         target.status = 503
-        hooks.happen()
+        hooks.emit()
         hooks.deliver()
         target.status = 200
         assert hooks.deliver() == 0
@@ -296,7 +296,7 @@ class TestRedelivering:
 
     def test_delivery_of_another_webhook_is_404(self, hooks, target):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
-        hooks.happen()
+        hooks.emit()
         (waiting,) = hooks.deliveries(made)
         assert_error(
             hooks.ask("post", f"/{other['id']}/deliveries/{waiting['id']}/redeliver"), 404, "not_found"
@@ -313,7 +313,7 @@ class TestRedelivering:
 
     def test_disabled_webhook_gets_nothing(self, hooks, target, database):
         made = hooks.register(target)
-        hooks.happen()
+        hooks.emit()
         (waiting,) = hooks.deliveries(made)
         hooks.change(made, disabled=True)
         for path in (f"/deliveries/{waiting['id']}/redeliver", "/test"):
