@@ -316,15 +316,15 @@ class TestSubject:
         act(database, "11111111-1111-1111-1111-111111111111", "user_deleted")
         assert explain(REQUEST_ID)[1].endswith("(deleted, user 11111111-1111-1111-1111-111111111111)")
 
-    @pytest.mark.parametrize("who", ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%"])
-    def test_unknown_subject_is_reported(self, app, who):
-        result = run_command(app, "explain", who)
+    @pytest.mark.parametrize("subject", ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%"])
+    def test_unknown_subject_is_reported(self, app, subject):
+        result = run_command(app, "explain", subject)
         assert result.exit_code == 1
-        assert f"Nothing is known of {who}" in result.output
+        assert f"Nothing is known of {subject}" in result.output
 
-    @pytest.mark.parametrize("who", ["alice@", "+4917", "@"])
-    def test_malformed_address_is_refused(self, app, who):
-        result = run_command(app, "explain", who)
+    @pytest.mark.parametrize("subject", ["alice@", "+4917", "@"])
+    def test_malformed_address_is_refused(self, app, subject):
+        result = run_command(app, "explain", subject)
         assert result.exit_code == 2
         assert "must be" in result.output
 
