@@ -62,7 +62,7 @@ def _service() -> Iterator[tuple[BenchService, list[str]]]:
 
 def _measure(port: int, where: str, tokens: list[str]) -> Iterator[Figure]:
     crowds: dict[str, AbstractContextManager[None]] = {
-        "nobody else": nullcontext(),
+        "no other clients": nullcontext(),
         f"{SLOW:,} slow clients": slow_clients(port, SLOW),
         f"{IDLE:,} idle connections": idle_connections(port, IDLE),
     }

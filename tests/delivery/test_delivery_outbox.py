@@ -254,7 +254,7 @@ class TestSecrets:
     def test_housekeeping_erases_expired_secrets_of_channels_without_sender(self, outbox, parts):
         id = outbox.write()
         outbox.let_time_pass(4000)
-        janitor.run_janitor(parts.db, parts.sealer)
+        janitor.keep_house(parts.db, parts.sealer)
         assert (outbox.outcome(id), outbox.row(id).secret) == ("expired", None)
 
 
@@ -266,7 +266,7 @@ class TestHousekeeping:
         database.run(
             "UPDATE outbox SET finished_at = now() - interval '30 days 1 minute' WHERE id = %(id)s", id=old
         )
-        janitor.run_janitor(parts.db, parts.sealer)
+        janitor.keep_house(parts.db, parts.sealer)
         assert outbox.outcomes() == {recent: "sent", waiting: None}
 
 

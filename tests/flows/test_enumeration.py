@@ -133,7 +133,7 @@ class TestResponse:
         assert len(set(work.values())) == 1
         assert work["unknown"][1:] == (1 if name.startswith("/signup") else 0, 1)
 
-    def test_a_statement_is_one_transaction(self, client, database):
+    def test_each_statement_is_one_transaction(self, client, database):
         """Connections commit each statement, so a request for an unknown address writes once."""
         client.post("/magiclink", json={"email": NOBODY})
         tables = ("users", "identities", "one_time_tokens", "outbox")
@@ -282,9 +282,9 @@ class TestWithoutSlowness:
             client, parts = app.test_client(), app.extensions["latchkey"]
             seen = set()
             for name, (_, _, field) in REQUESTS.items():
-                for who in ("confirmed", "banned", "unknown"):
+                for probed in ("confirmed", "banned", "unknown"):
                     before, messages = parts.db.statements_run, database.count("outbox")
-                    status, body, _ = answer_of(client, name, everybody[who][field])
+                    status, body, _ = answer_of(client, name, everybody[probed][field])
                     seen.add(
                         (
                             name.partition(" ")[0],

@@ -257,7 +257,7 @@ def test_long_name_and_picture_do_not_prevent_sign_in(service, github, length):
 
 
 RIGHT_KEYS = {
-    "beside keys that nobody can read": [
+    "beside unreadable keys": [
         {"kty": "XXX", "kid": "a"},
         {"kty": "EC", "crv": "P-9", "kid": "b"},
         {"kid": "c"},

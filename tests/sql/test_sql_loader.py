@@ -63,7 +63,7 @@ class TestFiles:
         text = "-- name: add(left integer,\n--           right double precision)\n-- Adds.\nSELECT :left + :right;"
         assert dict(statements(text)["add"].parameters) == {"left": "integer", "right": "double precision"}
 
-    def test_a_comment_below_the_header_is_left_out_and_optional(self, statements):
+    def test_comment_below_the_header_is_optional_and_left_out(self, statements):
         without = statements(GOOD.replace("-- Adds two numbers.\n", ""))
         assert without["add"].text == statements(GOOD)["add"].text == "SELECT :left + :right AS sum"
 

@@ -179,7 +179,7 @@ class TestSeveralLinks:
         assert_error(type_in(client, "magiclink", alice.email, first.code), 403, "otp_expired")
         assert type_in(client, "magiclink", alice.email, second.code).status_code == 200
 
-    def test_a_link_that_signs_in_ends_one_that_recovers(self, client, alice, outbox):
+    def test_link_that_signs_in_voids_one_that_recovers(self, client, alice, outbox):
         client.post("/magiclink", json={"email": alice.email})
         client.post("/recover", json={"email": alice.email})
         magiclink, recovery = outbox.sent()

@@ -105,7 +105,7 @@ def test_code_expires_after_ten_minutes(client, outbox, database):
 
 
 @pytest.mark.parametrize("spelling", ["+49 170 1234567", "+49 (170) 123-45.67"])
-def test_all_spellings_of_a_number_are_one(client, outbox, database, spelling):
+def test_spellings_of_a_number_have_one_user(client, outbox, database, spelling):
     assert_ok(client.post("/signup", json=DAVE | {"phone": spelling}), signed_up(), 201)
     assert type_in(client, "sms", spelling, outbox.last(PHONE).code).status_code == 200
     assert sign_in(client, spelling).status_code == 200
@@ -260,7 +260,7 @@ def test_invalid_body_is_refused(client, database, body, status, error_code):
 
 
 @pytest.mark.parametrize("password", ["short", "alllowercase1!", PHONE])
-def test_a_weak_password_is_422(client, database, password):
+def test_weak_password_is_422(client, database, password):
     response = client.post("/signup", json=DAVE | {"password": password})
     assert (response.status_code, response.json["error_code"]) == (422, "weak_password")
     assert (database.count("users"), database.count("outbox")) == (0, 0)
