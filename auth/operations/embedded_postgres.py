@@ -19,7 +19,6 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from auth.operations.postgres_account import choose_account, open_parents
 from auth.settings import state
@@ -158,8 +157,14 @@ class EmbeddedPostgres:
         if self._options.get("fsync") == "off":
             options += " --no-sync"
         command = [str(programs / "initdb"), "-D", str(draft), *options.split()]
-        output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        done = subprocess.run(command, check=False, **output, **self._as_account())  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            command,
+            check=False,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **self._as_account(),
+        )
         if done.returncode != 0:
             raise EmbeddedPostgresError(
                 f"Postgres can't make a database in {self._data}:\n{done.stdout.strip()}"

@@ -23,7 +23,7 @@ Ask = Callable[..., Any]
 
 
 def limits(response: Any) -> tuple[int, int] | None:
-    """Return the limit and the remaining requests of the headers; None without them."""
+    """Return the limit and the remaining requests from the headers, or None without headers."""
     present = [name for name in NAMES if name in response.headers]
     if not present:
         return None

@@ -11,7 +11,7 @@ SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 
 
 def one_of_each(client, session):
-    """Return responses of every kind."""
+    """Return a response of each kind."""
     return {
         "200": client.get("/settings"),
         "200 with a token": session.get("/user"),
@@ -124,7 +124,7 @@ class TestUnexpectedFailures:
 
 
 class TestResponsesOfTheServer:
-    """Responses made by gunicorn are like all others."""
+    """Responses that gunicorn makes itself."""
 
     def ask(self, server, request):
         """Send bytes, and return the status and the rest of the response."""

@@ -146,9 +146,7 @@ class TestUnexpectedFailure:
 
     @pytest.fixture
     def fail(self, make_app, database, service_role, capfd) -> Iterator[Callable[..., Any]]:
-        """Return the response and the log of a request that violates a constraint without an error of its
-        own.
-        """
+        """Return a function that violates an unknown constraint, and returns the response and the log."""
         database.run("ALTER TABLE users ADD CONSTRAINT of_this_test CHECK (email <> 'dave@example.com')")
 
         def fail(log_format: str) -> tuple[Any, str]:
@@ -206,7 +204,7 @@ def talkative(serve) -> Iterator[tuple[Service, ServerClient]]:
 
 
 def test_no_secret_is_logged_at_level_debug(talkative, app, alice, carol, service_role, outbox, database):
-    """Sends every secret to the right and to wrong places."""
+    """Sends every secret where it belongs, and where it does not."""
     service, server = talkative
     secrets = [PASSWORD, WRONG, NEW, *secrets_of(app)]
 
@@ -315,8 +313,8 @@ def test_no_secret_is_logged_at_level_debug(talkative, app, alice, carol, servic
     server.post("/admin/users", json={"email": alice.email, "password": PASSWORD}, headers=service_role)
     server.put("/user", json={"data": {"x": WRONG * 1000}}, headers=session.authorization)
 
-    server.get("/settings", headers={"X-Request-Id": "the-last-one-of-the-story"})
-    text = wait_until(lambda: log if "the-last-one-of-the-story" in (log := service.text()) else "")
+    server.get("/settings", headers={"X-Request-Id": "the-last-request"})
+    text = wait_until(lambda: log if "the-last-request" in (log := service.text()) else "")
     secrets.extend(
         row.password_hash
         for row in database.all("SELECT password_hash FROM users WHERE password_hash IS NOT NULL")
