@@ -426,7 +426,7 @@ class TestCustomTemplates:
         assert str(error.value).startswith(problem)
 
 
-class TestTheDocumentation:
+class TestDocumentation:
     PAGE = (Path(__file__).parents[2] / "docs" / "messages.md").read_text()
 
     def table(self, heading):
@@ -446,5 +446,5 @@ class TestTheDocumentation:
         used |= set().union(
             *(variables_of(string("en", name)) for name in ENGLISH if name != "email.common.browser")
         )
-        named = " ".join(self.table("Your own words"))
+        named = " ".join(self.table("Your own texts"))
         assert [name for name in used if not re.search(rf"\b{name}\b", named)] == []
