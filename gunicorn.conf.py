@@ -8,6 +8,7 @@ _monkey.patch_all(os=False, subprocess=False, signal=False)
 
 import atexit
 import errno
+import gc
 import os
 import signal
 import socket
@@ -45,6 +46,7 @@ limit_request_fields = 50
 limit_request_line = 8190  # a percent-encoded URL of 2,048 characters in a query, and a token
 # No peer may set the scheme or address of a request; the application reads AUTH_TRUSTED_PROXIES.
 forwarded_allow_ips = ""
+sendfile = False  # it would send past Connection.sendall
 reuse_port = False  # a second service would share the port unnoticed
 control_socket_disable = True  # all services of a system user would share it
 errorlog = "-"
@@ -94,6 +96,9 @@ def post_fork(server, worker) -> None:
 
 
 def post_worker_init(worker) -> None:
+    # What was loaded stays, and few requests leave cycles: 4 % of GET /user.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     # A terminal sends these to every process; the master decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -1,6 +1,7 @@
 """The log: one event per line on standard error, as JSON or, on a terminal, as text."""
 
 import contextlib
+import json
 import logging
 import math
 import os
@@ -12,6 +13,9 @@ from typing import Any
 import structlog
 
 from auth.settings import Settings
+
+# json.dumps with an argument makes an encoder for each line.
+_JSON = json.JSONEncoder(default=str)
 
 
 class ThrottledLog:
@@ -48,8 +52,10 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dic
     ]
     is_terminal = sys.stderr.isatty()
     if (settings.log_format or ("text" if is_terminal else "json")) == "json":
-        json_renderer = structlog.processors.JSONRenderer(default=str)
-        processors += [structlog.processors.format_exc_info, json_renderer]
+        processors += [
+            structlog.processors.format_exc_info,
+            lambda _logger, _method, event: _JSON.encode(event),
+        ]
     else:
         plain = structlog.dev.plain_traceback
         console = structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain)

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from functools import partial
 
 import psycopg2
-from psycopg2.extensions import POLL_OK, POLL_READ, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
+from psycopg2.extensions import POLL_OK, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
 from psycopg2.extensions import connection as PlainConnection
+
+from sql.waiting import is_ready
 
 # Seconds for which a connection is lent, with the wait for it. A little more than lock_timeout below, so that
 # Postgres can still say what it was waiting for; it matters when Postgres is frozen or the network silent.
@@ -49,10 +51,9 @@ def _wait(connection: PlainConnection) -> None:
     """Wait for Postgres; psycopg2 calls this for connecting and for each statement."""
     deadline = getattr(connection, "deadline", None)
     while (state := connection.poll()) != POLL_OK:
-        poller = select.poll()
-        poller.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
-        left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
-        if not poller.poll(left):
+        if not is_ready(
+            connection, state, None if deadline is None else max(0.0, deadline - time.monotonic())
+        ):
             raise psycopg2.OperationalError("Postgres has not answered in time")
 
 

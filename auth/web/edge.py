@@ -44,6 +44,8 @@ class Edge:
         if path == PREFIX or path.startswith(PREFIX + "/"):
             environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
 
+        began_at = time.perf_counter()
+
         # Flask calls this within its request context.
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             method, code = environ["REQUEST_METHOD"], int(status[:3])
@@ -55,12 +57,12 @@ class Edge:
             is_open = self._allows_any_origin and "Cross-Origin-Resource-Policy" not in names
             if is_open and method != "OPTIONS":
                 headers += response_headers.CORS_FOR_ALL
-            self._log_request(method, code)
+            self._log_request(method, code, began_at)
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)
 
-    def _log_request(self, method: str, status: int) -> None:
+    def _log_request(self, method: str, status: int, began_at: float) -> None:
         rule, caller = request.url_rule, g.get("caller")
         self._log.info(
             "request",
@@ -68,7 +70,7 @@ class Edge:
             # The rule, as paths and queries may contain tokens of links and state.
             route=rule.rule if rule else None,
             status=status,
-            milliseconds=round((time.perf_counter() - g.began_at) * 1000, 1),
+            milliseconds=round((time.perf_counter() - began_at) * 1000, 1),
             ip=g.client["ip"],
             user_id=caller.user_id if caller else None,
         )
@@ -97,7 +99,6 @@ def client() -> dict[str, str | None]:
 
 def _begin() -> None:
     environ = request.environ
-    g.began_at = time.perf_counter()
     request_id = environ.get("HTTP_X_REQUEST_ID", "")
     g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else str(uuid.uuid4())
     ip, network, is_public = networks.locate(environ.get("REMOTE_ADDR", ""))

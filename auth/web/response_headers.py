@@ -4,6 +4,9 @@ import json
 import uuid
 from http import HTTPStatus
 
+import structlog
+from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
+
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 CORS_EXPOSED = [
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
@@ -14,12 +17,21 @@ CORS_FOR_ALL = (
     ("Access-Control-Expose-Headers", ", ".join(CORS_EXPOSED)),
 )
 
+# Keys of `ERRORS` for the exceptions of gunicorn's parser.
+_REFUSALS = {
+    LimitRequestLine: "url.request_entity_too_large",
+    LimitRequestHeaders: "headers.request_entity_too_large",
+    ParseException: "http.validation_failed",
+    BaseException: "unexpected_failure",
+}
 
-def error_response(key: str) -> tuple[bytes, int, str]:
-    """Return a raw response that ends the connection, its status and its request id."""
+
+def refuse(exception: BaseException, ip: str) -> bytes:
+    """Log a request that gunicorn refuses, and return a raw response that ends the connection."""
     # Not at the top: the master imports this module, and must not keep old application code after a reload.
     from auth.web.errors import ApiError
 
+    key = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exception, kind))
     request_id = str(uuid.uuid4())
     error = ApiError(key, request_id=request_id)
     body = json.dumps({"code": error.status, "msg": error.msg, "error_code": error.error_code})
@@ -32,4 +44,7 @@ def error_response(key: str) -> tuple[bytes, int, str]:
     }
     status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
     lines = [status_line, *(f"{name}: {value}" for name, value in headers.items()), "", body]
-    return "\r\n".join(lines).encode(), error.status, request_id
+    # Not the request itself, which may hold secrets.
+    facts = {"status": error.status, "error": type(exception).__name__, "request_id": request_id}
+    structlog.get_logger().warning("invalid_request", ip=ip, **facts)
+    return "\r\n".join(lines).encode()
