@@ -47,9 +47,7 @@ def dump(url: str, programs: Path) -> str:
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     # Drop a setting that Postgres 16 does not know, and commands of psql.
     kept = [
-        line
-        for line in text.splitlines()
-        if line and not line.startswith(("SET transaction_timeout", "\\", "--"))
+        line for line in text.splitlines() if not line.startswith(("SET transaction_timeout", "\\", "--"))
     ]
     return "\n".join(kept) + "\n"
 

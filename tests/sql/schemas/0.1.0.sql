@@ -1,3 +1,6 @@
+
+
+
 SET statement_timeout = 0;
 SET lock_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
@@ -8,14 +11,27 @@ SET check_function_bodies = false;
 SET xmloption = content;
 SET client_min_messages = warning;
 SET row_security = off;
+
+
 CREATE DOMAIN public.app_metadata AS jsonb
 	CONSTRAINT app_metadata_size CHECK ((octet_length((VALUE)::text) <= 8192));
+
+
+
 CREATE DOMAIN public.session_end_reason AS text
 	CONSTRAINT session_end_reason_check CHECK ((VALUE = ANY (ARRAY['logout'::text, 'ended_by_user'::text, 'ended_by_admin'::text, 'refresh_token_reused'::text, 'password_changed'::text, 'email_changed'::text, 'banned'::text, 'address_proved'::text, 'email_restored'::text, 'authorization_code_reused'::text, 'too_many_sessions'::text])));
+
+
+
 CREATE DOMAIN public.user_metadata AS jsonb
 	CONSTRAINT user_metadata_size CHECK ((octet_length((VALUE)::text) <= 8192));
+
+
 SET default_tablespace = '';
+
 SET default_table_access_method = heap;
+
+
 CREATE TABLE public.sessions (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     user_id uuid NOT NULL,
@@ -32,6 +48,9 @@ CREATE TABLE public.sessions (
     CONSTRAINT sessions_ended_check CHECK (((ended_at IS NULL) = (end_reason IS NULL)))
 )
 WITH (fillfactor='70');
+
+
+
 CREATE TABLE public.users (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     role text DEFAULT 'authenticated'::text NOT NULL,
@@ -60,6 +79,9 @@ CREATE TABLE public.users (
     CONSTRAINT users_made_by_check CHECK ((made_by = ANY (ARRAY['signup'::text, 'administrator'::text, 'message'::text, 'invitation'::text, 'link'::text, 'oauth'::text])))
 )
 WITH (fillfactor='80');
+
+
+
 CREATE FUNCTION public.caller_state(u public.users, s public.sessions, expires_at bigint, lifetime integer, timebox integer) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -71,6 +93,9 @@ CREATE FUNCTION public.caller_state(u public.users, s public.sessions, expires_a
     ELSE 'live'
   END
 $$;
+
+
+
 CREATE FUNCTION public.count_up(counted_key text, seconds integer) RETURNS TABLE(count bigint, seconds_left double precision)
     LANGUAGE sql
     AS $$
@@ -81,6 +106,9 @@ CREATE FUNCTION public.count_up(counted_key text, seconds integer) RETURNS TABLE
          expires_at = CASE WHEN f.expires_at <= now() THEN excluded.expires_at ELSE f.expires_at END
   RETURNING f.count, extract(epoch FROM f.expires_at - now())::double precision
 $$;
+
+
+
 CREATE TABLE public.outbox (
     id uuid NOT NULL,
     user_id uuid,
@@ -103,6 +131,9 @@ CREATE TABLE public.outbox (
     CONSTRAINT outbox_outcome_check CHECK ((outcome = ANY (ARRAY['none'::text, 'sent'::text, 'void'::text, 'expired'::text, 'failed'::text]))),
     CONSTRAINT outbox_sendable_check CHECK (((outcome IS NOT NULL) OR ((channel IS NOT NULL) AND (recipient IS NOT NULL))))
 );
+
+
+
 CREATE FUNCTION public.delivery_object(m public.outbox) RETURNS jsonb
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -119,6 +150,9 @@ CREATE FUNCTION public.delivery_object(m public.outbox) RETURNS jsonb
     'finished_at', iso_8601(m.finished_at)
   )
 $$;
+
+
+
 CREATE FUNCTION public.end_sessions(owner uuid, kept uuid, reason text) RETURNS void
     LANGUAGE sql
     AS $$
@@ -126,12 +160,18 @@ CREATE FUNCTION public.end_sessions(owner uuid, kept uuid, reason text) RETURNS 
      SET ended_at = now(), end_reason = reason
    WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept
 $$;
+
+
+
 CREATE FUNCTION public.has_room_for_webhook(most integer) RETURNS boolean
     LANGUAGE sql
     AS $$
   SELECT pg_advisory_xact_lock(7239004118);
   SELECT count(*) < most FROM webhooks
 $$;
+
+
+
 CREATE FUNCTION public.identities_of(owner uuid) RETURNS TABLE(objects json, providers text[])
     LANGUAGE sql STABLE ROWS 1 PARALLEL SAFE
     AS $$
@@ -140,6 +180,9 @@ CREATE FUNCTION public.identities_of(owner uuid) RETURNS TABLE(objects json, pro
     FROM identities AS i
    WHERE i.user_id = owner
 $$;
+
+
+
 CREATE TABLE public.identities (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     user_id uuid NOT NULL,
@@ -150,6 +193,9 @@ CREATE TABLE public.identities (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+
+
 CREATE FUNCTION public.identities_with(written public.identities, owner uuid) RETURNS TABLE(objects json, providers text[])
     LANGUAGE sql STABLE ROWS 1 PARALLEL SAFE
     AS $$
@@ -159,6 +205,9 @@ CREATE FUNCTION public.identities_with(written public.identities, owner uuid) RE
            UNION ALL
           SELECT i FROM identities AS i WHERE i.user_id = owner AND i.id IS DISTINCT FROM written.id) AS every
 $$;
+
+
+
 CREATE FUNCTION public.identity_has_changed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -168,6 +217,9 @@ BEGIN
   RETURN NULL;
 END
 $$;
+
+
+
 CREATE FUNCTION public.identity_object(i public.identities) RETURNS json
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -182,6 +234,9 @@ CREATE FUNCTION public.identity_object(i public.identities) RETURNS json
     'updated_at', iso_8601(i.updated_at)
   )
 $$;
+
+
+
 CREATE TABLE public.one_time_tokens (
     id uuid NOT NULL,
     user_id uuid NOT NULL,
@@ -201,6 +256,9 @@ CREATE TABLE public.one_time_tokens (
     CONSTRAINT one_time_tokens_code_check CHECK (((code_mac IS NULL) = (code_expires_at IS NULL))),
     CONSTRAINT one_time_tokens_purpose_check CHECK ((purpose = ANY (ARRAY['signup'::text, 'sms_signup'::text, 'invite'::text, 'magiclink'::text, 'recovery'::text, 'sms'::text, 'email_change'::text, 'phone_change'::text, 'email_restore'::text, 'reauthentication'::text])))
 );
+
+
+
 CREATE FUNCTION public.is_good_link(t public.one_time_tokens) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -211,6 +269,9 @@ CREATE FUNCTION public.is_good_link(t public.one_time_tokens) RETURNS boolean
                    WHERE newer.user_id = t.user_id AND newer.purpose = t.purpose
                      AND newer.created_at > t.created_at))
 $$;
+
+
+
 CREATE FUNCTION public.is_listed(u public.users, wanted_email text, wanted_role text, prefix text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -222,6 +283,9 @@ CREATE FUNCTION public.is_listed(u public.users, wanted_email text, wanted_role 
           OR split_part(u.email, '@', 2) COLLATE "C" >= prefix
              AND split_part(u.email, '@', 2) COLLATE "C" < prefix || chr(1114111))
 $$;
+
+
+
 CREATE TABLE public.audit_log (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL,
@@ -238,6 +302,9 @@ CREATE TABLE public.audit_log (
     details jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT audit_log_actor_check CHECK ((actor = ANY (ARRAY['user'::text, 'service_role'::text, 'anonymous'::text, 'command'::text, 'service'::text])))
 );
+
+
+
 CREATE FUNCTION public.is_listed(entry public.audit_log, subject uuid, wanted_action text, since timestamp with time zone, until timestamp with time zone, wanted_request_id text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -247,6 +314,9 @@ CREATE FUNCTION public.is_listed(entry public.audit_log, subject uuid, wanted_ac
      AND (until IS NULL OR entry.at < until)
      AND (wanted_request_id IS NULL OR entry.request_id = wanted_request_id)
 $$;
+
+
+
 CREATE FUNCTION public.is_unused_sign_up(u public.users) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -254,11 +324,17 @@ CREATE FUNCTION public.is_unused_sign_up(u public.users) RETURNS boolean
      AND u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
      AND (u.banned_until > now()) IS NOT TRUE
 $$;
+
+
+
 CREATE FUNCTION public.iso_8601(moment timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
   SELECT to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $$;
+
+
+
 CREATE FUNCTION public.locked_caller_state(user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer, reauthenticated boolean, age integer) RETURNS text
     LANGUAGE sql
     AS $$
@@ -272,12 +348,18 @@ CREATE FUNCTION public.locked_caller_state(user_id uuid, session_id uuid, expire
    CROSS JOIN caller_state(u, s, expires_at, lifetime, timebox) AS state
    WHERE u.id = locked_caller_state.user_id
 $$;
+
+
+
 CREATE FUNCTION public.merge_metadata(metadata jsonb, change jsonb) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
   SELECT coalesce(jsonb_object_agg(member.key, member.value) FILTER (WHERE member.value <> 'null'), '{}')
     FROM jsonb_each(metadata || coalesce(change, '{}')) AS member
 $$;
+
+
+
 CREATE FUNCTION public.message_details(message public.outbox, target text) RETURNS jsonb
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -293,6 +375,9 @@ CREATE FUNCTION public.message_details(message public.outbox, target text) RETUR
     'next_attempt_at', CASE WHEN message.outcome IS NULL THEN iso_8601(message.next_attempt_at) END
   )
 $$;
+
+
+
 CREATE FUNCTION public.notify_of_message() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -301,6 +386,9 @@ BEGIN
   RETURN NULL;
 END
 $$;
+
+
+
 CREATE FUNCTION public.open_session(owner uuid, method text, ip inet, network text, user_agent text, most integer, lifetime integer, timebox integer) RETURNS SETOF public.sessions
     LANGUAGE sql ROWS 1
     AS $$
@@ -317,11 +405,17 @@ CREATE FUNCTION public.open_session(owner uuid, method text, ip inet, network te
                          OFFSET most - 1));
   INSERT INTO sessions (user_id, method, ip, user_agent) VALUES (owner, method, ip, user_agent) RETURNING *
 $$;
+
+
+
 CREATE FUNCTION public.outbox_target(channel text, recipient text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
   SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1) ELSE channel END
 $$;
+
+
+
 CREATE FUNCTION public.page_of_users(wanted_email text, wanted_role text, prefix text, sort text, descending boolean, page_size integer, page_offset bigint) RETURNS SETOF uuid
     LANGUAGE plpgsql STABLE ROWS 20
     AS $$
@@ -343,11 +437,17 @@ BEGIN
      LIMIT page_size OFFSET page_offset;
 END
 $$;
+
+
+
 CREATE FUNCTION public.place_in_moment(name text) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
   SELECT CASE name WHEN 'user_created' THEN 0 WHEN 'signed_in' THEN 2 WHEN 'ended' THEN 3 ELSE 1 END
 $$;
+
+
+
 CREATE FUNCTION public.record_acts(origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb DEFAULT '{}'::jsonb) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -363,6 +463,7 @@ BEGIN
          jsonb_strip_nulls(details)
     FROM unnest(acts) AS act
    WHERE act IS NOT NULL;
+
   WITH event AS MATERIALIZED (
     SELECT kind, gen_random_uuid() AS id FROM unnest(events) AS kind WHERE kind IS NOT NULL
   )
@@ -375,6 +476,9 @@ BEGIN
     JOIN webhooks AS w ON event.kind = ANY (w.events) AND w.disabled_at IS NULL;
 END
 $$;
+
+
+
 CREATE FUNCTION public.record_refusal(origin jsonb, subject uuid, refused_act text, error_code text, details jsonb) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -395,6 +499,9 @@ BEGIN
          details = excluded.details;
 END
 $$;
+
+
+
 CREATE FUNCTION public.refresh_token_is_stolen(s public.sessions, token_counter bigint, reuse_interval integer) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -402,17 +509,26 @@ CREATE FUNCTION public.refresh_token_is_stolen(s public.sessions, token_counter 
      AND NOT (token_counter = s.counter - 1
               AND s.refreshed_at > now() - make_interval(secs => reuse_interval))
 $$;
+
+
+
 CREATE FUNCTION public.refreshes_used_up(s public.sessions, most integer) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
   SELECT coalesce(s.refreshes >= most, false) AND s.counted_until > now()
 $$;
+
+
+
 CREATE FUNCTION public.session_expired(s public.sessions, lifetime integer, timebox integer) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
   SELECT s.refreshed_at <= now() - make_interval(secs => lifetime)
       OR coalesce(s.created_at <= now() - make_interval(secs => timebox), false)
 $$;
+
+
+
 CREATE FUNCTION public.sign_in_refusal(u public.users, provider text, email_required boolean, phone_required boolean, admin_only boolean) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -423,6 +539,9 @@ CREATE FUNCTION public.sign_in_refusal(u public.users, provider text, email_requ
     WHEN admin_only AND u.role <> 'admin' THEN 'not_admin'
   END
 $$;
+
+
+
 CREATE FUNCTION public.signed_up_by_phone(u public.users) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -430,6 +549,9 @@ CREATE FUNCTION public.signed_up_by_phone(u public.users) RETURNS boolean
      AND EXISTS (SELECT FROM identities
                   WHERE user_id = u.id AND provider = 'phone' AND created_at = u.created_at)
 $$;
+
+
+
 CREATE FUNCTION public.spend_code(address text, mac bytea, purposes text[]) RETURNS SETOF public.one_time_tokens
     LANGUAGE plpgsql
     AS $$
@@ -460,6 +582,9 @@ BEGIN
   END IF;
 END
 $$;
+
+
+
 CREATE FUNCTION public.spend_link(hash bytea, purposes text[]) RETURNS SETOF public.one_time_tokens
     LANGUAGE sql
     AS $$
@@ -471,6 +596,9 @@ CREATE FUNCTION public.spend_link(hash bytea, purposes text[]) RETURNS SETOF pub
    WHERE t.token_hash = hash AND t.purpose = ANY (purposes) AND is_good_link(t)
   RETURNING t.*
 $$;
+
+
+
 CREATE FUNCTION public.take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
     LANGUAGE sql
     AS $$
@@ -484,6 +612,9 @@ CREATE FUNCTION public.take_back_attempt(address text, network text, is_stranger
                            ORDER BY f.key DESC
                              FOR UPDATE))
 $$;
+
+
+
 CREATE FUNCTION public.take_from_quota(keys text[], amounts integer[], seconds integer[]) RETURNS TABLE(seconds_left double precision, amount integer, remaining integer, resets_in double precision)
     LANGUAGE plpgsql
     AS $$
@@ -507,6 +638,9 @@ BEGIN
   RETURN NEXT;
 END
 $$;
+
+
+
 CREATE FUNCTION public.tell_administrators(webhook_url text, most integer) RETURNS void
     LANGUAGE sql
     AS $$
@@ -519,6 +653,9 @@ CREATE FUNCTION public.tell_administrators(webhook_url text, most integer) RETUR
    ORDER BY created_at, id
    LIMIT most
 $$;
+
+
+
 CREATE FUNCTION public.timeline_of(owner uuid, lifetime integer, timebox integer, most bigint) RETURNS TABLE(at timestamp with time zone, id uuid, kind text, name text, reason text, count bigint, actor text, actor_id uuid, ip inet, user_agent text, request_id text, details jsonb)
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -539,6 +676,9 @@ CREATE FUNCTION public.timeline_of(owner uuid, lifetime integer, timebox integer
     LEFT JOIN webhooks AS w ON m.channel = 'webhook' AND w.id::text = m.recipient
    WHERE m.user_id = owner AND m.channel IS NOT NULL
 $$;
+
+
+
 CREATE FUNCTION public.timeline_of_sessions(owner uuid, lifetime integer, timebox integer) RETURNS TABLE(at timestamp with time zone, id uuid, name text, reason text, count bigint, ip inet, user_agent text, details jsonb)
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -566,6 +706,9 @@ CREATE FUNCTION public.timeline_of_sessions(owner uuid, lifetime integer, timebo
     FROM sessions AS s
    WHERE s.user_id = owner AND s.ended_at IS NULL AND session_expired(s, lifetime, timebox)
 $$;
+
+
+
 CREATE FUNCTION public.user_has_changed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -574,6 +717,9 @@ BEGIN
   RETURN NULL;
 END
 $$;
+
+
+
 CREATE FUNCTION public.user_object(u public.users, identities json, providers text[]) RETURNS json
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -601,11 +747,17 @@ CREATE FUNCTION public.user_object(u public.users, identities json, providers te
     'updated_at', iso_8601(u.updated_at)
   )
 $$;
+
+
+
 CREATE FUNCTION public.user_object(u public.users, identities json, providers text[], audience text) RETURNS json
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
   SELECT with_audience(user_object(u, identities, providers)::text, audience)::json
 $$;
+
+
+
 CREATE FUNCTION public.void_one_time_tokens(owner uuid) RETURNS bigint
     LANGUAGE sql
     AS $$
@@ -617,6 +769,9 @@ CREATE FUNCTION public.void_one_time_tokens(owner uuid) RETURNS bigint
   )
   SELECT count(*) FROM voided
 $$;
+
+
+
 CREATE TABLE public.webhooks (
     id uuid NOT NULL,
     url text NOT NULL,
@@ -634,6 +789,9 @@ CREATE TABLE public.webhooks (
     CONSTRAINT webhooks_disabled_check CHECK ((((disabled_at IS NULL) = (disabled_reason IS NULL)) AND (disabled_reason = ANY (ARRAY['by_administrator'::text, 'gone'::text, 'failing'::text])))),
     CONSTRAINT webhooks_events_check CHECK (((cardinality(events) > 0) AND (events <@ ARRAY['user.created'::text, 'user.updated'::text, 'user.deleted'::text, 'auth.login'::text, 'auth.logout'::text])))
 );
+
+
+
 CREATE FUNCTION public.webhook_object(w public.webhooks) RETURNS jsonb
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -652,11 +810,17 @@ CREATE FUNCTION public.webhook_object(w public.webhooks) RETURNS jsonb
     'updated_at', iso_8601(w.updated_at)
   )
 $$;
+
+
+
 CREATE FUNCTION public.with_audience(object text, audience text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
   SELECT '{"aud": ' || to_json(audience) || ', ' || substr(object, 2)
 $$;
+
+
+
 CREATE FUNCTION public.write_user_object(owner uuid) RETURNS void
     LANGUAGE sql
     AS $$
@@ -667,6 +831,9 @@ CREATE FUNCTION public.write_user_object(owner uuid) RETURNS void
    WHERE u.id = owner
   ON CONFLICT (user_id) DO UPDATE SET object = excluded.object
 $$;
+
+
+
 CREATE TABLE public.authorization_codes (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     user_id uuid NOT NULL,
@@ -677,22 +844,34 @@ CREATE TABLE public.authorization_codes (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone NOT NULL
 );
+
+
+
 CREATE TABLE public.dev_inbox (
     id uuid NOT NULL,
     sealed bytea NOT NULL,
     kept_at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+
+
 CREATE TABLE public.failure_counts (
     key text NOT NULL,
     count bigint NOT NULL,
     expires_at timestamp with time zone NOT NULL
 )
 WITH (fillfactor='70');
+
+
+
 CREATE TABLE public.known_networks (
     user_id uuid NOT NULL,
     network text NOT NULL,
     seen_at timestamp with time zone DEFAULT now() NOT NULL
 );
+
+
+
 CREATE TABLE public.oauth_flows (
     id uuid NOT NULL,
     state_hash bytea NOT NULL,
@@ -706,140 +885,393 @@ CREATE TABLE public.oauth_flows (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone NOT NULL
 );
+
+
+
 CREATE UNLOGGED TABLE public.request_counts (
     key text NOT NULL,
     count bigint NOT NULL,
     expires_at timestamp with time zone NOT NULL
 )
 WITH (fillfactor='70');
+
+
+
 CREATE TABLE public.schema_version (
     version integer NOT NULL,
     applied_at timestamp with time zone DEFAULT now() NOT NULL,
     functions_digest text
 );
+
+
+
 CREATE TABLE public.spent_id_tokens (
     token_hash bytea NOT NULL,
     expires_at timestamp with time zone NOT NULL
 );
+
+
+
 CREATE TABLE public.user_objects (
     user_id uuid NOT NULL,
     object text NOT NULL
 )
 WITH (fillfactor='80');
-INSERT INTO public.audit_log VALUES ('a150eff1-45b0-432f-b5c1-fc34a422d733', '2026-11-21 21:57:44.991518+00', 'user_created', NULL, '84537d64-9d0f-44e4-82b9-ae285870e436', 'service_role', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '0dbe4cdc-7f9b-497d-a336-6a4a78b7ad95', 1, '{"by": "administrator", "role": "authenticated"}');
-INSERT INTO public.audit_log VALUES ('d7ddd3e9-43b9-428d-ae3b-688c0dd30436', '2026-11-21 21:57:45.057359+00', 'user_created', NULL, '002f02c8-76fe-42bb-90cd-b6062c2029ea', 'service_role', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', 'bf508ff0-ac1a-496a-a19f-f5f3c90ace7d', 1, '{"by": "administrator", "role": "admin"}');
-INSERT INTO public.audit_log VALUES ('4493ae7a-4929-810e-33d1-bdc3665ff811', '2026-11-21 21:57:45.068268+00', 'sign_in_refused', 'invalid_credentials', '84537d64-9d0f-44e4-82b9-ae285870e436', 'anonymous', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '48534692-95e9-4f91-8d19-718891a81089', 1, '{"of": 10, "tries": null}');
-INSERT INTO public.audit_log VALUES ('5e51815f-4072-4e28-88a3-6278c0a674c2', '2026-11-21 21:57:45.073976+00', 'signed_in', NULL, '84537d64-9d0f-44e4-82b9-ae285870e436', 'user', '84537d64-9d0f-44e4-82b9-ae285870e436', '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '56817922-2b6d-47f1-83a3-64bef5944e8e', 1, '{"method": "password", "session_id": "a7f743a0-a14e-4f80-86f1-e872d0b93fe5"}');
-INSERT INTO public.audit_log VALUES ('ad3f58b0-4c5c-4556-b5f2-6f7a847babc0', '2026-11-21 21:57:45.090593+00', 'email_change_requested', NULL, '84537d64-9d0f-44e4-82b9-ae285870e436', 'user', '84537d64-9d0f-44e4-82b9-ae285870e436', '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', 'e6327014-2869-4899-a0a2-0725cd64779e', 1, '{"new_email": "new@example.com"}');
-INSERT INTO public.audit_log VALUES ('5beda9f1-9c49-4fc1-81e9-2fa220889305', '2026-11-21 21:57:45.102881+00', 'user_created', NULL, '2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82', 'anonymous', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '091289a7-5060-42a9-967c-8e4882b7f3b4', 1, '{"by": "signup", "method": "password"}');
-INSERT INTO public.audit_log VALUES ('4044402a-93a6-48cf-93f6-a98e52efad99', '2026-11-21 21:57:45.113913+00', 'webhook_created', NULL, NULL, 'service_role', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '72272aa9-0773-4476-aa7e-fc547a47d0bf', 1, '{"url": "https://192.0.1.1/events", "webhook_id": "9bd5aaf5-95a0-4450-aac7-0feb8d87a750"}');
-INSERT INTO public.identities VALUES ('c649a124-9408-4aec-9604-d65c0c1cbb0c', '002f02c8-76fe-42bb-90cd-b6062c2029ea', 'email', '002f02c8-76fe-42bb-90cd-b6062c2029ea', '{"sub": "002f02c8-76fe-42bb-90cd-b6062c2029ea", "email": "carol@example.com"}', NULL, '2026-11-21 21:57:45.057359+00', '2026-11-21 21:57:45.057359+00');
-INSERT INTO public.identities VALUES ('b5008ac2-0f03-4125-b5d5-086c5e3e6b85', '84537d64-9d0f-44e4-82b9-ae285870e436', 'email', '84537d64-9d0f-44e4-82b9-ae285870e436', '{"sub": "84537d64-9d0f-44e4-82b9-ae285870e436", "email": "alice@example.com"}', '2026-11-21 21:57:45.073976+00', '2026-11-21 21:57:44.991518+00', '2026-11-21 21:57:44.991518+00');
-INSERT INTO public.identities VALUES ('c56e9fea-d565-42ff-93a0-08092ab28f85', '2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82', 'email', '2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82', '{"sub": "2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82", "email": "dave@example.com"}', NULL, '2026-11-21 21:57:45.102881+00', '2026-11-21 21:57:45.102881+00');
-INSERT INTO public.known_networks VALUES ('84537d64-9d0f-44e4-82b9-ae285870e436', '127.0.0.1', '2026-11-21 21:57:45.073976+00');
-INSERT INTO public.one_time_tokens VALUES ('884a0c12-84bd-4a34-a208-e831e40869cb', '84537d64-9d0f-44e4-82b9-ae285870e436', 'email_change', 'new@example.com', '\x696a9a69d70c698cbb254c70b313b54feb0e027152a616cd8770f3dc1ac91249', '\xa4fabaa375132c2545c61ee0a97ad41b49eb1c04978d88c44c5b4b18db053a40', '2026-11-21 22:57:45.090593+00', 0, NULL, NULL, NULL, 'a7f743a0-a14e-4f80-86f1-e872d0b93fe5', '2026-11-21 21:57:45.090593+00', '2026-11-21 22:57:45.090593+00', NULL);
-INSERT INTO public.one_time_tokens VALUES ('7209c26f-590c-40e7-b4a2-f8aec5c1b98c', '2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82', 'signup', 'dave@example.com', '\x882faba92c96251cf9106a8fb9bcc21b142f6d9dcf6ed7f6e8da06771cf92a5a', '\xc6ef9650ebda3a202679a9d44bb81d0d467b315c7037458eefa84b67c1df6c1c', '2026-11-21 22:57:45.102881+00', 0, NULL, NULL, NULL, NULL, '2026-11-21 21:57:45.102881+00', '2026-11-21 22:57:45.102881+00', NULL);
-INSERT INTO public.outbox VALUES ('7ce4f679-4932-43b9-b7d5-d23b154a7c8b', '84537d64-9d0f-44e4-82b9-ae285870e436', 'email', 'email_change', 'new@example.com', '{"locale": null, "languages": "", "user_agent": "Werkzeug/3.1.9", "redirect_to": null}', '\x96a42e711b0072142e20b468e5873ab8c02e669a868b4d24d912b87ad9c2c053029c60d67b3d67ca777bc5f545ec4e6e8566b69422d7b6afff776aa5ba87d2a77f292271be94661d4c150821e8e3a869a9682cfe9e2acb7eb9b1eddbf7fd80156ff1e3c113e583096177', '884a0c12-84bd-4a34-a208-e831e40869cb', 0, '2026-11-21 21:57:45.090593+00', '2026-11-21 21:57:45.090593+00', '2026-11-21 22:57:45.090593+00', NULL, NULL, NULL, NULL);
-INSERT INTO public.outbox VALUES ('ea8b8942-b8c1-4191-a7d7-65c312016de9', '2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82', 'email', 'signup', 'dave@example.com', '{"locale": null, "languages": "", "user_agent": "Werkzeug/3.1.9", "redirect_to": null}', '\x96a42e715926116bdb15faf56f62d268a0649f5f7500d0352419affaa1776e31cd6d17d31eefc50dcd32e87fc06775f5f34b98d6d9d624172a528f98e8898e42ad96fcc20026d80e7d091a12108bcaf2a6ed0efd953a1d175e4e41be13ba32a6b2cd87ca41e694d9a47c', '7209c26f-590c-40e7-b4a2-f8aec5c1b98c', 0, '2026-11-21 21:57:45.102881+00', '2026-11-21 21:57:45.102881+00', '2026-11-21 22:57:45.102881+00', NULL, NULL, NULL, NULL);
-INSERT INTO public.schema_version VALUES (1, '2026-11-21 21:57:44.887556+00', '2e934e5d1eb8d4ecd3ce10722b1789f2771c94fc8883078c66e1686532e21c6b');
-INSERT INTO public.sessions VALUES ('a7f743a0-a14e-4f80-86f1-e872d0b93fe5', '84537d64-9d0f-44e4-82b9-ae285870e436', 0, 'password', '127.0.0.1', 'Werkzeug/3.1.9', '2026-11-21 21:57:45.073976+00', '2026-11-21 21:57:45.073976+00', 0, '2026-11-21 21:57:45.073976+00', NULL, NULL);
-INSERT INTO public.user_objects VALUES ('002f02c8-76fe-42bb-90cd-b6062c2029ea', '{"id" : "002f02c8-76fe-42bb-90cd-b6062c2029ea", "role" : "admin", "email" : "carol@example.com", "email_confirmed_at" : "2026-11-21T21:57:45.057359Z", "phone" : null, "phone_confirmed_at" : null, "confirmed_at" : "2026-11-21T21:57:45.057359Z", "confirmation_sent_at" : null, "invited_at" : null, "last_sign_in_at" : null, "app_metadata" : {"provider": "email", "providers": ["email"]}, "user_metadata" : {}, "identities" : [{"id" : "c649a124-9408-4aec-9604-d65c0c1cbb0c", "identity_id" : "c649a124-9408-4aec-9604-d65c0c1cbb0c", "user_id" : "002f02c8-76fe-42bb-90cd-b6062c2029ea", "identity_data" : {"sub": "002f02c8-76fe-42bb-90cd-b6062c2029ea", "email": "carol@example.com"}, "provider" : "email", "last_sign_in_at" : null, "created_at" : "2026-11-21T21:57:45.057359Z", "updated_at" : "2026-11-21T21:57:45.057359Z"}], "new_email" : null, "email_change_sent_at" : null, "new_phone" : null, "phone_change_sent_at" : null, "banned_until" : null, "is_anonymous" : false, "created_at" : "2026-11-21T21:57:45.057359Z", "updated_at" : "2026-11-21T21:57:45.057359Z"}');
-INSERT INTO public.user_objects VALUES ('84537d64-9d0f-44e4-82b9-ae285870e436', '{"id" : "84537d64-9d0f-44e4-82b9-ae285870e436", "role" : "authenticated", "email" : "alice@example.com", "email_confirmed_at" : "2026-11-21T21:57:44.991518Z", "phone" : null, "phone_confirmed_at" : null, "confirmed_at" : "2026-11-21T21:57:44.991518Z", "confirmation_sent_at" : null, "invited_at" : null, "last_sign_in_at" : "2026-11-21T21:57:45.073976Z", "app_metadata" : {"provider": "email", "providers": ["email"]}, "user_metadata" : {}, "identities" : [{"id" : "b5008ac2-0f03-4125-b5d5-086c5e3e6b85", "identity_id" : "b5008ac2-0f03-4125-b5d5-086c5e3e6b85", "user_id" : "84537d64-9d0f-44e4-82b9-ae285870e436", "identity_data" : {"sub": "84537d64-9d0f-44e4-82b9-ae285870e436", "email": "alice@example.com"}, "provider" : "email", "last_sign_in_at" : "2026-11-21T21:57:45.073976Z", "created_at" : "2026-11-21T21:57:44.991518Z", "updated_at" : "2026-11-21T21:57:44.991518Z"}], "new_email" : "new@example.com", "email_change_sent_at" : "2026-11-21T21:57:45.090593Z", "new_phone" : null, "phone_change_sent_at" : null, "banned_until" : null, "is_anonymous" : false, "created_at" : "2026-11-21T21:57:44.991518Z", "updated_at" : "2026-11-21T21:57:45.090593Z"}');
-INSERT INTO public.user_objects VALUES ('2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82', '{"id" : "2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82", "role" : "authenticated", "email" : "dave@example.com", "email_confirmed_at" : null, "phone" : null, "phone_confirmed_at" : null, "confirmed_at" : null, "confirmation_sent_at" : "2026-11-21T21:57:45.102881Z", "invited_at" : null, "last_sign_in_at" : null, "app_metadata" : {"provider": "email", "providers": ["email"]}, "user_metadata" : {"name": "Dave"}, "identities" : [{"id" : "c56e9fea-d565-42ff-93a0-08092ab28f85", "identity_id" : "c56e9fea-d565-42ff-93a0-08092ab28f85", "user_id" : "2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82", "identity_data" : {"sub": "2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82", "email": "dave@example.com"}, "provider" : "email", "last_sign_in_at" : null, "created_at" : "2026-11-21T21:57:45.102881Z", "updated_at" : "2026-11-21T21:57:45.102881Z"}], "new_email" : null, "email_change_sent_at" : null, "new_phone" : null, "phone_change_sent_at" : null, "banned_until" : null, "is_anonymous" : false, "created_at" : "2026-11-21T21:57:45.102881Z", "updated_at" : "2026-11-21T21:57:45.102881Z"}');
-INSERT INTO public.users VALUES ('002f02c8-76fe-42bb-90cd-b6062c2029ea', 'admin', 'carol@example.com', '2026-11-21 21:57:45.057359+00', true, NULL, NULL, false, '$2b$04$hg9RezIXaZdqYOnQluRqDeuzPo0JhwzzkrkI4ctUJF9k8l/XoWQJi', '{}', '{}', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-21 21:57:45.057359+00', 'administrator', NULL, '2026-11-21 21:57:45.057359+00', '2026-11-21 21:57:45.057359+00');
-INSERT INTO public.users VALUES ('84537d64-9d0f-44e4-82b9-ae285870e436', 'authenticated', 'alice@example.com', '2026-11-21 21:57:44.991518+00', true, NULL, NULL, false, '$2b$04$n7GbXlVrlPgfF77buC6mYuy5SdXEZ7xFdpyAnpM4XoE.PIpgvwtU6', '{}', '{}', 'new@example.com', '2026-11-21 21:57:45.090593+00', NULL, NULL, NULL, NULL, '2026-11-21 21:57:45.073976+00', NULL, NULL, 'administrator', NULL, '2026-11-21 21:57:44.991518+00', '2026-11-21 21:57:45.090593+00');
-INSERT INTO public.users VALUES ('2e9a2db6-10cc-4a4d-b8d3-877ebed1ba82', 'authenticated', 'dave@example.com', NULL, false, NULL, NULL, false, '$2b$04$UCJCoppvPw0typQmf.m0J.NoqqRn/vfVkGzEkn./Bsf2yy2GvfECK', '{}', '{"name": "Dave"}', NULL, NULL, NULL, NULL, '2026-11-21 21:57:45.102881+00', NULL, NULL, NULL, NULL, 'signup', 'Werkzeug/3.1.9', '2026-11-21 21:57:45.102881+00', '2026-11-21 21:57:45.102881+00');
-INSERT INTO public.webhooks VALUES ('9bd5aaf5-95a0-4450-aac7-0feb8d87a750', 'https://192.0.1.1/events', NULL, '{user.created,user.updated,user.deleted,auth.login,auth.logout}', '\x96a42e71c1f21d4e302fe1a3415d4fe9285559bfd897198c0d968aac3c2d9c5a49534718f1f8af0f2e28e0f254f34f38e3e22d363a48028602ebc2719b848d9973a24e9402e6617c6db890d36157b0388a5b', NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-21 21:57:45.113913+00', '2026-11-21 21:57:45.113913+00');
+
+
+
+INSERT INTO public.audit_log VALUES ('2471296f-2103-4c64-81c7-1c6d520eedd6', '2026-11-21 21:58:46.362011+00', 'user_created', NULL, 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 'service_role', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '379066db-c0e4-4160-873a-8488d384858c', 1, '{"by": "administrator", "role": "authenticated"}');
+INSERT INTO public.audit_log VALUES ('242bb3e5-5f19-40e3-8e6c-bfafbbf90874', '2026-11-21 21:58:46.42459+00', 'user_created', NULL, 'fffc17f8-80c7-41cb-a7ef-b86fd7c30f36', 'service_role', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '1fa62bc7-835c-4774-8926-a0eb30ab15b9', 1, '{"by": "administrator", "role": "admin"}');
+INSERT INTO public.audit_log VALUES ('f68a5d2a-146f-4bf6-40de-26f4b94ffa35', '2026-11-21 21:58:46.432723+00', 'sign_in_refused', 'invalid_credentials', 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 'anonymous', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '12975b3a-46ca-4f39-8797-b719bb49a45e', 1, '{"of": 10, "tries": null}');
+INSERT INTO public.audit_log VALUES ('3e8db628-c2c8-4deb-82f7-18437f1fddc1', '2026-11-21 21:58:46.436659+00', 'signed_in', NULL, 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 'user', 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '0f584593-98a8-4490-9c4d-be85dc6d0ea4', 1, '{"method": "password", "session_id": "1bcd9153-2d93-4c7d-8cc4-13eace98c207"}');
+INSERT INTO public.audit_log VALUES ('242794e6-a526-4085-94a0-17552112a753', '2026-11-21 21:58:46.449109+00', 'email_change_requested', NULL, 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 'user', 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', 'f2489ac1-6839-4383-bdfc-da93eb4ff6de', 1, '{"new_email": "new@example.com"}');
+INSERT INTO public.audit_log VALUES ('00fa4511-c58f-4415-ad54-71801b9ee57c', '2026-11-21 21:58:46.457244+00', 'user_created', NULL, '6199327e-dec5-4a5e-8dae-215ab0287a3d', 'anonymous', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', '89913d12-6843-42ad-9371-7d803963bcd0', 1, '{"by": "signup", "method": "password"}');
+INSERT INTO public.audit_log VALUES ('66bc566d-c181-4f44-bead-c645bbb55e0a', '2026-11-21 21:58:46.468262+00', 'webhook_created', NULL, NULL, 'service_role', NULL, '127.0.0.1', '127.0.0.1', 'Werkzeug/3.1.9', 'c0084a88-91c9-4ee9-8da1-3574d6a7d520', 1, '{"url": "https://192.0.1.1/events", "webhook_id": "fc841749-bb94-423a-be4b-d2f4433a4dbf"}');
+
+
+
+
+
+
+
+
+
+
+
+
+INSERT INTO public.identities VALUES ('ec649c39-ff43-416a-8911-b95667132f5c', 'fffc17f8-80c7-41cb-a7ef-b86fd7c30f36', 'email', 'fffc17f8-80c7-41cb-a7ef-b86fd7c30f36', '{"sub": "fffc17f8-80c7-41cb-a7ef-b86fd7c30f36", "email": "carol@example.com"}', NULL, '2026-11-21 21:58:46.42459+00', '2026-11-21 21:58:46.42459+00');
+INSERT INTO public.identities VALUES ('a6a15844-e016-4ea4-91ac-d55267537585', 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 'email', 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', '{"sub": "b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d", "email": "alice@example.com"}', '2026-11-21 21:58:46.436659+00', '2026-11-21 21:58:46.362011+00', '2026-11-21 21:58:46.362011+00');
+INSERT INTO public.identities VALUES ('3f8b4c8d-1bb0-4e1f-bbaf-a500847d46f2', '6199327e-dec5-4a5e-8dae-215ab0287a3d', 'email', '6199327e-dec5-4a5e-8dae-215ab0287a3d', '{"sub": "6199327e-dec5-4a5e-8dae-215ab0287a3d", "email": "dave@example.com"}', NULL, '2026-11-21 21:58:46.457244+00', '2026-11-21 21:58:46.457244+00');
+
+
+
+INSERT INTO public.known_networks VALUES ('b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', '127.0.0.1', '2026-11-21 21:58:46.436659+00');
+
+
+
+
+
+
+INSERT INTO public.one_time_tokens VALUES ('5f0236c4-21d6-48ca-99f7-00063ab4d9fa', 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 'email_change', 'new@example.com', '\xb373161b833c5b864c1a068761857995ffe4cd2b8aa6c479a27ae62aed577290', '\x313d4f6bc5abe4a04b39664c97af1f8925fdf1012926e8c7f6c901053e54a777', '2026-11-21 22:58:46.449109+00', 0, NULL, NULL, NULL, '1bcd9153-2d93-4c7d-8cc4-13eace98c207', '2026-11-21 21:58:46.449109+00', '2026-11-21 22:58:46.449109+00', NULL);
+INSERT INTO public.one_time_tokens VALUES ('fd8625da-c184-4d20-b4ed-427a990081b9', '6199327e-dec5-4a5e-8dae-215ab0287a3d', 'signup', 'dave@example.com', '\x748f61b92f1cf8ca14656926cf43b83c70b053165a81d65d1a2d9392316efb44', '\x84e34902d5b2cbdd5ac218f2ad79d79291b9018592ad0090e0642a35d82b3362', '2026-11-21 22:58:46.457244+00', 0, NULL, NULL, NULL, NULL, '2026-11-21 21:58:46.457244+00', '2026-11-21 22:58:46.457244+00', NULL);
+
+
+
+INSERT INTO public.outbox VALUES ('6f76bb87-3882-446e-bb91-01c81cb317d1', 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 'email', 'email_change', 'new@example.com', '{"locale": null, "languages": "", "user_agent": "Werkzeug/3.1.9", "redirect_to": null}', '\xff41f64d10675df1fad6cf07704e7fdd908a046fd50263eb176d5da883e717a4140bc889b34186cb5dac927c16968d9a365542dbeedf6dcdc6b616a28a17f230e501dfc385d6d01698b798246f25a633ae1fa54e8270eb97348bb75b828f5505cd7a89283028aa6588d4', '5f0236c4-21d6-48ca-99f7-00063ab4d9fa', 0, '2026-11-21 21:58:46.449109+00', '2026-11-21 21:58:46.449109+00', '2026-11-21 22:58:46.449109+00', NULL, NULL, NULL, NULL);
+INSERT INTO public.outbox VALUES ('22bdb2ae-2bd9-4c4e-ae73-676858dc6194', '6199327e-dec5-4a5e-8dae-215ab0287a3d', 'email', 'signup', 'dave@example.com', '{"locale": null, "languages": "", "user_agent": "Werkzeug/3.1.9", "redirect_to": null}', '\xff41f64d070f4d334b916d31e530d0451db02218ded9dfa047aa8f4cc955c3f4f070311b4ae5c77ca186e962a10d720d620e68963aa718fce33fd25a0d5c1555c3ae24645a75c0b4cafd34c5e65ccc6943a0272420e980eed091ac3aea8ae1e776ba3a1610eb82e8e8bc', 'fd8625da-c184-4d20-b4ed-427a990081b9', 0, '2026-11-21 21:58:46.457244+00', '2026-11-21 21:58:46.457244+00', '2026-11-21 22:58:46.457244+00', NULL, NULL, NULL, NULL);
+
+
+
+
+
+
+INSERT INTO public.schema_version VALUES (1, '2026-11-21 21:58:46.295513+00', '2e934e5d1eb8d4ecd3ce10722b1789f2771c94fc8883078c66e1686532e21c6b');
+
+
+
+INSERT INTO public.sessions VALUES ('1bcd9153-2d93-4c7d-8cc4-13eace98c207', 'b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 0, 'password', '127.0.0.1', 'Werkzeug/3.1.9', '2026-11-21 21:58:46.436659+00', '2026-11-21 21:58:46.436659+00', 0, '2026-11-21 21:58:46.436659+00', NULL, NULL);
+
+
+
+
+
+
+INSERT INTO public.user_objects VALUES ('fffc17f8-80c7-41cb-a7ef-b86fd7c30f36', '{"id" : "fffc17f8-80c7-41cb-a7ef-b86fd7c30f36", "role" : "admin", "email" : "carol@example.com", "email_confirmed_at" : "2026-11-21T21:58:46.424590Z", "phone" : null, "phone_confirmed_at" : null, "confirmed_at" : "2026-11-21T21:58:46.424590Z", "confirmation_sent_at" : null, "invited_at" : null, "last_sign_in_at" : null, "app_metadata" : {"provider": "email", "providers": ["email"]}, "user_metadata" : {}, "identities" : [{"id" : "ec649c39-ff43-416a-8911-b95667132f5c", "identity_id" : "ec649c39-ff43-416a-8911-b95667132f5c", "user_id" : "fffc17f8-80c7-41cb-a7ef-b86fd7c30f36", "identity_data" : {"sub": "fffc17f8-80c7-41cb-a7ef-b86fd7c30f36", "email": "carol@example.com"}, "provider" : "email", "last_sign_in_at" : null, "created_at" : "2026-11-21T21:58:46.424590Z", "updated_at" : "2026-11-21T21:58:46.424590Z"}], "new_email" : null, "email_change_sent_at" : null, "new_phone" : null, "phone_change_sent_at" : null, "banned_until" : null, "is_anonymous" : false, "created_at" : "2026-11-21T21:58:46.424590Z", "updated_at" : "2026-11-21T21:58:46.424590Z"}');
+INSERT INTO public.user_objects VALUES ('b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', '{"id" : "b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d", "role" : "authenticated", "email" : "alice@example.com", "email_confirmed_at" : "2026-11-21T21:58:46.362011Z", "phone" : null, "phone_confirmed_at" : null, "confirmed_at" : "2026-11-21T21:58:46.362011Z", "confirmation_sent_at" : null, "invited_at" : null, "last_sign_in_at" : "2026-11-21T21:58:46.436659Z", "app_metadata" : {"provider": "email", "providers": ["email"]}, "user_metadata" : {}, "identities" : [{"id" : "a6a15844-e016-4ea4-91ac-d55267537585", "identity_id" : "a6a15844-e016-4ea4-91ac-d55267537585", "user_id" : "b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d", "identity_data" : {"sub": "b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d", "email": "alice@example.com"}, "provider" : "email", "last_sign_in_at" : "2026-11-21T21:58:46.436659Z", "created_at" : "2026-11-21T21:58:46.362011Z", "updated_at" : "2026-11-21T21:58:46.362011Z"}], "new_email" : "new@example.com", "email_change_sent_at" : "2026-11-21T21:58:46.449109Z", "new_phone" : null, "phone_change_sent_at" : null, "banned_until" : null, "is_anonymous" : false, "created_at" : "2026-11-21T21:58:46.362011Z", "updated_at" : "2026-11-21T21:58:46.449109Z"}');
+INSERT INTO public.user_objects VALUES ('6199327e-dec5-4a5e-8dae-215ab0287a3d', '{"id" : "6199327e-dec5-4a5e-8dae-215ab0287a3d", "role" : "authenticated", "email" : "dave@example.com", "email_confirmed_at" : null, "phone" : null, "phone_confirmed_at" : null, "confirmed_at" : null, "confirmation_sent_at" : "2026-11-21T21:58:46.457244Z", "invited_at" : null, "last_sign_in_at" : null, "app_metadata" : {"provider": "email", "providers": ["email"]}, "user_metadata" : {"name": "Dave"}, "identities" : [{"id" : "3f8b4c8d-1bb0-4e1f-bbaf-a500847d46f2", "identity_id" : "3f8b4c8d-1bb0-4e1f-bbaf-a500847d46f2", "user_id" : "6199327e-dec5-4a5e-8dae-215ab0287a3d", "identity_data" : {"sub": "6199327e-dec5-4a5e-8dae-215ab0287a3d", "email": "dave@example.com"}, "provider" : "email", "last_sign_in_at" : null, "created_at" : "2026-11-21T21:58:46.457244Z", "updated_at" : "2026-11-21T21:58:46.457244Z"}], "new_email" : null, "email_change_sent_at" : null, "new_phone" : null, "phone_change_sent_at" : null, "banned_until" : null, "is_anonymous" : false, "created_at" : "2026-11-21T21:58:46.457244Z", "updated_at" : "2026-11-21T21:58:46.457244Z"}');
+
+
+
+INSERT INTO public.users VALUES ('fffc17f8-80c7-41cb-a7ef-b86fd7c30f36', 'admin', 'carol@example.com', '2026-11-21 21:58:46.42459+00', true, NULL, NULL, false, '$2b$04$dCJhF3C5.yYgeQgI3kXTDObDzeynnf7taszWesR2pMJP9hDpHoOZW', '{}', '{}', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-21 21:58:46.42459+00', 'administrator', NULL, '2026-11-21 21:58:46.42459+00', '2026-11-21 21:58:46.42459+00');
+INSERT INTO public.users VALUES ('b5ddf3a6-d238-4bdd-be2e-39fedb1fb42d', 'authenticated', 'alice@example.com', '2026-11-21 21:58:46.362011+00', true, NULL, NULL, false, '$2b$04$BhRf3g8.9cKkaXuw3.Jx2uuovh/Z2N.qdPuoMRL2FGW.Kcz/IA9Vi', '{}', '{}', 'new@example.com', '2026-11-21 21:58:46.449109+00', NULL, NULL, NULL, NULL, '2026-11-21 21:58:46.436659+00', NULL, NULL, 'administrator', NULL, '2026-11-21 21:58:46.362011+00', '2026-11-21 21:58:46.449109+00');
+INSERT INTO public.users VALUES ('6199327e-dec5-4a5e-8dae-215ab0287a3d', 'authenticated', 'dave@example.com', NULL, false, NULL, NULL, false, '$2b$04$ldjfKArW7JwuF/JylKww4eCDDk9YwRedoP/LFqf7i7rjv.HBzzNpq', '{}', '{"name": "Dave"}', NULL, NULL, NULL, NULL, '2026-11-21 21:58:46.457244+00', NULL, NULL, NULL, NULL, 'signup', 'Werkzeug/3.1.9', '2026-11-21 21:58:46.457244+00', '2026-11-21 21:58:46.457244+00');
+
+
+
+INSERT INTO public.webhooks VALUES ('fc841749-bb94-423a-be4b-d2f4433a4dbf', 'https://192.0.1.1/events', NULL, '{user.created,user.updated,user.deleted,auth.login,auth.logout}', '\xff41f64d5c982c5f1203637fd8b0501501d633ab8a64ef2615d318e78beb79f288aebf2301e244d0c6a4fc0ef4cabc83539724abf0ffd0ca804e0aa471e633ab652c7f968e2d41eeec0bdf52734b17e43ab6', NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-21 21:58:46.468262+00', '2026-11-21 21:58:46.468262+00');
+
+
+
 ALTER TABLE ONLY public.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.authorization_codes
     ADD CONSTRAINT authorization_codes_code_hash_key UNIQUE (code_hash);
+
+
+
 ALTER TABLE ONLY public.authorization_codes
     ADD CONSTRAINT authorization_codes_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.dev_inbox
     ADD CONSTRAINT dev_inbox_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.failure_counts
     ADD CONSTRAINT failure_counts_pkey PRIMARY KEY (key);
+
+
+
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject);
+
+
+
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider);
+
+
+
 ALTER TABLE ONLY public.known_networks
     ADD CONSTRAINT known_networks_pkey PRIMARY KEY (user_id, network);
+
+
+
 ALTER TABLE ONLY public.oauth_flows
     ADD CONSTRAINT oauth_flows_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.oauth_flows
     ADD CONSTRAINT oauth_flows_state_hash_key UNIQUE (state_hash);
+
+
+
 ALTER TABLE ONLY public.one_time_tokens
     ADD CONSTRAINT one_time_tokens_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.one_time_tokens
     ADD CONSTRAINT one_time_tokens_token_hash_key UNIQUE (token_hash);
+
+
+
 ALTER TABLE ONLY public.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.request_counts
     ADD CONSTRAINT request_counts_pkey PRIMARY KEY (key);
+
+
+
 ALTER TABLE ONLY public.schema_version
     ADD CONSTRAINT schema_version_pkey PRIMARY KEY (version);
+
+
+
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.spent_id_tokens
     ADD CONSTRAINT spent_id_tokens_pkey PRIMARY KEY (token_hash);
+
+
+
 ALTER TABLE ONLY public.user_objects
     ADD CONSTRAINT user_objects_pkey PRIMARY KEY (user_id);
+
+
+
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_email_key UNIQUE (email);
+
+
+
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_phone_key UNIQUE (phone);
+
+
+
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
+
+
+
 ALTER TABLE ONLY public.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (id);
+
+
+
 CREATE INDEX audit_log_action ON public.audit_log USING btree (action, at, id);
+
+
+
 CREATE INDEX audit_log_at ON public.audit_log USING btree (at, id);
+
+
+
 CREATE INDEX audit_log_request_id ON public.audit_log USING btree (request_id) WHERE (request_id IS NOT NULL);
+
+
+
 CREATE INDEX audit_log_user_id ON public.audit_log USING btree (user_id, at, id) WHERE (user_id IS NOT NULL);
+
+
+
 CREATE INDEX authorization_codes_expires_at ON public.authorization_codes USING btree (expires_at);
+
+
+
 CREATE INDEX authorization_codes_user_id ON public.authorization_codes USING btree (user_id);
+
+
+
 CREATE INDEX dev_inbox_kept_at ON public.dev_inbox USING btree (kept_at);
+
+
+
 CREATE INDEX failure_counts_expires_at ON public.failure_counts USING btree (expires_at);
+
+
+
 CREATE INDEX failure_counts_key ON public.failure_counts USING btree (key COLLATE "C");
+
+
+
 CREATE INDEX known_networks_seen_at ON public.known_networks USING btree (seen_at);
+
+
+
 CREATE INDEX oauth_flows_expires_at ON public.oauth_flows USING btree (expires_at);
+
+
+
 CREATE INDEX one_time_tokens_expires_at ON public.one_time_tokens USING btree (expires_at);
+
+
+
 CREATE INDEX one_time_tokens_target ON public.one_time_tokens USING btree (target) WHERE (code_mac IS NOT NULL);
+
+
+
 CREATE INDEX one_time_tokens_user_id ON public.one_time_tokens USING btree (user_id, purpose, created_at);
+
+
+
 CREATE INDEX outbox_address ON public.outbox USING btree (recipient, created_at) WHERE (channel <> 'webhook'::text);
+
+
+
 CREATE INDEX outbox_events ON public.outbox USING btree (recipient, created_at, id) WHERE (channel = 'webhook'::text);
+
+
+
 CREATE INDEX outbox_events_waiting ON public.outbox USING btree (recipient, next_attempt_at) WHERE ((channel = 'webhook'::text) AND (outcome IS NULL));
+
+
+
 CREATE INDEX outbox_finished ON public.outbox USING btree (finished_at) WHERE (outcome IS NOT NULL);
+
+
+
 CREATE INDEX outbox_messages_waiting ON public.outbox USING btree (channel, next_attempt_at) WHERE ((outcome IS NULL) AND (channel <> 'webhook'::text));
+
+
+
 CREATE INDEX outbox_user_id ON public.outbox USING btree (user_id) WHERE (user_id IS NOT NULL);
+
+
+
 CREATE INDEX request_counts_expires_at ON public.request_counts USING btree (expires_at);
+
+
+
 CREATE INDEX sessions_created_at ON public.sessions USING btree (created_at) WHERE (ended_at IS NULL);
+
+
+
 CREATE INDEX sessions_ended_at ON public.sessions USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
+
+
 CREATE INDEX sessions_user_id ON public.sessions USING btree (user_id, created_at);
+
+
+
 CREATE INDEX spent_id_tokens_expires_at ON public.spent_id_tokens USING btree (expires_at);
+
+
+
 CREATE INDEX users_created_at ON public.users USING btree (created_at, id);
+
+
+
 CREATE INDEX users_email_domain ON public.users USING btree (split_part(email, '@'::text, 2));
+
+
+
 CREATE INDEX users_new_email ON public.users USING btree (new_email) WHERE (new_email IS NOT NULL);
+
+
+
 CREATE INDEX users_new_phone ON public.users USING btree (new_phone) WHERE (new_phone IS NOT NULL);
+
+
+
 CREATE INDEX users_role ON public.users USING btree (role, created_at, id) WHERE (role <> 'authenticated'::text);
+
+
+
 CREATE TRIGGER identities_object AFTER INSERT OR DELETE OR UPDATE ON public.identities FOR EACH ROW EXECUTE FUNCTION public.identity_has_changed();
+
+
+
 CREATE TRIGGER outbox_notify AFTER INSERT ON public.outbox FOR EACH ROW EXECUTE FUNCTION public.notify_of_message();
+
+
+
 CREATE TRIGGER users_object AFTER INSERT OR UPDATE ON public.users FOR EACH ROW EXECUTE FUNCTION public.user_has_changed();
+
+
+
 ALTER TABLE ONLY public.authorization_codes
     ADD CONSTRAINT authorization_codes_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+
+
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+
+
 ALTER TABLE ONLY public.known_networks
     ADD CONSTRAINT known_networks_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+
+
 ALTER TABLE ONLY public.oauth_flows
     ADD CONSTRAINT oauth_flows_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+
+
 ALTER TABLE ONLY public.one_time_tokens
     ADD CONSTRAINT one_time_tokens_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+
+
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+
+
 ALTER TABLE ONLY public.user_objects
     ADD CONSTRAINT user_objects_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+
+
+
+
