@@ -1,12 +1,15 @@
 """The password policy (NIST SP 800-63B, section 5.1.1.2)."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
 from auth.settings import Settings
 
 _COMMON = frozenset(FREQUENCY_LISTS["passwords"][:10_000])
+_LEAST_CORE, _MOST_ADDED = 4, 4
+# A 1 stands for i or l.
+_LEET = [str.maketrans("4@83690!|$57+21", f"aabeggoiissttz{one}") for one in "il"]
 _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
     "lowercase": str.islower,
     "uppercase": str.isupper,
@@ -30,9 +33,24 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
         problems["length"] = f"have at least {settings.password_min_length} characters"
     if not all(any(map(_IS_OF_KIND[kind], password)) for kind in settings.password_requirements):
         problems["characters"] = f"have {', '.join(settings.password_requirements)}"
-    if settings.password_common_check and (
-        password.casefold() in _COMMON or password.casefold() in own_addresses
-    ):
+    if settings.password_common_check and (_is_common(password) or password.casefold() in own_addresses):
         problems["common"] = "not be a common one or the user's own address"
     if problems:
         raise WeakPassword(problems)
+
+
+def _is_common(password: str) -> bool:
+    folded = password.casefold()
+    return folded in _COMMON or any(
+        core in _COMMON or any(core.translate(leet) in _COMMON for leet in _LEET) for core in _cores(folded)
+    )
+
+
+def _cores(password: str) -> Iterator[str]:
+    """Yield what remains of a password without up to four digits and symbols at its ends."""
+    for start in range(_MOST_ADDED + 1):
+        for added in range(start, _MOST_ADDED + 1):
+            end = len(password) - (added - start)
+            is_added = not any(map(str.isalpha, password[:start] + password[end:]))
+            if is_added and end - start >= _LEAST_CORE:
+                yield password[start:end]

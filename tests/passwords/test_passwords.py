@@ -75,6 +75,28 @@ class TestStrength:
         assert reasons(sign_up(password)) == why
         assert database.count("users") == 0
 
+    @pytest.mark.parametrize(
+        "password",
+        [
+            "Password1!",
+            "Qwerty123!",
+            "Passw0rd!",
+            "Welcome1!",
+            "Abcd1234!",
+            "P@$$w0rd2024",
+            "$Un5h1n3!",
+            "Footba11!",
+            "!!Dragon1",
+        ],
+    )
+    def test_common_password_with_digits_and_symbols_is_refused(self, sign_up, database, password):
+        assert reasons(sign_up(password)) == ["common"]
+        assert database.count("users") == 0
+
+    @pytest.mark.parametrize("password", ["Dragon98765!", "Dragonx1!", "Bob-1234!"])
+    def test_common_password_with_letters_or_five_characters_added_is_accepted(self, sign_up, password):
+        assert sign_up(password).status_code == 201
+
     def test_address_of_the_user_is_common(self, sign_up, client, alice):
         assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
         response = alice.sign_in().put("/user", json={"password": "ALICE@example.com"})
