@@ -7,7 +7,7 @@ WITH created AS (
 )
 SELECT webhook_object(created.w)::text AS webhook_object,
        record_acts(:origin, NULL, NULL, '{webhook_created}', '{}',
-                   jsonb_build_object('webhook_id', :id, 'url', :url)) AS recorded
+                   jsonb_build_object('webhook_id', :id, 'url', origin_of(:url))) AS recorded
   FROM created;
 
 -- name: list_webhooks(page_size integer, page_offset bigint)
@@ -54,7 +54,7 @@ SELECT webhook_object(changed.w)::text AS webhook_object,
                          CASE WHEN :new_secret IS NOT NULL THEN 'webhook_secret_rotated' END,
                          CASE WHEN :is_disabled AND NOT changed.was_disabled THEN 'webhook_disabled'
                               WHEN NOT :is_disabled AND changed.was_disabled THEN 'webhook_enabled' END],
-                   '{}', jsonb_build_object('webhook_id', :id, 'url', (changed.w).url)) AS recorded
+                   '{}', jsonb_build_object('webhook_id', :id, 'url', origin_of((changed.w).url))) AS recorded
   FROM changed;
 
 -- name: delete_webhook(id uuid, batch integer, origin jsonb)
@@ -72,7 +72,7 @@ WITH deleted AS (
                             FOR UPDATE OF m SKIP LOCKED))
 )
 SELECT record_acts(:origin, NULL, NULL, '{webhook_deleted}', '{}',
-                   jsonb_build_object('webhook_id', id, 'url', url)) AS recorded
+                   jsonb_build_object('webhook_id', id, 'url', origin_of(url))) AS recorded
   FROM deleted;
 
 -- name: list_deliveries(id uuid, page_size integer, page_offset bigint)
@@ -111,7 +111,7 @@ WITH webhook AS (
 SELECT webhook.is_disabled, delivery.object::text AS delivery,
        record_acts(:origin, NULL, NULL,
                    ARRAY[CASE WHEN delivery.object IS NOT NULL THEN 'event_redelivered' END], '{}',
-                   jsonb_build_object('webhook_id', webhook.id, 'url', webhook.url,
+                   jsonb_build_object('webhook_id', webhook.id, 'url', origin_of(webhook.url),
                                       'event_id', delivery.object ->> 'event_id')) AS recorded
   FROM webhook
   LEFT JOIN (SELECT object FROM again UNION ALL SELECT object FROM hurried) AS delivery ON true;
@@ -134,7 +134,7 @@ WITH webhook AS (
 SELECT webhook.is_disabled, sent.object::text AS delivery,
        record_acts(:origin, NULL, NULL,
                    ARRAY[CASE WHEN sent.object IS NOT NULL THEN 'webhook_tested' END], '{}',
-                   jsonb_build_object('webhook_id', webhook.id, 'url', webhook.url)) AS recorded
+                   jsonb_build_object('webhook_id', webhook.id, 'url', origin_of(webhook.url))) AS recorded
   FROM webhook
   LEFT JOIN sent ON true;
 
@@ -208,10 +208,10 @@ WITH failed AS (
 )
 SELECT failed.is_news, failed.disabled_reason,
        CASE WHEN failed.disabled_reason = 'failing'
-            THEN tell_administrators(failed.url, :most_mails) END AS told,
+            THEN tell_administrators(origin_of(failed.url), :most_mails) END AS told,
        record_acts(:origin, NULL, NULL,
                    ARRAY[CASE WHEN failed.disabled_reason IS NOT NULL THEN 'webhook_disabled' END], '{}',
-                   jsonb_build_object('webhook_id', failed.id, 'url', failed.url,
+                   jsonb_build_object('webhook_id', failed.id, 'url', origin_of(failed.url),
                                       'reason', failed.disabled_reason)) AS recorded
   FROM failed;
 

@@ -53,7 +53,7 @@ AS $$
    UNION ALL
   SELECT coalesce(m.finished_at, m.created_at), m.id,
          CASE m.channel WHEN 'webhook' THEN 'event' ELSE 'message' END, m.kind,
-         NULL, 1, NULL, NULL, NULL, NULL, NULL, message_details(m, coalesce(w.url, m.recipient))
+         NULL, 1, NULL, NULL, NULL, NULL, NULL, message_details(m, coalesce(origin_of(w.url), m.recipient))
     FROM outbox AS m
     LEFT JOIN webhooks AS w ON m.channel = 'webhook' AND w.id::text = m.recipient
    WHERE m.user_id = owner AND m.channel IS NOT NULL

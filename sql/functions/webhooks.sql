@@ -1,3 +1,10 @@
+-- What administrators without the service role key may see: paths and queries often contain secrets.
+CREATE OR REPLACE FUNCTION origin_of(webhook_url text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT substring(webhook_url FROM '^[^/]*//[^/?#]+')
+$$;
+
 CREATE OR REPLACE FUNCTION webhook_object(w webhooks) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

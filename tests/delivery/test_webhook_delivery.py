@@ -350,7 +350,7 @@ class TestDisabling:
         assert sorted(one["status"] for one in hooks.deliveries(made)) == ["failed", "waiting"]
         assert len(target.requests) == 1
         assert hooks.acts() == [
-            ("webhook_disabled", "service", {"webhook_id": made["id"], "url": made["url"], "reason": "gone"})
+            ("webhook_disabled", "service", {"webhook_id": made["id"], "url": target.url, "reason": "gone"})
         ]
         assert database.count("outbox", "channel = 'email'") == 0
 
@@ -383,7 +383,7 @@ class TestDisabling:
             (
                 "webhook_disabled",
                 "service",
-                {"webhook_id": made["id"], "url": made["url"], "reason": "failing"},
+                {"webhook_id": made["id"], "url": target.url, "reason": "failing"},
             )
         ]
         mails = database.all(

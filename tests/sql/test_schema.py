@@ -153,6 +153,20 @@ class TestUpgrade:
         assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
         app.extensions[EXTENSION].db.close()
 
+    def test_upgrade_of_0_1_0_leaves_the_origins_of_webhooks_in_the_audit_log(self, new_database):
+        url = new_database(SCHEMAS / "0.1.0.sql")
+        execute(
+            url,
+            "INSERT INTO audit_log (action, actor, details)"
+            " VALUES ('webhook_created', 'service', '{\"url\": \"https://app.example.com/hooks?key=x\"}')"
+            " RETURNING id",
+        )
+        schema.apply(url)
+        found = {
+            row[0] for row in execute(url, "SELECT details ->> 'url' FROM audit_log WHERE details ? 'url'")
+        }
+        assert found - {"https://192.0.1.1"} == {"https://app.example.com"}
+
     def test_release_with_other_functions_has_another_version(self, url):
         """Otherwise the earlier release would restore its own functions."""
         assert schema.apply(url)[:1] != ["functions"]

@@ -218,23 +218,23 @@ class TestEvents:
     def webhook(self, database):
         id = database.value("SELECT gen_random_uuid()::text")
         database.run(
-            "INSERT INTO webhooks (id, url, events, secret) VALUES (%(id)s, 'https://app.example.com/hooks', '{auth.login}', '')",
+            "INSERT INTO webhooks (id, url, events, secret) VALUES (%(id)s, 'https://app.example.com/hooks?key=x', '{auth.login}', '')",
             id=id,
         )
         return id
 
-    def test_event_has_the_url_of_its_webhook(self, tell, database, alice, webhook):
+    def test_event_has_the_origin_of_its_webhook(self, tell, database, alice, webhook):
         clear_history(database)
         database.run(
             "SELECT record_acts('{}'::jsonb || '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')",
             id=alice.id,
         )
-        assert story(tell(alice.id)) == ["event auth.login to https://app.example.com/hooks waits to be sent"]
+        assert story(tell(alice.id)) == ["event auth.login to https://app.example.com waits to be sent"]
         database.run(
             "UPDATE outbox SET outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'"
         )
         assert story(tell(alice.id)) == [
-            "event auth.login to https://app.example.com/hooks accepted: 204 No Content"
+            "event auth.login to https://app.example.com accepted: 204 No Content"
         ]
 
     def test_event_of_a_deleted_webhook_has_its_id(self, tell, database, alice, webhook):
