@@ -1,4 +1,7 @@
-"""Hashing of passwords. The only module that imports bcrypt."""
+"""Hashing of passwords. The only module that imports bcrypt.
+
+A stored hash is `_SCHEME` and a bcrypt hash. A bcrypt hash alone is imported, or was made by version 0.1.0.
+"""
 
 import base64
 import hashlib
@@ -19,7 +22,10 @@ from auth.settings import Settings
 T = TypeVar("T")
 
 MAX_BYTES = 1024
+_SCHEME = "latchkey1"
 _BCRYPT_BYTES = 72  # bcrypt reads no more of its input
+# Makes the digest of a longer password useless as a password, even if another service has leaked its SHA-256.
+_LABEL = b"latchkey password over 72 bytes: "
 # Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
 _THREADS = 2
 _NICENESS = 13
@@ -45,7 +51,7 @@ class Passwords:
     def __init__(self, settings: Settings) -> None:
         self._cost = settings.bcrypt_cost
         # Checked for users without a password, so that it takes as long.
-        self._dummy_hash = bcrypt.hashpw(os.urandom(16).hex().encode(), bcrypt.gensalt(self._cost)).decode()
+        self._dummy_hash = self._new_hash(os.urandom(16).hex())
         run, semaphore = _under_gevent() if _is_patched() else (_at_once, threading.Semaphore)
         self._run: Callable[[Callable[[], Any]], Any] = run
         self._queue, self._admission = semaphore(_ADMITTED + _QUEUE), semaphore(_ADMITTED)
@@ -73,28 +79,42 @@ class Passwords:
 
     def hash(self, password: str) -> str:
         with self.queue():
-            return self._run(lambda: bcrypt.hashpw(_prepare(password), bcrypt.gensalt(self._cost)).decode())
+            return self._run(lambda: self._new_hash(password))
 
     def check(self, password: str, password_hash: str | None) -> bool:
         """Check a password. Takes equally long for a user without one. Raises `TooManyWaiting`."""
         with self.queue():
-            matches = self._run(
-                lambda: bcrypt.checkpw(_prepare(password), (password_hash or self._dummy_hash).encode())
-            )
+            matches = self._run(lambda: _matches(password, password_hash or self._dummy_hash))
         return matches and password_hash is not None
 
     def renewed_hash(self, password: str, password_hash: str) -> str | None:
-        """Return a hash at today's cost for one of another cost, else None. Raises `TooManyWaiting`."""
-        cost = re.match(r"\$2[aby]\$(\d\d)\$", password_hash)
-        return None if cost and int(cost[1]) == self._cost else self.hash(password)
+        """Return a new hash for one of another scheme or cost, else None. Raises `TooManyWaiting`."""
+        is_current = re.match(rf"{_SCHEME}\$2b\${self._cost:02}\$", password_hash)
+        return None if is_current else self.hash(password)
+
+    def _new_hash(self, password: str) -> str:
+        prepared = _inputs(password.encode(), is_current=True)
+        return _SCHEME + bcrypt.hashpw(prepared[0], bcrypt.gensalt(self._cost)).decode()
 
 
-def _prepare(password: str) -> bytes:
-    password_bytes = password.encode()
-    if len(password_bytes) <= _BCRYPT_BYTES:
-        return password_bytes
-    # Hashed first, so that every byte counts.
-    return base64.b64encode(hashlib.sha256(password_bytes).digest())
+def _matches(password: str, password_hash: str) -> bool:
+    bcrypt_hash = password_hash.removeprefix(_SCHEME)
+    inputs = _inputs(password.encode(), is_current=bcrypt_hash != password_hash)
+    matches = [bcrypt.checkpw(each, bcrypt_hash.encode()) for each in inputs]
+    return any(matches)
+
+
+def _inputs(password: bytes, *, is_current: bool) -> list[bytes]:
+    """Return what bcrypt reads for a password: as many inputs for each scheme, to take equally long."""
+    if len(password) <= _BCRYPT_BYTES:
+        return [password]
+    if is_current:
+        return 2 * [_digest(_LABEL + password)]
+    return [password[:_BCRYPT_BYTES], _digest(password)]
+
+
+def _digest(data: bytes) -> bytes:
+    return base64.b64encode(hashlib.sha256(data).digest())
 
 
 def _is_patched() -> bool:

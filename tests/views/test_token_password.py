@@ -1,5 +1,7 @@
 """POST /token?grant_type=password: signing in with an email or a phone number and a password."""
 
+import base64
+import hashlib
 import unicodedata
 
 import bcrypt
@@ -10,10 +12,15 @@ from tests.support.cast import PASSWORD, Session, refresh, register, session_of,
 from tests.support.server import at_once, until_served
 
 WRONG = "Wrong-Horse-1"
+LONG = "Correct-Horse-1 " * 5
 
 
 def assert_invalid_credentials(response):
     assert_error(response, 401, "invalid_credentials", "Invalid login credentials")
+
+
+def digest(password):
+    return base64.b64encode(hashlib.sha256(password.encode()).digest()).decode()
 
 
 def test_sign_in_returns_tokens_and_the_whole_user(alice):
@@ -169,8 +176,36 @@ class TestPassword:
         old = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(5)).decode()
         database.run("UPDATE users SET password_hash = %(old)s", old=old)
         alice.sign_in()
-        assert database.value("SELECT password_hash FROM users").startswith("$2b$04$")
+        assert database.value("SELECT password_hash FROM users").startswith("latchkey1$2b$04$")
         alice.sign_in()
+
+    def test_digest_of_a_long_password_is_no_second_password(self, client, with_password):
+        with_password(LONG)
+        assert_invalid_credentials(sign_in(client, "dave@example.com", digest(LONG)))
+        assert sign_in(client, "dave@example.com", LONG).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("password", "bcrypt_input"),
+        [(PASSWORD, PASSWORD), (LONG, LONG[:72]), (LONG, digest(LONG))],
+        ids=["short", "cut by its maker", "hashed first"],
+    )
+    def test_hash_without_a_scheme_works_and_is_renewed(self, alice, database, password, bcrypt_input):
+        imported = bcrypt.hashpw(bcrypt_input.encode(), bcrypt.gensalt(4)).decode()
+        database.run("UPDATE users SET password_hash = %(imported)s", imported=imported)
+        alice.sign_in(password)
+        assert database.value("SELECT password_hash FROM users").startswith("latchkey1$2b$04$")
+        alice.sign_in(password)
+        if password == LONG:
+            assert_invalid_credentials(alice.try_to_sign_in(bcrypt_input))
+
+    def test_long_password_costs_the_same_for_each_scheme(self, alice, client, database, hashes):
+        counts = []
+        for stored in ("latchkey1$2b$04$" + "." * 53, "$2b$04$" + "." * 53, None):
+            database.run("UPDATE users SET password_hash = %(stored)s", stored=stored)
+            hashes.count = 0
+            assert_invalid_credentials(alice.try_to_sign_in(LONG))
+            counts.append(hashes.count)
+        assert counts == [2, 2, 2]
 
     def test_wrong_password_does_not_renew_the_hash(self, alice, database):
         old = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(5)).decode()
