@@ -1,66 +1,28 @@
-import threading
-import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psycopg2
 from flask import Blueprint, Response, jsonify
 
 from auth import __version__
 from auth.context import latchkey
 from auth.settings import PASSWORD_CLASSES, Settings
 from auth.settings.presets import PRESETS
+from auth.web.health import HealthCheck
 from auth.web.limits import requests_and_window
 from auth.web.pages import page
-from sql import Database
 
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
-# Seconds. A cached answer keeps a flood of probes from the database.
-_HEALTH_INTERVAL = 1.0
-_HEALTH_TIMEOUT = 1.0
 _CACHED = {"Cache-Control": "public, max-age=300"}
 
 blueprint = Blueprint("service", __name__)
-
-
-class _Health:
-    """The last answer of the database, from a thread so that a hung database delays no probe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thread = ThreadPoolExecutor(1, "health")
-        self._asked_at = float("-inf")
-        self._answer: Future[bool] | None = None
-
-    def is_healthy(self) -> bool:
-        with self._lock:
-            now = time.monotonic()
-            if self._answer is None or (self._answer.done() and now - self._asked_at >= _HEALTH_INTERVAL):
-                self._asked_at = now
-                self._answer = self._thread.submit(_database_answers, latchkey.db)
-            answer, timeout = self._answer, self._asked_at + _HEALTH_TIMEOUT - now
-        try:
-            return answer.result(max(0.0, timeout))
-        except TimeoutError:
-            return False
-
-
-def _database_answers(db: Database) -> bool:
-    try:
-        return db.one("ping") is not None
-    except psycopg2.Error:
-        return False
-
-
-_health = _Health()
+_health = HealthCheck()
 
 
 @blueprint.get("/health")
 def health() -> Response:
     """Return 200 while the database answers, else 503 in the error envelope."""
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
-    if _health.is_healthy():
+    if _health.is_healthy(latchkey.db):
         return jsonify(body | {"status": "healthy"})
     error = {"code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
     response = jsonify(body | {"status": "unhealthy"} | error)
