@@ -102,24 +102,27 @@ SELECT CASE
 
 -- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                refresh_token_lifetime integer, session_timebox integer, scope text, origin jsonb)
+-- Locks the user, or a code being redeemed at the same time would start a session that outlives the log-out.
 WITH caller AS (
-  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, u.email
+  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+         u.id, u.email
     FROM users AS u
     LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
    WHERE u.id = :caller_id
-), ended AS (
+     FOR UPDATE OF u
+), local AS (
   UPDATE sessions AS s
      SET ended_at = now(), end_reason = 'logout'
     FROM caller
-   WHERE caller.state = 'live' AND s.user_id = :caller_id AND s.ended_at IS NULL
-     AND CASE :scope WHEN 'global' THEN true
-                     WHEN 'local' THEN s.id = :caller_session_id
-                     ELSE s.id <> :caller_session_id END
+   WHERE caller.state = 'live' AND :scope = 'local' AND s.id = :caller_session_id AND s.ended_at IS NULL
 )
-SELECT caller.state,
+SELECT state,
        iso_8601(now()) AS moment,
-       CASE WHEN caller.state = 'live'
-            THEN record_acts(:origin, :caller_id, caller.email, '{signed_out}', '{auth.logout}',
+       CASE WHEN state = 'live' AND :scope <> 'local'
+            THEN end_sessions(id, CASE WHEN :scope = 'others' THEN :caller_session_id END, 'logout')
+       END AS ended,
+       CASE WHEN state = 'live'
+            THEN record_acts(:origin, id, email, '{signed_out}', '{auth.logout}',
                              jsonb_build_object('scope', :scope, 'session_id', :caller_session_id))
        END AS recorded
   FROM caller;

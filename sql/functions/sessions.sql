@@ -69,9 +69,11 @@ AS $$
    WHERE u.id = locked_caller_state.user_id
 $$;
 
+-- An authorization code is a session that has not begun. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
+  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
   UPDATE sessions
      SET ended_at = now(), end_reason = reason
    WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept

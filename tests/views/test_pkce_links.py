@@ -48,6 +48,36 @@ def exchange(client, code, verifier=VERIFIER):
     return client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": verifier})
 
 
+class TestLogout:
+    """A code is a session that has not begun."""
+
+    @pytest.mark.parametrize("scope", ["global", "others"])
+    def test_logout_voids_the_code(self, client, alice, code, database, scope):
+        alice.sign_in().post(f"/logout?scope={scope}")
+        assert_error(exchange(client, code), 400, "flow_state_not_found")
+        assert database.count("sessions", "method = 'otp'") == 0
+
+    def test_logout_of_one_session_keeps_the_code(self, client, alice, code):
+        alice.sign_in().post("/logout?scope=local")
+        assert exchange(client, code).status_code == 200
+
+    def test_logout_by_an_administrator_voids_the_code(self, client, service_role, alice, code):
+        client.post(f"/admin/users/{alice.id}/logout", headers=service_role)
+        assert_error(exchange(client, code), 400, "flow_state_not_found")
+
+    def test_logout_keeps_the_codes_of_other_users(self, client, mallory, code):
+        mallory.sign_in().post("/logout")
+        assert exchange(client, code).status_code == 200
+
+    def test_logout_during_an_exchange_ends_its_session(self, app, client, alice, code, database):
+        session = alice.sign_in()
+        with database.locked("users", alice.id) as lock:
+            exchanged = lock.start(lambda: exchange(app.test_client(), code))
+            logout = lock.start(lambda: session.on(app.test_client()).post("/logout"))
+        assert (exchanged.result().status_code, logout.result().status_code) == (200, 200)
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+
 class TestRedirect:
     def test_link_redirects_with_a_code_without_tokens(self, client, message, database):
         parameters = query(follow(client, "magiclink", message.token))
