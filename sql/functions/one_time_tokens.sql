@@ -36,6 +36,7 @@ AS $$
 $$;
 
 -- Tries are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
+-- Only the newest code to an address works, whoever requested it, or a guess would hit any of them.
 CREATE OR REPLACE FUNCTION spend_code(address text, mac bytea, purposes text[]) RETURNS SETOF one_time_tokens
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -56,8 +57,8 @@ BEGIN
        WHERE t.target = address AND t.purpose = ANY (purposes) AND t.code_mac IS NOT NULL
          AND t.tries < 5 AND t.spent_at IS NULL AND t.code_expires_at > now()
          AND NOT EXISTS (SELECT FROM one_time_tokens AS newer
-                          WHERE newer.user_id = t.user_id AND newer.purpose = t.purpose
-                            AND newer.code_mac IS NOT NULL AND newer.created_at > t.created_at)
+                          WHERE newer.target = t.target AND newer.code_mac IS NOT NULL
+                            AND newer.created_at > t.created_at)
       RETURNING t.*
     )
     SELECT * FROM tried WHERE tried.spent_at IS NOT NULL;

@@ -179,6 +179,13 @@ class TestSeveralLinks:
         assert_error(type_in(client, "magiclink", alice.email, first.code), 403, "otp_expired")
         assert type_in(client, "magiclink", alice.email, second.code).status_code == 200
 
+    def test_only_the_newest_code_of_all_purposes_is_good(self, client, alice, outbox):
+        client.post("/recover", json={"email": alice.email})
+        client.post("/magiclink", json={"email": alice.email})
+        recovery, magiclink = outbox.sent()
+        assert_error(type_in(client, "recovery", alice.email, recovery.code), 403, "otp_expired")
+        assert type_in(client, "magiclink", alice.email, magiclink.code).status_code == 200
+
     def test_link_that_signs_in_voids_one_that_recovers(self, client, alice, outbox):
         client.post("/magiclink", json={"email": alice.email})
         client.post("/recover", json={"email": alice.email})
