@@ -22,6 +22,7 @@ from auth.delivery import channels
 from auth.delivery import messages as _messages
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
+from auth.settings import state as _state
 from sql import schema
 from sql.pool import SIZE as _POOL_SIZE
 
@@ -58,6 +59,8 @@ def on_starting(server) -> None:
     # Until gunicorn installs its handlers. SystemExit stops a Postgres that has just been started.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    for warning in _loaded.warnings:
+        _say(warning)
     server.embedded_postgres = None
     server.delivery = DeliveryProcess()
     database_url = _loaded.database_url or _start_embedded_postgres(server)
@@ -127,8 +130,10 @@ def _start_embedded_postgres(server) -> str:
     except StateInUseError as error:
         _say(str(error))
         sys.exit(2)
-    except (EmbeddedPostgresError, OSError) as error:
+    except EmbeddedPostgresError as error:
         sys.exit(str(error))
+    except OSError as error:
+        sys.exit(_state.unusable(_loaded.state_dir, error))
     for directory in server.embedded_postgres.opened:
         _say(f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = database_url  # for the workers

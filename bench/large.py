@@ -22,7 +22,7 @@ DIRECTORY = CHECKOUT / "var" / "bench-large"
 USERS, SESSIONS, AUDIT_ROWS = 1_000_000, 3_000_000, 10_000_000
 FEW = 1_000
 _SECONDS = 3
-_SERVICE_ROLE_KEY = "bench-" + "k" * 32
+_SERVICE_ROLE_KEY = "bench-0123456789-abcdefghijklmnopqrstuvwxyz"
 _AUDIT_ROWS = """
 INSERT INTO audit_log (id, at, action, user_id, actor, actor_id, ip, network, user_agent, request_id, count, details)
 SELECT md5('audit' || n)::uuid, now() - n * interval '3 seconds', (ARRAY['signed_in', 'signed_out', 'user_changed'])[1 + n %% 3],

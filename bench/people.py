@@ -9,7 +9,6 @@ from typing import Any
 import bcrypt
 from psycopg2.extensions import connection as Connection
 
-from auth.settings import state
 from auth.tokens.refresh_tokens import RefreshTokens
 from bench.service import BenchService
 
@@ -80,7 +79,8 @@ class People:
         return self._refresh_tokens(_KNOWN_SESSIONS, (random.sample(range(1, self.sessions + 1), number),))
 
     def _refresh_tokens(self, statement: str, parameters: tuple[Any, ...]) -> list[str]:
-        make = RefreshTokens((state.kept_secret(self.service.state_dir, "secret_key"),)).make
+        secret_key = (self.service.state_dir / "secret_key").read_text().strip()
+        make = RefreshTokens((secret_key,)).make
         connection: Connection = self.service.database()
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters)

@@ -203,6 +203,11 @@ def make_app(apps: Apps, database) -> Iterator[Callable]:
         apps.give_back(changes, app)
 
 
+def secret(name: str) -> str:
+    """Return a secret of 32 characters that the settings accept."""
+    return f"{name:_<10}-of-these-test-deploys"
+
+
 def clear_settings(patch: pytest.MonkeyPatch) -> None:
     """Remove all settings from the environment."""
     for name in list(os.environ):

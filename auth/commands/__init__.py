@@ -10,6 +10,7 @@ from auth import logs, settings
 from auth.addresses import InvalidAddress
 from auth.context import Latchkey, make_parts
 from auth.settings import SettingsError
+from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
 
 _NAMES = ["create-admin", "deliver", "explain", "mail-test", "migrate", "webhooks"]
@@ -39,11 +40,13 @@ def main() -> None:
     """Run the authentication service. Settings are environment variables, or lines in .env."""
 
 
-def load_settings() -> settings.Settings:
+def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
     if parts := click.get_current_context().find_object(Latchkey):
         return parts.settings
-    loaded = settings.load()
+    loaded = settings.load(missing_secrets=missing_secrets)
     logs.configure(loaded)
+    for warning in loaded.warnings:
+        click.echo(warning, err=True)
     return loaded
 
 

@@ -19,7 +19,7 @@ def command(address: str) -> None:
     Example: latchkey mail-test ops@example.com
     """
     address = addresses.canonical_email(address)
-    settings = load_settings()
+    settings = load_settings(missing_secrets="ignore")
     sender = channels.senders(settings).get("email")
     if sender is None:
         raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")

@@ -13,7 +13,7 @@ def command() -> None:
     Example: DATABASE_URL=postgresql://auth@db/auth latchkey migrate
     """
     try:
-        steps = schema.apply(load_settings().find_database())
+        steps = schema.apply(load_settings(missing_secrets="ignore").find_database())
     except psycopg2.Error as error:
         raise click.ClickException(f"DATABASE_URL: {' '.join(str(error).split())}") from None
     for step in steps or ["The schema is up to date."]:

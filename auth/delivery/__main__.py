@@ -16,7 +16,7 @@ _CONNECTIONS = 4
 
 def main() -> None:
     try:
-        config = settings.load()
+        config = settings.load(missing_secrets="refuse")
         logs.configure(config)
         db = Database(
             config.database_url,

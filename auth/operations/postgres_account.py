@@ -35,6 +35,6 @@ def open_parents(path: Path, account: pwd.struct_passwd) -> list[Path]:
             directory.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
         except OSError as error:
             reason = f"Postgres runs as {account.pw_name} and can't pass through {directory}"
-            raise OSError(f"{reason}: {error.strerror}") from None
+            raise OSError(error.errno, f"{reason} ({error.strerror})") from None
         opened.append(directory)
     return opened

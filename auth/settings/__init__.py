@@ -8,8 +8,7 @@ import dataclasses
 import difflib
 import os
 import re
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +20,9 @@ from limits import RateLimitItem
 from marshmallow.validate import Length, OneOf, Range, Regexp
 
 from auth.net.networks import is_loopback
-from auth.settings import checks, state, targets
+from auth.settings import checks, kept_secrets, state, targets
 from auth.settings.checks import Check, validator
+from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
@@ -35,9 +35,9 @@ _NEEDED_BY_SMS_PROVIDER = {
 }
 
 
-def _setting(read: Callable[[Env, str], object]) -> Any:
+def _setting(read: Callable[[Env, str], object], *, may_be_empty: bool = False) -> Any:
     """Declare a setting by the function that reads its variable; `Env` collects the errors."""
-    return dataclasses.field(metadata={"read": read})
+    return dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
 
 
 def _text(default: str | None, *each: Check) -> Any:
@@ -45,24 +45,31 @@ def _text(default: str | None, *each: Check) -> Any:
 
 
 def _number(default: int | None, least: int, most: int) -> Any:
-    return _setting(lambda env, name: env.int(name, default, validate=Range(least, most)))
+    problem = f"Must be a whole number from {least} to {most}."
+    options: dict[str, Any] = {
+        "validate": Range(least, most, error=problem),
+        "error_messages": {"invalid": problem},
+    }
+    return _setting(lambda env, name: env.int(name, default, **options))
 
 
 def _flag(default: bool | None) -> Any:
-    return _setting(lambda env, name: env.bool(name, default))
+    return _setting(lambda env, name: checks.flag(env, name, default))
 
 
 def _choice(default: str | None, *choices: str) -> Any:
     return _text(default, OneOf(choices, error=f"Must be one of {', '.join(filter(None, choices))}."))
 
 
-def _list(default: tuple[str, ...], check: Check) -> Any:
+def _list(default: tuple[str, ...], check: Check, *, may_be_empty: bool = True) -> Any:
     def check_all(values: list[str]) -> None:
         for value in values:
             check(value)
 
     options: dict[str, Any] = {"subcast": str.strip, "validate": validator(check_all)}
-    return _setting(lambda env, name: tuple(env.list(name, list(default), **options) or ()))
+    return _setting(
+        lambda env, name: tuple(env.list(name, list(default), **options) or ()), may_be_empty=may_be_empty
+    )
 
 
 def _limits(default: str) -> Any:
@@ -93,21 +100,23 @@ class Settings:
     """No repr: it would show secrets."""
 
     providers: Mapping[str, ProviderSettings]
+    # Lines about variables that are not settings.
+    warnings: tuple[str, ...]
     database_url: str = _text("", checks.optional(checks.postgres_url))
     port: int = _number(8000, 1, 65_535)
-    bind: str = _text("127.0.0.1", Length(min=1))
+    bind: str = _text("127.0.0.1")
     workers: int = _number(_cores(), 1, 256)
-    state_dir: Path = _text("var", Length(min=1))
+    state_dir: Path = _text("var")
     base_url: str = _text("", checks.optional(checks.public_url))
-    site_url: str = _text("", checks.optional(checks.public_url), checks.optional(checks.redirect_pattern))
+    site_url: str = _text("", checks.optional(checks.site_url))
     redirect_allow_list: tuple[str, ...] = _list((), checks.redirect_pattern)
     # Of these two, the first value is used and all are accepted.
-    secret_key: tuple[str, ...] = _list((), checks.at_least_32_characters)
-    service_role_key: tuple[str, ...] = _list((), checks.at_least_32_characters)
+    secret_key: tuple[str, ...] = _list((), checks.secret, may_be_empty=False)
+    service_role_key: tuple[str, ...] = _list((), checks.secret, may_be_empty=False)
     jwt_keys: str = _text("", checks.optional(checks.jwk_set))
-    jwt_secret: str | None = _text(None, checks.at_least_32_bytes)
+    jwt_secret: str | None = _text(None, checks.jwt_secret)
     jwt_issuer: str = _text("")
-    jwt_audience: str = _text("authenticated", Length(min=1))
+    jwt_audience: str = _text("authenticated")
     access_token_lifetime: int = _number(3600, 30, 86_400)
     refresh_token_lifetime: int = _number(2_592_000, 60, 315_360_000)
     refresh_token_rotation: bool = _flag(True)
@@ -153,8 +162,8 @@ class Settings:
     sms_provider: str | None = _choice(None, targets.CONSOLE, *_NEEDED_BY_SMS_PROVIDER)
     sms_countries: tuple[str, ...] = _list((), checks.country_prefix)
     twilio_account_sid: str = _text("", checks.twilio_id)
-    twilio_auth_token: str = _text("", Length(min=1))
-    twilio_from: str = _text("", Length(min=1, max=64))
+    twilio_auth_token: str = _text("")
+    twilio_from: str = _text("", Length(max=64, error="Must be at most 64 characters."))
     twilio_api_url: str = _text("https://api.twilio.com", targets.http_url)
     sms_webhook_url: str = _text("", targets.http_url)
     sms_webhook_secret: str = _text("", targets.webhook_secret)
@@ -188,24 +197,17 @@ def names() -> list[str]:
     return [name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata]
 
 
-def load(dotenv: str | Path = ".env") -> Settings:
-    """Read all settings, generate the secrets that are not set, and warn of unknown variables.
-
-    Raises `SettingsError`.
-    """
+def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> Settings:
+    """Read and check all settings, and the secrets of the state directory. Raises `SettingsError`."""
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
     environment = {**dotenv_values(dotenv), **os.environ}
     readers = {field.name: field.metadata["read"] for field in dataclasses.fields(Settings) if field.metadata}
     values = {name: read(env, name_of(name)) for name, read in readers.items()}
     values["providers"] = read_providers(env, environment)
-    try:
-        env.seal()
-    except EnvValidationError as error:
-        # These messages do not quote values, which may be secrets.
-        messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
-        _refuse([f"{name}: {' '.join(map(str, texts))}" for name, texts in sorted(messages.items())])
-    _warn_of_unknown(environment)
+    values["warnings"] = _unknown(environment)
+    problems = _problems(env) | dict.fromkeys(_empty(environment), "Is empty. Unset it or give it a value.")
+    _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values)
 
     values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
     for field in ("site_url", "jwt_issuer"):
@@ -218,14 +220,37 @@ def load(dotenv: str | Path = ".env") -> Settings:
     is_local = is_loopback(urlsplit(values["base_url"]).hostname or "")
     if values["webhook_private_networks"] is None:
         values["webhook_private_networks"] = is_local and is_loopback(values["bind"])
-    _refuse(_contradictions(values, is_local))
-    _add_kept_secrets(values)
+    _refuse(_contradictions(values, is_local) or kept_secrets.add(values, missing_secrets), values)
     return Settings(**values)
 
 
-def _refuse(lines: list[str]) -> None:
+def _refuse(lines: list[str], values: Mapping[str, Any]) -> None:
     if lines:
-        raise SettingsError("\n".join(lines)) from None
+        raise SettingsError("\n".join([*lines, *values["warnings"]]))
+
+
+def _problems(env: Env) -> dict[str, str]:
+    """Return what is wrong by the name of the variable, without values, which may be secrets."""
+    try:
+        env.seal()
+    except EnvValidationError as error:
+        messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
+        return {name: " ".join(map(str, texts)) for name, texts in messages.items()}
+    return {}
+
+
+def _empty(environment: Mapping[str, str | None]) -> list[str]:
+    """Return the names of variables that are empty and must not be."""
+    may_be = {
+        name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata.get("may_be_empty")
+    }
+    return [
+        name
+        for name, value in environment.items()
+        if value is not None
+        and not value.strip()
+        and (name in set(names()) - may_be or name.startswith(PROVIDER_PREFIX))
+    ]
 
 
 def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
@@ -244,31 +269,13 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
     return lines
 
 
-def _add_kept_secrets(values: dict[str, Any]) -> None:
-    directory, problems = values["state_dir"], []
-
-    def kept(name: str, secret: str, check: Check) -> str:
-        try:
-            check(secret)
-        except (ValueError, OSError) as error:
-            problems.append(f"{directory / name}: {checks.sentence(error)}")
-        return secret
-
-    for field in ("secret_key", "service_role_key"):
-        if not values[field]:
-            secret = state.kept_secret(directory, field)
-            values[field] = (kept(field, secret, checks.at_least_32_characters),)
-    if not values["jwt_keys"] and not values["jwt_secret"]:
-        values["jwt_keys"] = kept("jwt_keys.json", state.kept_jwt_keys(directory), checks.jwk_set)
-    _refuse(problems)
-
-
-def _warn_of_unknown(environment: Iterable[str]) -> None:
-    known = names()
+def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return a line for each variable that looks like a setting."""
+    known, lines = names(), []
     for name in sorted(set(environment) - set(known)):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
         if not _INJECTED_BY_PLATFORMS.fullmatch(name):
             nearest = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            warnings.warn(f"{name} is not a setting{hint}", stacklevel=3)
+            lines.append(f"{name} is not a setting" + (f"; did you mean {nearest[0]}?" if nearest else "."))
+    return tuple(lines)

@@ -3,15 +3,23 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import limits
+import psycopg2
+from environs import Env
 from marshmallow import ValidationError
+from psycopg2.extensions import parse_dsn
 
 from auth.net import redirects
 from auth.settings import targets
 from auth.tokens import access_tokens
 
 Check = Callable[[str], object]
+# Eight letters at least: random secrets must not contain them by chance.
+_PLACEHOLDER = re.compile(
+    r"change.?me|replace.?(me|this)|your.?(secret|own)|super.?secret|placeholder", re.IGNORECASE
+)
 
 
 def validator(*checks: Callable) -> Callable[[object], None]:
@@ -36,25 +44,64 @@ def optional(check: Check) -> Check:
     return lambda value: check(value) if value else None
 
 
-def at_least_32_characters(value: str) -> None:
+def flag(env: Env, name: str, default: bool | None) -> bool | None:
+    options: dict[str, Any] = {"error_messages": {"invalid": "Must be true or false."}}
+    return env.bool(name, default, **options)
+
+
+def secret(value: str) -> None:
     if len(value) < 32:
         raise ValueError("must be at least 32 characters")
+    _random(value)
 
 
-def at_least_32_bytes(value: str) -> None:
+def jwt_secret(value: str) -> None:
     if len(value.encode()) < 32:  # HS256: RFC 7518, section 3.2
         raise ValueError("must be at least 32 bytes")
+    _random(value)
+
+
+def _random(value: str) -> None:
+    """Refuse what nobody draws at random. Chance makes 1 of 10^10 generated secrets look like this."""
+    remedy = "take one that is random, such as openssl rand -hex 32 prints"
+    if len(set(value)) < 8:
+        raise ValueError(f"must have at least 8 different characters: {remedy}")
+    # A text that repeats itself is equal to itself moved by the length of the unit.
+    if any(value.startswith(value[unit:]) for unit in range(1, len(value) // 2 + 1)):
+        raise ValueError(f"must not repeat itself: {remedy}")
+    if _PLACEHOLDER.search(value):
+        raise ValueError(f"must not be a placeholder: {remedy}")
 
 
 def postgres_url(value: str) -> None:
+    example = "must be a URL such as postgresql://user:password@host/database"
     if not value.startswith(("postgresql://", "postgres://")):
-        raise ValueError("must be a URL such as postgresql://user:password@host/database")
+        raise ValueError(example)
+    try:
+        parts = parse_dsn(value)
+    except psycopg2.ProgrammingError:  # its message quotes the password
+        parts = {"host": "@"}
+    # Where the password has an @, a slash or a question mark, its end is taken for the host or the database.
+    misread = "@" in parts.get("host", "") + parts.get("dbname", "")
+    if misread or not re.fullmatch(r"[0-9,]*", parts.get("port", "")):
+        raise ValueError(f"{example}; percent-encode what is special in the password: %40 for @, %2F for /")
 
 
 def public_url(value: str) -> None:
     problem = "must be an http or https URL without user, query and fragment"
     if targets.split_http_url(value, problem).query:
         raise ValueError(problem)
+
+
+def site_url(value: str) -> None:
+    public_url(value)
+    problem = "must be an http or https URL without user, query and fragment"
+    if "*" in value:
+        raise ValueError(f"{problem}: it has a wildcard")
+    try:
+        redirects.parse_pattern(value)
+    except redirects.InvalidUrl as error:
+        raise ValueError(f"{problem}: {error}") from None
 
 
 def redirect_pattern(value: str) -> None:
@@ -74,9 +121,11 @@ def jwk_set(value: str) -> None:
     try:
         access_tokens.parse_jwk_set(value)
     except (ValueError, OSError) as error:
+        # The text of an OSError has the path, which may be a mistyped key.
+        reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
             "must be a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
-            f" ({error})"
+            f" ({reason})"
         ) from None
 
 

@@ -11,7 +11,7 @@ from marshmallow.validate import Length
 
 from auth.net.networks import is_loopback
 from auth.settings import targets
-from auth.settings.checks import optional, validator
+from auth.settings.checks import flag, optional, validator
 from auth.settings.presets import PRESETS
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
@@ -87,7 +87,7 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
         client_ids=tuple(client_ids),
         client_secret=env.str(f"{prefix}CLIENT_SECRET", "") or "",
         scopes=env.str(f"{prefix}SCOPES", "") or "",
-        link_by_email=env.bool(f"{prefix}LINK_BY_EMAIL", None),
+        link_by_email=flag(env, f"{prefix}LINK_BY_EMAIL", None),
         team_id=env.str(f"{prefix}TEAM_ID", "") or "",
         key_id=env.str(f"{prefix}KEY_ID", "") or "",
         private_key=(

@@ -3,10 +3,9 @@
 import os
 import secrets
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
-
-from auth.tokens import access_tokens
 
 POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 
@@ -18,33 +17,33 @@ def make_directory(directory: Path) -> None:
     directory.chmod(mode)
 
 
-def kept_secret(directory: Path, name: str) -> str:
-    """Return a secret of 256 random bits; generate it the first time."""
-    return _kept(directory, name, lambda: secrets.token_urlsafe(32))
+def unusable(directory: Path, error: OSError) -> str:
+    """Return the line for the operator."""
+    reason = "It is not a directory" if isinstance(error, FileExistsError) else error.strerror
+    return f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. Set it to a directory of this user."
 
 
-def kept_jwt_keys(directory: Path) -> str:
-    """Return the JWK Set that signs access tokens, as JSON; generate it the first time."""
-    return _kept(directory, "jwt_keys.json", access_tokens.new_jwk_set)
+def new_secret() -> str:
+    return secrets.token_urlsafe(32)
 
 
-def _kept(directory: Path, name: str, make) -> str:
-    path = directory / name
-    if not path.exists():
-        make_directory(directory)
-        # Two processes may start at once: each writes a file of its own, and the first link wins.
-        descriptor, draft = tempfile.mkstemp(dir=directory, prefix=f".{name}.")
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(make() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(draft)
-    return path.read_text().strip()
+def make_once(path: Path, make: Callable[[], str]) -> None:
+    """Write a new secret, unless the file exists. Raises `OSError`."""
+    if path.exists():
+        return
+    make_directory(path.parent)
+    # Two processes may start at once: each writes a file of its own, and the first link wins.
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(make() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(draft)
 
 
 class NotRunningError(Exception):
@@ -56,12 +55,14 @@ def running_postgres_url(directory: Path) -> str:
     data = directory.resolve() / "postgres"
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
+    except PermissionError as error:
+        raise NotRunningError(unusable(directory, error)) from None
     except OSError:
         lines = []
     if len(lines) < 8 or lines[7].strip() != "ready":
         raise NotRunningError(
-            "DATABASE_URL is not set, and no service runs with the Postgres of its own:"
-            " start it first, with make run"
+            f"DATABASE_URL is not set, and no service runs with the state directory {directory}."
+            " Start it, or set AUTH_STATE_DIR to its directory."
         )
     return postgres_url(Path(lines[4] or data))
 

@@ -7,6 +7,7 @@ import pytest
 
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import ConsoleSender
+from tests.conftest import secret
 from tests.support.cast import PASSWORD
 from tests.support.deliverers import deliver_due
 from tests.support.inbox import Mailbox
@@ -44,7 +45,7 @@ class TestSecrets:
         assert mailbox.messages_to("mallory@example.com") == []
 
     def test_secret_encrypted_with_the_old_root_secret_opens(self, make_app, mailbox):
-        old, new = "o" * 32, "n" * 32
+        old, new = secret("o"), secret("n")
         make_app(AUTH_SECRET_KEY=old).test_client().post("/signup", json=DAVE)
         rotated = make_app(AUTH_SECRET_KEY=f"{new},{old}").extensions["latchkey"]
         assert Mailbox(rotated).link_for("dave@example.com")

@@ -145,9 +145,26 @@ def test_start_fails_with_a_line_for_each_invalid_setting(state_dir):
 
     assert status == 1
     assert text.splitlines() == [
-        "AUTH_WORKERS: Not a valid integer.",
+        "AUTH_WORKERS: Must be a whole number from 1 to 256.",
         "DATABASE_URL: Must be a URL such as postgresql://user:password@host/database.",
     ]
+
+
+def test_start_warns_of_an_unknown_setting_once(state_dir):
+    with Service(state_dir, AUTH_SITEURL="https://app.example.com") as service:
+        pass
+    assert service.text().count("AUTH_SITEURL") == 1
+    assert "AUTH_SITEURL is not a setting; did you mean AUTH_SITE_URL?" in service.text()
+
+
+def test_start_fails_with_one_line_where_the_state_directory_cannot_be_used(state_dir):
+    (state_dir.parent / "file").write_text("")
+    directory = state_dir.parent / "file" / "var"
+    service = Service(state_dir, AUTH_STATE_DIR=str(directory))
+    expected = (
+        f"AUTH_STATE_DIR: {directory} cannot be used: Not a directory. Set it to a directory of this user.\n"
+    )
+    assert service.refuses_to_start() == (1, expected)
 
 
 def test_start_fails_when_the_database_is_unreachable(state_dir):

@@ -5,6 +5,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from tests.conftest import secret
 from tests.support.answers import A_SENTENCE, ANYTHING, Like, assert_error, assert_ok
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import CHALLENGE, WITH_CHALLENGE
@@ -354,7 +355,7 @@ class TestChangesDuringAFlow:
         browser = service.browser()
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
         assert_failed(
-            self.come_back(make_service(AUTH_SECRET_KEY="x" * 32), browser, url), *STALE, APPLICATION
+            self.come_back(make_service(AUTH_SECRET_KEY=secret("x")), browser, url), *STALE, APPLICATION
         )
         assert ("/token" in google.paths(), database.count("users"), database.count("oauth_flows")) == (
             False,
@@ -363,10 +364,12 @@ class TestChangesDuringAFlow:
         )
 
     def test_flow_works_during_rotation_of_the_root_secret(self, make_service):
-        service = make_service(AUTH_SECRET_KEY="x" * 32)
+        service = make_service(AUTH_SECRET_KEY=secret("x"))
         browser = service.browser()
         url = service.return_url(browser, "google")
-        service.session(self.come_back(make_service(AUTH_SECRET_KEY=f"{'y' * 32},{'x' * 32}"), browser, url))
+        service.session(
+            self.come_back(make_service(AUTH_SECRET_KEY=f"{secret('y')},{secret('x')}"), browser, url)
+        )
 
     def test_flow_ends_like_a_stale_one_when_its_row_is_damaged(self, service, google, database):
         browser = service.browser()

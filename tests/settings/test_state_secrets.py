@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from auth import settings
+from auth.commands import main
 from auth.context import EXTENSION
 from auth.settings import state
 from auth.tokens import access_tokens
-from tests.conftest import clear_settings
+from tests.conftest import clear_settings, secret
 from tests.support.processes import Service
 
 NAMES = ("secret_key", "service_role_key", "jwt_keys.json")
@@ -23,16 +25,23 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def kept(directory: Path, name: str) -> str:
+    """Return a secret, made the first time."""
+    make = access_tokens.new_jwk_set if name == "jwt_keys.json" else state.new_secret
+    state.make_once(directory / name, make)
+    return (directory / name).read_text().strip()
+
+
 class TestKeptSecrets:
     def test_secret_is_generated_once(self, tmp_path):
-        made = state.kept_secret(tmp_path / "var", "secret_key")
+        made = kept(tmp_path / "var", "secret_key")
         assert len(made) == 43
-        assert state.kept_secret(tmp_path / "var", "secret_key") == made
-        assert state.kept_secret(tmp_path / "var", "service_role_key") != made
+        assert kept(tmp_path / "var", "secret_key") == made
+        assert kept(tmp_path / "var", "service_role_key") != made
 
     def test_secret_is_readable_by_its_owner_only(self, tmp_path):
         directory = tmp_path / "deep" / "var"
-        state.kept_secret(directory, "secret_key")
+        kept(directory, "secret_key")
         assert mode(directory / "secret_key") == 0o600
         # Under root, Postgres runs as another user, which passes through.
         assert mode(directory) == (0o711 if os.geteuid() == 0 else 0o700)
@@ -40,34 +49,35 @@ class TestKeptSecrets:
     def test_umask_does_not_open_the_files(self, tmp_path):
         before = os.umask(0)
         try:
-            state.kept_secret(tmp_path / "var", "secret_key")
-            state.kept_jwt_keys(tmp_path / "var")
+            kept(tmp_path / "var", "secret_key")
+            kept(tmp_path / "var", "jwt_keys.json")
         finally:
             os.umask(before)
         assert [mode(path) & 0o077 for path in (tmp_path / "var").iterdir()] == [0, 0]
 
     def test_secret_of_the_operator_is_used(self, tmp_path):
         (tmp_path / "secret_key").write_text("put there by an operator, by hand\n")
-        assert state.kept_secret(tmp_path, "secret_key") == "put there by an operator, by hand"
+        assert kept(tmp_path, "secret_key") == "put there by an operator, by hand"
 
     def test_generated_signing_key_is_es256(self, tmp_path):
-        (key,) = access_tokens.parse_jwk_set(state.kept_jwt_keys(tmp_path / "var"))
+        (key,) = access_tokens.parse_jwk_set(kept(tmp_path / "var", "jwt_keys.json"))
         assert key.algorithm == "ES256"
         assert (
-            state.kept_jwt_keys(tmp_path / "var") == (tmp_path / "var" / "jwt_keys.json").read_text().strip()
+            kept(tmp_path / "var", "jwt_keys.json")
+            == (tmp_path / "var" / "jwt_keys.json").read_text().strip()
         )
 
     def test_concurrent_starts_use_the_same_secrets(self, tmp_path):
         with ThreadPoolExecutor(16) as threads:
-            secrets = set(threads.map(lambda _: state.kept_secret(tmp_path / "var", "secret_key"), range(64)))
-            keys = set(threads.map(lambda _: state.kept_jwt_keys(tmp_path / "var"), range(64)))
+            secrets = set(threads.map(lambda _: kept(tmp_path / "var", "secret_key"), range(64)))
+            keys = set(threads.map(lambda _: kept(tmp_path / "var", "jwt_keys.json"), range(64)))
         assert len(secrets) == len(keys) == 1
         assert sorted(path.name for path in (tmp_path / "var").iterdir()) == ["jwt_keys.json", "secret_key"]
 
     def test_secret_that_cannot_be_written_is_an_error(self, tmp_path):
         (tmp_path / "var").write_text("not a directory")
         with pytest.raises(OSError, match="var"):
-            state.kept_secret(tmp_path / "var", "secret_key")
+            kept(tmp_path / "var", "secret_key")
 
 
 def test_start_does_not_print_secrets(tmp_path, database_url):
@@ -113,6 +123,87 @@ def test_start_fails_and_names_the_file_of_signing_keys_that_cannot_sign(state_d
     assert line.startswith(f"{state_dir_setting / 'jwt_keys.json'}: Must be a JWK Set")
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [("x" * 43, "Must have at least 8 different characters"), ("01234567" * 5, "Must not repeat itself")],
+)
+def test_start_fails_and_names_the_file_of_a_guessable_secret(state_dir_setting, content, problem):
+    (state_dir_setting / "secret_key").write_text(content)
+    with pytest.raises(settings.SettingsError, match=problem) as caught:
+        settings.load(os.devnull)
+    assert str(caught.value).startswith(f"{state_dir_setting / 'secret_key'}: ")
+
+
+def test_start_fails_and_names_a_file_that_cannot_be_read(state_dir_setting):
+    (state_dir_setting / "secret_key").mkdir()
+    (state_dir_setting / "service_role_key").write_bytes(b"\xff" * 43)
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load(os.devnull)
+    assert str(caught.value).splitlines() == [
+        f"{state_dir_setting / 'secret_key'}: Cannot be read: Is a directory.",
+        f"{state_dir_setting / 'service_role_key'}: Must be text.",
+    ]
+
+
+def test_start_fails_with_one_line_where_the_state_directory_is_a_file(state_dir_setting):
+    state_dir_setting.rmdir()
+    state_dir_setting.write_text("")
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load(os.devnull)
+    assert str(caught.value) == (
+        f"AUTH_STATE_DIR: {state_dir_setting} cannot be used: It is not a directory. Set it to a directory of this user."
+    )
+
+
+class TestCommands:
+    """Commands use the secrets of the service, and make none."""
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["create-admin", "carol@example.com"],
+            ["explain", "carol@example.com"],
+            ["deliver"],
+            ["webhooks", "listen"],
+        ],
+        ids=" ".join,
+    )
+    def test_command_says_where_it_looked_for_secrets(self, state_dir_setting, monkeypatch, arguments):
+        monkeypatch.chdir(state_dir_setting)
+        monkeypatch.delenv("AUTH_STATE_DIR")
+        result = CliRunner().invoke(main, arguments)
+        assert (result.exit_code, result.output) == (
+            1,
+            f"Error: AUTH_STATE_DIR: {state_dir_setting / 'var'} has no secret_key, service_role_key, jwt_keys.json."
+            " Set it to the state directory of the service.\n",
+        )
+        assert not list(state_dir_setting.iterdir())
+
+    def test_command_says_where_it_looked_for_the_service(self, state_dir_setting):
+        for name in NAMES:
+            kept(state_dir_setting, name)
+        result = CliRunner().invoke(main, ["explain", "carol@example.com"])
+        assert (result.exit_code, result.output) == (
+            1,
+            f"Error: DATABASE_URL is not set, and no service runs with the state directory {state_dir_setting}."
+            " Start it, or set AUTH_STATE_DIR to its directory.\n",
+        )
+
+    def test_command_without_need_for_secrets_runs_without_them(
+        self, state_dir_setting, monkeypatch, database_url
+    ):
+        monkeypatch.setenv("DATABASE_URL", database_url)
+        result = CliRunner().invoke(main, ["migrate"])
+        assert (result.exit_code, result.output) == (0, "The schema is up to date.\n")
+        assert not list(state_dir_setting.iterdir())
+
+    def test_command_prints_unknown_names_once(self, state_dir_setting, monkeypatch, database_url):
+        monkeypatch.setenv("DATABASE_URL", database_url)
+        monkeypatch.setenv("AUTH_SITEURL", "https://app.example.com")
+        result = CliRunner().invoke(main, ["migrate"])
+        assert result.output.count("AUTH_SITEURL is not a setting; did you mean AUTH_SITE_URL?\n") == 1
+
+
 def test_start_reports_all_bad_secret_files_together(state_dir_setting):
     for name in NAMES:
         (state_dir_setting / name).write_text("")
@@ -140,9 +231,13 @@ def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app,
 def test_configured_secrets_are_not_written(tmp_path, monkeypatch):
     clear_settings(monkeypatch)
     monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path / "var"))
-    monkeypatch.setenv("AUTH_SECRET_KEY", "s" * 32)
-    monkeypatch.setenv("AUTH_SERVICE_ROLE_KEY", "k" * 32)
-    monkeypatch.setenv("AUTH_JWT_SECRET", "j" * 32)
+    monkeypatch.setenv("AUTH_SECRET_KEY", secret("s"))
+    monkeypatch.setenv("AUTH_SERVICE_ROLE_KEY", secret("k"))
+    monkeypatch.setenv("AUTH_JWT_SECRET", secret("j"))
     loaded = settings.load(os.devnull)
-    assert (loaded.secret_key, loaded.service_role_key, loaded.jwt_keys) == (("s" * 32,), ("k" * 32,), "")
+    assert (loaded.secret_key, loaded.service_role_key, loaded.jwt_keys) == (
+        (secret("s"),),
+        (secret("k"),),
+        "",
+    )
     assert not (tmp_path / "var").exists()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.conftest import SERVICE_ROLE_KEY
+from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cast import PASSWORD, register, session_of, sign_in
 from tests.support.links import OTHER_PHONE, PHONE, hand_in, type_in
@@ -776,12 +776,12 @@ class TestAuthorization:
         )
 
     def test_new_and_old_key_are_accepted_during_rotation(self, make_app, alice):
-        client = make_app(AUTH_SERVICE_ROLE_KEY=f"{'n' * 32},{'o' * 32}").test_client()
+        client = make_app(AUTH_SERVICE_ROLE_KEY=f"{secret('n')},{secret('o')}").test_client()
         for key, status in (
-            ("n" * 32, 200),
-            ("o" * 32, 200),
-            ("x" * 32, 401),
-            (f"{'n' * 32},{'o' * 32}", 400),
+            (secret("n"), 200),
+            (secret("o"), 200),
+            (secret("x"), 401),
+            (f"{secret('n')},{secret('o')}", 400),
             (SERVICE_ROLE_KEY, 401),
         ):
             assert (

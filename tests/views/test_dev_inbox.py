@@ -8,7 +8,7 @@ import pytest
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import TryLater
 from auth.settings import SettingsError
-from tests.conftest import SERVICE_ROLE_KEY
+from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_TIMESTAMP, assert_error
 from tests.support.deliverers import deliver_due
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
@@ -154,7 +154,7 @@ class TestMessages:
     def test_message_encrypted_with_another_secret_is_left_out(self, client, outbox, deliver, make_app):
         outbox.write()
         deliver()
-        other = make_app(AUTH_DEV_INBOX="true", AUTH_SECRET_KEY="x" * 32).test_client()
+        other = make_app(AUTH_DEV_INBOX="true", AUTH_SECRET_KEY=secret("x")).test_client()
         assert inbox(other) == []
         assert len(inbox(client)) == 1
 

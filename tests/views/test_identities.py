@@ -6,6 +6,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from tests.conftest import secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok, identity
 from tests.support.cast import PASSWORD
 from tests.support.fake_provider import Answer
@@ -476,7 +477,7 @@ class TestChangesDuringALinking:
     def test_linking_fails_after_a_replaced_root_secret(
         self, service, session, browser, make_service, google, database
     ):
-        later = make_service(AUTH_SECRET_KEY="x" * 32).browser()
+        later = make_service(AUTH_SECRET_KEY=secret("x")).browser()
         later.cookies, later.page = browser.cookies, browser.page
         assert later.submit().status == 403
         assert ("/authorize" in google.paths(), database.count("identities")) == (False, 1)
