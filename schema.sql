@@ -92,6 +92,7 @@ CREATE TABLE sessions (
   counted_until timestamptz NOT NULL DEFAULT now(),
   ended_at      timestamptz,
   end_reason    session_end_reason,
+  reauthenticated_at  timestamptz,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);

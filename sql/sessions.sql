@@ -191,14 +191,18 @@ SELECT s.id AS session_id, s.counter, s.method, floor(extract(epoch FROM now()))
 
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                   refresh_token_lifetime integer, session_timebox integer, reauthenticated boolean,
---                   reauthentication_age integer)
+--                   needs_proof boolean, proof_age integer, reauthentication_age integer)
 WITH caller AS (
   SELECT id, email, phone, password_hash FROM users WHERE id = :caller_id FOR UPDATE
 )
 SELECT caller.*, iso_8601(now()) AS moment,
        locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
-                           :session_timebox, :reauthenticated, :reauthentication_age) AS state
+                           :session_timebox, :reauthenticated,
+                           CASE WHEN :needs_proof THEN :proof_age ELSE :reauthentication_age END) AS state
   FROM caller;
+
+-- name: record_reauthentication(session_id uuid)
+UPDATE sessions SET reauthenticated_at = now() WHERE id = :session_id;
 
 -- name: end_user_sessions(user_id uuid, kept_session_id uuid, reason text)
 SELECT end_sessions(:user_id, :kept_session_id, :reason);

@@ -18,7 +18,8 @@ def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, re
     state, session_id = one_time.new_token(), guard.caller()["caller_session_id"]
     with latchkey.db.transaction() as tx:
         # No password: logs keep the URL.
-        caller = lock_caller(tx, reauthenticated, "nonce with the code that GET /reauthenticate sends")
+        needed = "nonce with the code that GET /reauthenticate sends"
+        caller = lock_caller(tx, reauthenticated, needed, needs_proof=True)
         owner = {"user_id": caller.id, "session_id": str(session_id)}
         write_flow(tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
     return state
@@ -28,7 +29,7 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
     """Link an identity to the user who began the flow. Raises `ApiError`."""
     caller = {"caller_id": flow.user_id, "caller_session_id": flow.session_id, "caller_expires_at": None}
     with latchkey.db.transaction() as tx:
-        user = tx.one("lock_caller", reauthenticated=True, **caller)
+        user = tx.one("lock_caller", reauthenticated=True, needs_proof=False, **caller)
         if user is None or user.state != "live":
             raise ApiError("session_not_found")
         try:
@@ -45,7 +46,7 @@ def unlink(identity_id: str, *, reauthenticated: bool) -> str:
     settings = latchkey.settings
     usable = [*latchkey.providers, *["email"] * settings.email_enabled, *["phone"] * settings.phone_enabled]
     with latchkey.db.transaction() as tx:
-        user = lock_caller(tx, reauthenticated)
+        user = lock_caller(tx, reauthenticated, needs_proof=True)
         identity = tx.one("select_own_identity", id=identity_id, user_id=user.id, usable=usable)
         if identity is None:
             raise ApiError("identity_not_found")

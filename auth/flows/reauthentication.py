@@ -1,4 +1,7 @@
-"""Reauthentication: older sessions need the current password or a code for sensitive changes (ASVS 3.7.1)."""
+"""Reauthentication: older sessions need the current password or a code for sensitive changes (ASVS 3.7.1).
+
+A proof is an authentication of the last 15 minutes. Adding or removing a way to sign in needs one.
+"""
 
 from typing import Any
 
@@ -6,33 +9,54 @@ from flask import g
 
 from auth.context import latchkey
 from auth.flows.password_attempts import begin_attempt, check_attempt
-from auth.web import guard
+from auth.settings.constants import proof_age
+from auth.web import audit, guard
 from auth.web.errors import ApiError
 from sql import Transaction
 
 _CREDENTIALS = "current_password, or nonce with the code that GET /reauthenticate sends"
 
 
-def reauthenticate(known: Any, body: dict[str, Any]) -> bool:
-    """Check the current password or code of a body. Return False, unchecked, for a new session."""
-    age = latchkey.settings.reauthentication_age
-    if age is None or known.session_age < age:
+def reauthenticate(known: Any, body: dict[str, Any], *, needs_proof: bool = False) -> bool:
+    """Check the current password or code of a body. Return False, unchecked, if none is needed."""
+    settings = latchkey.settings
+    age = proof_age(settings) if needs_proof else settings.reauthentication_age
+    if age is None or known.authentication_age < age:
         return False
+    _check_credential(known, body)
+    return True
+
+
+def record_reauthentication(known: Any, body: dict[str, Any]) -> str:
+    """Check a body's password or code, record that in the session, and return the time in ISO 8601."""
+    _check_credential(known, body)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated=True)
+        tx.run("record_reauthentication", session_id=g.caller.session_id)
+        if "current_password" in body:
+            # The statement that spends a code records it.
+            audit.record(tx, caller.id, caller.email, ["reauthenticated"], [])
+    return caller.moment
+
+
+def lock_caller(
+    tx: Transaction, reauthenticated: bool, needed: str = _CREDENTIALS, *, needs_proof: bool = False
+) -> Any:
+    """Lock and return the caller's row. Raises `ApiError` if the session ended or needs reauthentication."""
+    needs = {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
+    caller = guard.admit(tx.one("lock_caller", **needs, **guard.caller()))
+    if caller.state == "reauthentication_needed":
+        raise _needed(needed)
+    return caller
+
+
+def _check_credential(known: Any, body: dict[str, Any]) -> None:
     if "current_password" in body:
         _check_current_password(body["current_password"], known)
     elif "nonce" in body:
         _spend_nonce(body["nonce"], known)
     else:
         raise _needed(_CREDENTIALS)
-    return True
-
-
-def lock_caller(tx: Transaction, reauthenticated: bool, needed: str = _CREDENTIALS) -> Any:
-    """Lock and return the caller's row. Raises `ApiError` if the session ended or needs reauthentication."""
-    caller = guard.admit(tx.one("lock_caller", reauthenticated=reauthenticated, **guard.caller()))
-    if caller.state == "reauthentication_needed":
-        raise _needed(needed)
-    return caller
 
 
 def _check_current_password(password: str, known: Any) -> None:

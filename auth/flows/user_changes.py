@@ -15,15 +15,14 @@ _SENSITIVE = ("new_email", "new_phone", "password_hash")
 
 def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
     """Apply a `UserChange` body to the caller. `link` has the columns of the link that confirms an email."""
-    change, known, reauthenticated = _check(body)
+    change, known, authentication = _check(body)
     addresses = [address for address in (change["new_email"], change["new_phone"]) if address]
-    is_sensitive = any(change[name] for name in _SENSITIVE)
     with latchkey.db.transaction() as tx:
         if addresses:
             _refuse_taken(tx, change)
         for address in addresses:
             outgoing.take_quota(tx, address)
-        caller = lock_caller(tx, reauthenticated or not is_sensitive)
+        caller = lock_caller(tx, **authentication)
         if change["password_hash"]:
             _end_other_access(tx, caller, known.password_hash)
         user = tx.one("change_user", user_id=caller.id, **change)
@@ -35,27 +34,30 @@ def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
     return user
 
 
-def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, bool]:
-    """Return the parameters of `change_user`, the caller's row, and whether the caller reauthenticated."""
+def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """Return the parameters of `change_user`, the caller's row, and the parameters of `lock_caller`."""
     change = {"user_metadata": body.get("data")} | dict.fromkeys(_SENSITIVE)
     email, phone, password = body.get("email"), body.get("phone"), body.get("password")
     if not email and not phone and password is None:
-        return change, None, False
+        return change, None, {"reauthenticated": True}
     known = guard.live_caller()
     change["new_email"] = None if email == known.email else email
     change["new_phone"] = None if phone == known.phone else phone
+    adds_address = bool(change["new_email"] or change["new_phone"])
+    # A user without an address could not get a code.
+    needs_proof = adds_address and bool(known.email or known.phone)
     if password is None:
-        has_address = bool(change["new_email"] or change["new_phone"])
-        return change, known, has_address and reauthenticate(known, body)
+        reauthenticated = not needs_proof or reauthenticate(known, body, needs_proof=True)
+        return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
     check_strength(latchkey.settings, password, [known.email, known.phone])
     # A request that the queue refuses must not have spent its code.
     with latchkey.passwords.queue():
         # First, or an old session could guess the current password by `same_password`.
-        reauthenticated = reauthenticate(known, body)
+        reauthenticated = reauthenticate(known, body, needs_proof=needs_proof)
         if known.password_hash is not None and latchkey.passwords.check(password, known.password_hash):
             raise ApiError("same_password", "password: must differ from the current one")
         change["password_hash"] = latchkey.passwords.hash(password)
-    return change, known, reauthenticated
+    return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
 
 
 def _refuse_taken(tx: Transaction, change: dict[str, Any]) -> None:

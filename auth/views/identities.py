@@ -28,7 +28,7 @@ def authorize_identity() -> Response:
         return Response()
     query = read_query(schemas.LinkingQuery())
     provider = oauth_flows.provider_named(query["provider"])
-    reauthenticated = "nonce" in query and reauthenticate(guard.live_caller(), query)
+    reauthenticated = "nonce" in query and reauthenticate(guard.live_caller(), query, needs_proof=True)
     wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(query)}
     state = identity_linking.begin(provider, **wish, reauthenticated=reauthenticated)
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
@@ -113,6 +113,6 @@ def delete_identity(identity_id: str) -> Response:
     if not is_uuid(identity_id):
         guard.live_caller()
         raise ApiError("identity_not_found")
-    reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body)
+    reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body, needs_proof=True)
     moment = identity_linking.unlink(identity_id, reauthenticated=reauthenticated)
     return jsonify(message="Identity unlinked", timestamp=moment)

@@ -2,7 +2,7 @@ from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
 from auth.flows import outgoing
-from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.flows.reauthentication import lock_caller, reauthenticate, record_reauthentication
 from auth.flows.user_changes import change_user
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
@@ -47,3 +47,13 @@ def delete_user() -> Response:
         caller = lock_caller(tx, reauthenticated)
         row = tx.one("delete_user", user_id=caller.id)
     return jsonify(message="User deleted", timestamp=row.moment)
+
+
+@blueprint.post("/reauthenticate")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+def confirm_reauthentication() -> Response:
+    """Record the current password or a code in the caller's session, as a proof for the next 15 minutes."""
+    known = guard.live_caller()
+    moment = record_reauthentication(known, read_body(schemas.Proof()))
+    return jsonify(message="Reauthenticated", timestamp=moment)

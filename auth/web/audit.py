@@ -22,6 +22,7 @@ _ACTIONS = {
     "oauth.callback": "oauth_refused",
     "user.update_user": "change_refused",
     "user.delete_user": "change_refused",
+    "user.confirm_reauthentication": "change_refused",
     "identities.authorize_identity": "change_refused",
     "identities.delete_identity": "change_refused",
 }

@@ -59,7 +59,8 @@ CREATE OR REPLACE FUNCTION locked_caller_state(
   LANGUAGE sql VOLATILE
 AS $$
   SELECT CASE
-    WHEN state = 'live' AND NOT reauthenticated AND s.created_at <= now() - make_interval(secs => age)
+    WHEN state = 'live' AND NOT reauthenticated
+         AND greatest(s.created_at, s.reauthenticated_at) <= now() - make_interval(secs => age)
     THEN 'reauthentication_needed'
     ELSE state
   END

@@ -267,6 +267,20 @@ def requesting_a_code_to_reauthenticate(world: World) -> Callable[[], Any]:
     return lambda: session.get("/reauthenticate")
 
 
+@story("post /reauthenticate", "", "reauthenticated")
+def reauthenticating_with_the_password(world: World) -> Callable[[], Any]:
+    session = world.session()
+    return lambda: session.post("/reauthenticate", json={"current_password": PASSWORD})
+
+
+@story("post /reauthenticate", "", "reauthenticated")
+def reauthenticating_with_a_code(world: World) -> Callable[[], Any]:
+    session = world.session()
+    session.get("/reauthenticate")
+    nonce = world.outbox.last("alice@example.com", "reauthentication").code
+    return lambda: session.post("/reauthenticate", json={"nonce": nonce})
+
+
 @story("get /verify", "user.updated auth.login", "email_confirmed signed_in")
 def following_the_link_of_a_sign_up(world: World) -> Callable[[], Any]:
     token = world.sent("signup").token

@@ -261,6 +261,9 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "update_user, email": _caller(lambda session: session.put("/user", json={"email": NEW})),
     "update_user, phone": _caller(lambda session: session.put("/user", json={"phone": PHONE})),
     "reauthenticate": _caller(lambda session: session.get("/reauthenticate")),
+    "confirm_reauthentication": _caller(
+        lambda session: session.post("/reauthenticate", json={"current_password": PASSWORD})
+    ),
     "delete_user": _caller(lambda session: session.delete("/user")),
     "logout": _caller(lambda session: session.post("/logout")),
     "list_sessions": _caller(lambda session: session.get("/sessions")),

@@ -494,9 +494,15 @@ class TestChangesDuringALinking:
 class TestReauthentication:
     @pytest.fixture
     def old(self, session, database):
-        """Alice's session, two days old."""
-        database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
+        """Alice's session, 15 minutes old."""
+        database.run("UPDATE sessions SET created_at = created_at - interval '15 minutes'")
         return session
+
+    def test_reauthenticated_session_links_without_a_code(self, service, old):
+        assert old.post("/reauthenticate", json={"current_password": PASSWORD}).status_code == 200
+        browser = service.browser()
+        browser.visit(begin_linking(service, old, "google"))
+        assert fragment(browser.submit()) == LINKED
 
     def test_old_session_needs_reauthentication_to_link(self, old, database):
         # The error does not ask for a password, because logs would keep a password in a URL.
@@ -528,7 +534,7 @@ class TestReauthentication:
 
     def test_old_session_needs_reauthentication_to_unlink(self, service, session, database):
         link(service, session, "google")
-        database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
+        database.run("UPDATE sessions SET created_at = created_at - interval '15 minutes'")
         path = f"/user/identities/{identities_of(session)['google']}"
         assert_error(session.delete(path), 400, "reauthentication_needed", details=A_SENTENCE)
         assert_error(

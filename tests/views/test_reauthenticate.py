@@ -1,8 +1,8 @@
-"""GET /reauthenticate sends a code that PUT and DELETE /user require as nonce from old sessions."""
+"""GET /reauthenticate sends a code for a sensitive change; POST /reauthenticate takes it, or the password."""
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, ANYTHING, assert_error, assert_ok
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, ANYTHING, assert_error, assert_ok
 from tests.support.cast import PASSWORD
 from tests.support.crowd import crowd
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in, later, type_in
@@ -10,6 +10,7 @@ from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in
 NEW = "Another-Horse-1"
 NEEDED = (400, "reauthentication_needed")
 NOT_VALID = (400, "reauthentication_not_valid")
+DONE = {"message": "Reauthenticated", "timestamp": A_TIMESTAMP}
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ class TestCode:
         assert response.data == b""
         assert (database.count("outbox"), database.count("one_time_tokens")) == (0, 0)
 
-    @pytest.mark.parametrize("method", ["post", "put", "delete"])
+    @pytest.mark.parametrize("method", ["put", "patch", "delete"])
     def test_other_methods_are_refused(self, client, session, method):
         assert_error(
             client.open("/reauthenticate", method=method.upper(), headers=session.authorization),
@@ -300,3 +301,78 @@ class TestNonceNotNeeded:
         assert_error(session.put("/user", json={"password": NEW}), *NEEDED, details=A_SENTENCE)
         session.get("/reauthenticate")
         assert session.put("/user", json={"password": NEW, "nonce": outbox.last().code}).status_code == 200
+
+
+class TestRecording:
+    """POST /reauthenticate is a proof for 15 minutes, in this session alone."""
+
+    def pass_time(self, database, seconds):
+        database.run(
+            "UPDATE sessions SET reauthenticated_at = reauthenticated_at - make_interval(secs => %(seconds)s)",
+            seconds=seconds,
+        )
+
+    @pytest.mark.parametrize("change", [{"email": "new@example.com"}, {"phone": PHONE}, {"password": NEW}])
+    @pytest.mark.parametrize("by", ["password", "code"])
+    def test_reauthenticated_session_changes_without_a_credential(self, session, nonce, by, change):
+        body = {"current_password": PASSWORD} if by == "password" else {"nonce": nonce}
+        assert_error(session.put("/user", json=change), *NEEDED, details=A_SENTENCE)
+        assert_ok(session.post("/reauthenticate", json=body), DONE)
+        assert session.put("/user", json=change).status_code == 200
+
+    def test_reauthentication_is_a_proof_for_15_minutes(self, session, database):
+        session.post("/reauthenticate", json={"current_password": PASSWORD})
+        self.pass_time(database, 890)
+        assert session.put("/user", json={"phone": PHONE}).status_code == 200
+        self.pass_time(database, 10)
+        assert_error(session.put("/user", json={"phone": OTHER_PHONE}), *NEEDED, details=A_SENTENCE)
+        assert session.put("/user", json={"password": NEW}).status_code == 200
+
+    def test_reauthentication_outlives_a_refresh(self, session):
+        session.post("/reauthenticate", json={"current_password": PASSWORD})
+        assert session.refreshed().put("/user", json={"phone": PHONE}).status_code == 200
+
+    def test_other_sessions_are_not_reauthenticated(self, session, alice, database):
+        other = alice.sign_in()
+        grow_old(database)
+        session.post("/reauthenticate", json={"current_password": PASSWORD})
+        assert_error(other.put("/user", json={"phone": PHONE}), *NEEDED, details=A_SENTENCE)
+
+    def test_code_works_once(self, session, nonce):
+        assert_ok(session.post("/reauthenticate", json={"nonce": nonce}), DONE)
+        assert_error(session.post("/reauthenticate", json={"nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
+
+    @pytest.mark.parametrize(
+        ("body", "code"),
+        [
+            ({}, "validation_failed"),
+            ({"nonce": None, "current_password": None}, "validation_failed"),
+            ({"nonce": "000000x"}, "reauthentication_not_valid"),
+            ({"current_password": "Wrong-Horse-1"}, "current_password_invalid"),
+        ],
+        ids=str,
+    )
+    def test_wrong_credential_records_nothing(self, session, database, body, code):
+        assert_error(session.post("/reauthenticate", json=body), 400, code, details=A_SENTENCE)
+        assert database.count("sessions", "reauthenticated_at IS NOT NULL") == 0
+
+    def test_young_session_must_still_give_the_right_credential(self, alice, database):
+        wrong = {"current_password": "Wrong-Horse-1"}
+        response = alice.sign_in().post("/reauthenticate", json=wrong)
+        assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
+        assert database.count("sessions", "reauthenticated_at IS NOT NULL") == 0
+
+    def test_wrong_password_counts_as_a_failed_sign_in(self, session, alice, database):
+        session.post("/reauthenticate", json={"current_password": "Wrong-Horse-1"})
+        assert database.count("failure_counts", "key LIKE 'login %%' AND count = 1") == 1
+
+    def test_setting_always_accepts_no_recorded_reauthentication(self, make_app, alice):
+        session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
+        session.post("/reauthenticate", json={"current_password": PASSWORD})
+        assert_error(session.put("/user", json={"phone": PHONE}), *NEEDED, details=A_SENTENCE)
+
+    def test_ended_session_is_refused(self, session, database):
+        session.post("/logout")
+        response = session.post("/reauthenticate", json={"current_password": PASSWORD})
+        assert_error(response, 401, "session_not_found")
+        assert database.count("sessions", "reauthenticated_at IS NOT NULL") == 0

@@ -12,8 +12,11 @@ from tests.support.server import at_once, until_served
 NEW = "Another-Horse-1"
 TOO_LARGE = {"msg": "User metadata is too large", "details": A_SENTENCE}
 NEEDED = {"msg": "This needs reauthentication", "details": A_SENTENCE}
+# Each with the seconds after a sign-in for which it needs no reauthentication.
 each_change = pytest.mark.parametrize(
-    "change", [{"password": NEW}, {"email": "new@example.com"}, {"phone": "+491701234567"}], ids=str
+    ("change", "age"),
+    [({"password": NEW}, 86_400), ({"email": "new@example.com"}, 900), ({"phone": "+491701234567"}, 900)],
+    ids=str,
 )
 
 
@@ -351,28 +354,28 @@ class TestAddresses:
 
 
 class TestReauthentication:
-    """A session older than AUTH_REAUTHENTICATION_AGE (a day) must give the current password for changes that
-    could steal the account.
+    """A session older than AUTH_REAUTHENTICATION_AGE (a day) must give the current password to change it; one
+    older than 15 minutes, to change an address.
     """
 
     @each_change
-    def test_session_younger_than_a_day_needs_no_reauthentication(self, alice, database, change):
+    def test_young_session_needs_no_reauthentication(self, alice, database, change, age):
         session = alice.sign_in()
-        older(database, 86_390)
+        older(database, age - 10)
         assert session.put("/user", json=change).status_code == 200
 
     @each_change
-    def test_session_older_than_a_day_needs_reauthentication(self, alice, database, change):
+    def test_old_session_needs_reauthentication(self, alice, database, change, age):
         session = alice.sign_in()
-        older(database, 86_400)
+        older(database, age)
         before = database.everything()
         assert_error(session.put("/user", json=change), 400, "reauthentication_needed", **NEEDED)
         assert database.everything() == before
 
     @each_change
-    def test_current_password_reauthenticates(self, alice, database, change):
+    def test_current_password_reauthenticates(self, alice, database, change, age):
         session = alice.sign_in()
-        older(database, 86_400)
+        older(database, age)
         assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
 
     def test_current_and_new_password_are_hashed_with_one_admission(
@@ -386,9 +389,9 @@ class TestReauthentication:
         assert session.put("/user", json={"password": NEW, "current_password": PASSWORD}).status_code == 200
 
     @each_change
-    def test_wrong_current_password_is_refused(self, alice, database, change):
+    def test_wrong_current_password_is_refused(self, alice, database, change, age):
         session = alice.sign_in()
-        older(database, 86_400)
+        older(database, age)
         before = database.everything()
         response = session.put("/user", json=change | {"current_password": "Wrong-Horse-1"})
         assert_error(
@@ -464,6 +467,21 @@ class TestReauthentication:
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="never").test_client())
         older(database, 10 * 365 * 86_400)
         assert session.put("/user", json={"password": NEW}).status_code == 200
+
+    @pytest.mark.parametrize("change", [{"email": "new@example.com"}, {"phone": "+491701234567"}], ids=str)
+    def test_address_needs_a_proof_whatever_the_setting(self, make_app, alice, database, change):
+        session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="never").test_client())
+        older(database, 900)
+        assert_error(session.put("/user", json=change), 400, "reauthentication_needed", **NEEDED)
+        assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
+
+    def test_user_without_an_address_needs_no_proof_for_the_first(self, alice, database):
+        """They could not receive a code."""
+        session = alice.sign_in()
+        database.run("UPDATE users SET email = NULL, password_hash = NULL")
+        older(database, 90_000)
+        assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
+        assert_error(session.put("/user", json={"password": NEW}), 400, "reauthentication_needed", **NEEDED)
 
     def test_age_that_requires_reauthentication_is_a_setting(self, make_app, alice, database):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="300").test_client())

@@ -79,6 +79,7 @@ USER = [
     Route("get", "/sessions", 200),
     Route("delete", "/sessions/{session_id}", 404),
     Route("get", "/reauthenticate", 200),
+    Route("post", "/reauthenticate", 400),
     Route("get", "/user/identities/authorize", 200, "?provider=github"),
     Route("delete", "/user/identities/{identity_id}", 404),
 ]
