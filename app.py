@@ -20,7 +20,7 @@ from auth.views import (
     verify,
     webhooks,
 )
-from auth.web import audit, edge, errors, limits
+from auth.web import audit, dialect, edge, errors, limits
 from auth.web.application import Application
 from auth.web.input import MAX_BODY
 
@@ -41,6 +41,7 @@ def create_app(config: Settings | None = None) -> Flask:
     app.extensions[EXTENSION] = make_parts(config, audit.origin)
     errors.register(app)
     edge.register(app, config)
+    dialect.register(app)
     limits.register(app, config)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)

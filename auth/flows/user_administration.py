@@ -13,24 +13,24 @@ _CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
 
 def create_user(body: dict[str, Any], password_hash: str | None) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON."""
-    phone, role = body.get("phone"), body.get("role", "authenticated")
+    email, phone, role = body.get("email"), body.get("phone"), body.get("role", "authenticated")
     with latchkey.db.transaction() as tx:
         user_id = tx.one(
             "create_user",
-            email=body["email"],
+            email=email,
             phone=phone,
             password_hash=password_hash,
             role=role,
             user_metadata=body["user_metadata"],
             app_metadata=body["app_metadata"],
-            email_confirm=body["email_confirm"],
+            email_confirm=email is not None and body["email_confirm"],
             phone_confirm=phone is not None and body["phone_confirm"],
         ).id
         for kind in _ADDRESSES:
             if kind in body:
                 tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
         made = {"by": "administrator", "role": role}
-        audit.record(tx, user_id, body["email"], ["user_created"], ["user.created"], **made)
+        audit.record(tx, user_id, email, ["user_created"], ["user.created"], **made)
         return tx.one("select_any_user", id=user_id).user_object
 
 

@@ -27,7 +27,7 @@ def create_user() -> Response:
     if "role" in body and not guard.is_service_role():
         raise ApiError("role.insufficient_permissions", "role: must be absent")
     if "password" in body:
-        check_strength(latchkey.settings, body["password"], [body["email"], body.get("phone")])
+        check_strength(latchkey.settings, body["password"], [body.get("email"), body.get("phone")])
     password_hash = latchkey.passwords.hash(body["password"]) if "password" in body else None
     return JsonResponse(user_administration.create_user(body, password_hash))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from flask import g
 from marshmallow import ValidationError
 from marshmallow.fields import Function
 
@@ -138,14 +139,15 @@ def Choices(*choices: str, **kwargs: Any) -> Function:
     return Function(deserialize=load, **kwargs)
 
 
-def PageNumber(default: int, most: int) -> Function:
+def PageNumber(default: int, most: int, most_in_dialect: int | None = None) -> Function:
     """A positive integer of a query, at most `most`. Empty means `default`."""
 
     def load(value: str) -> int:
         # int() would also accept other scripts' digits, signs, spaces and underscores.
         is_valid = not value or (re.fullmatch(r"[0-9]{1,20}", value) and int(value) >= 1)
         _require(is_valid, "must be a whole number of at least 1")
-        return min(int(value or default), most)
+        limit = most_in_dialect if most_in_dialect and "in_dialect" in g else most
+        return min(int(value or default), limit)
 
     return Function(deserialize=load, load_default=default)
 

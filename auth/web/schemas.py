@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from flask import g
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
@@ -195,6 +196,12 @@ class NewUser(Input):
     user_metadata = fields.Metadata(load_default=dict)
     app_metadata = fields.Metadata(load_default=dict)
 
+    @pre_load
+    def may_have_only_a_phone(self, data: Any, **_kwargs: Any) -> Any:
+        if "in_dialect" in g and data.get("phone"):
+            self.fields["email"].required = False
+        return data
+
 
 class AnyUserChange(NewUser):
     email = fields.Email()
@@ -208,7 +215,7 @@ class AnyUserChange(NewUser):
 class PageQuery(Input):
     # The offset of the last page must fit into a bigint.
     page = fields.PageNumber(1, most=2**31)
-    per_page = fields.PageNumber(20, most=100)
+    per_page = fields.PageNumber(20, most=100, most_in_dialect=1000)
 
 
 class UsersQuery(PageQuery):

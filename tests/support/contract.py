@@ -60,7 +60,8 @@ def resolved(node: Any) -> Any:
 
 def check(request: Request, response: Response) -> None:
     """Fail if a response violates openapi.yaml."""
-    if request.method in ("HEAD", "OPTIONS"):
+    # openapi.yaml describes the form without the dialect of the Supabase clients.
+    if request.method in ("HEAD", "OPTIONS") or "X-Supabase-Api-Version" in request.headers:
         return
     path = _without_prefix(request.path)
     template = _template(path)

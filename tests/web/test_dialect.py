@@ -1,0 +1,314 @@
+"""The dialect of the Supabase clients, which the header X-Supabase-Api-Version selects."""
+
+import json
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.support.answers import (
+    A_REFRESH_TOKEN,
+    A_TIMESTAMP,
+    A_UUID,
+    AN_ACCESS_TOKEN,
+    ANYTHING,
+    assert_error,
+    assert_ok,
+    identity,
+    user,
+)
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.contract import resolved
+from tests.support.links import PHONE, SITE
+from tests.test_contract import OPERATIONS, SCHEMES, guard_of, views
+
+DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
+DIGITS = PHONE.removeprefix("+")
+MESSAGES = {"/recover", "/resend", "/otp", "/reauthenticate"}
+# Operations whose response differs in the dialect.
+DIFFERENT = {
+    *("signup", "get_user", "update_user", "token", "login_admin", "verify"),
+    *("recover", "resend", "otp", "reauthenticate"),
+    *("list_users", "create_user", "get_any_user", "update_any_user"),
+    *("generate_link", "invite", "invite_by_short_path"),
+}
+
+
+def in_dialect(**members: Any) -> dict[str, Any]:
+    """Return an expected user object of the dialect."""
+    expected = user("alice@example.com", **members)
+    expected["identities"] = [without_null(each) for each in expected["identities"]]
+    return without_null(expected | {"phone": members.get("phone") or ""})
+
+
+def without_null(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+class Request:
+    """A request to an operation, made from the examples of openapi.yaml."""
+
+    def __init__(self, operation: Any, names: dict[str, str]) -> None:
+        item = resolved(operation.description)
+        self.query, self.path = {}, operation.path
+        for parameter in item.get("parameters", []):
+            if parameter["in"] == "query" and parameter.get("required"):
+                self.query[parameter["name"]] = example_of(parameter)
+        for name, value in names.items():
+            self.path = self.path.replace(f"{{{name}}}", value)
+        self.method = operation.method
+        contents = item.get("requestBody", {}).get("content", {})
+        self.json = example_of(contents["application/json"]) if "application/json" in contents else None
+        forms = [example_of(content) for kind, content in contents.items() if "form" in kind]
+        self.form = forms[0] if forms and self.json is None else None
+
+    def send(self, client, headers):
+        options: dict[str, Any] = {"query_string": self.query, "headers": headers}
+        options |= {"json": self.json} if self.json is not None else {}
+        options |= {"data": self.form} if self.form is not None else {}
+        return client.open(self.path, method=self.method.upper(), **options)
+
+
+def example_of(described: dict[str, Any]) -> Any:
+    if "example" in described:
+        return described["example"]
+    examples = list(described.get("examples", {}).values())
+    return examples[0]["value"] if examples else described["schema"]["enum"][0]
+
+
+def shape(response: Any) -> Any:
+    """Return status, headers and body of a response, without values that differ each time."""
+    text = response.get_data(as_text=True)
+    text = re.sub(r"[\w-]+\.[\w-]{20,}\.[\w-]+|[\w-]{36,}|\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)", "…", text)
+    text = re.sub(r'"(email_otp|expires_at|milliseconds)": ?"?\d+"?', r'"\1": "…"', text)
+    varying = {"Content-Length", "X-Request-Id", "Location", "Set-Cookie", "X-RateLimit-Reset", "ETag"}
+    headers = {(name, value) for name, value in response.headers if name not in varying}
+    return response.status_code, headers, json.loads(text) if response.is_json else text
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_dialect_changes_only_what_is_documented(name, app, client, database, service_role, register_alice):
+    """Each operation answers alike with and without the header, but for the forms that are named here."""
+    schemes = SCHEMES[guard_of(views(app).get(name, views(app)["health"]))]
+
+    def answer(headers):
+        alice = register_alice()
+        names = dict.fromkeys(re.findall(r"{(\w+)}", OPERATIONS[name].path), alice.user["id"])
+        own = service_role if "service_role_key" in schemes else alice.authorization
+        return shape(Request(OPERATIONS[name], names).send(client, headers | (own if schemes else {})))
+
+    plain = answer({})
+    database.empty()
+    status, headers, body = answer(DIALECT)
+    assert (status, headers) == plain[:2]
+    if name in DIFFERENT and status < 300:
+        assert body == translated(OPERATIONS[name], plain[2])
+    else:
+        assert body == plain[2]
+
+
+def translated(operation: Any, body: Any) -> Any:
+    """Return the form that the dialect gives to a body."""
+    if operation.path in MESSAGES:
+        return {"message_id": "…"} if operation.path == "/otp" else {}
+    if operation.path == "/admin/users" and operation.method == "get":
+        return {"users": [of_user(each) for each in body["data"]], "aud": "authenticated"}
+    if "user" in body:
+        body = body | {"user": of_user(body["user"])}
+    if "action_link" in body:
+        body = body | {"action_link": body["action_link"].replace("%3A", ":").replace("%2F", "/")}
+    return of_user(body) if "identities" in body else body
+
+
+def of_user(known: dict[str, Any]) -> dict[str, Any]:
+    known = known | {"email": known["email"] or "", "phone": (known["phone"] or "").lstrip("+")}
+    known["identities"] = [without_null(each) for each in known["identities"]]
+    for each in known["identities"]:
+        data = each["identity_data"]
+        each["identity_data"] = {name: str(value).lstrip("+") for name, value in data.items()}
+    return without_null(known)
+
+
+@pytest.fixture
+def register_alice(client, service_role):
+    def register():
+        body = {"email": "alice@example.com", "password": PASSWORD, "email_confirm": True, "role": "admin"}
+        assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
+        response = sign_in(client, "alice@example.com")
+        session = response.json
+        return _Session(session["user"], {"Authorization": f"Bearer {session['access_token']}"})
+
+    return register
+
+
+class _Session:
+    def __init__(self, user: dict[str, Any], authorization: dict[str, str]) -> None:
+        self.user, self.authorization = user, authorization
+
+
+class TestUserObjects:
+    def test_user_has_empty_strings_and_no_other_nulls(self, client, alice):
+        headers = alice.sign_in().authorization | DIALECT
+        assert_ok(client.get("/user", headers=headers), in_dialect(last_sign_in_at=A_TIMESTAMP))
+
+    def test_token_response_has_the_user_in_the_dialect(self, client, alice):
+        body = {"email": alice.email, "password": PASSWORD}
+        assert_ok(
+            client.post("/token?grant_type=password", json=body, headers=DIALECT),
+            {
+                "access_token": AN_ACCESS_TOKEN,
+                "token_type": "bearer",
+                "expires_in": 3600,
+                "expires_at": ANYTHING,
+                "refresh_token": A_REFRESH_TOKEN,
+                "user": in_dialect(last_sign_in_at=A_TIMESTAMP),
+            },
+        )
+
+    def test_null_in_metadata_of_identities_and_users_stays(self, client, alice, service_role, database):
+        nested = {"user_metadata": {"nested": {"nothing": None}}}
+        client.put(f"/admin/users/{alice.id}", json=nested, headers=service_role)
+        response = client.get(f"/admin/users/{alice.id}", headers=service_role | DIALECT)
+        assert_ok(response, in_dialect(user_metadata={"nested": {"nothing": None}}))
+
+    def test_sign_up_with_autoconfirm_has_both_users_in_the_dialect(self, make_app):
+        client = make_app(AUTH_AUTOCONFIRM="true").test_client()
+        body = {"email": "dave@example.com", "password": PASSWORD}
+        response = client.post("/signup", json=body, headers=DIALECT)
+        assert response.status_code == 201
+        for known in (response.json, response.json["user"]):
+            assert known["phone"] == ""
+            assert "banned_until" not in known
+
+
+class TestPhones:
+    @pytest.fixture
+    def phone_user(self, client, service_role):
+        body = {"phone": DIGITS, "password": PASSWORD, "phone_confirm": True}
+        return client.post("/admin/users", json=body, headers=service_role | DIALECT)
+
+    def test_user_may_have_only_a_phone(self, phone_user, database):
+        data = {"sub": A_UUID, "phone": DIGITS}
+        linked = without_null(identity("phone", PHONE) | {"identity_data": data})
+        expected = in_dialect(phone=DIGITS, phone_confirmed_at=A_TIMESTAMP, identities=[linked])
+        expected |= {"email": "", "app_metadata": {"provider": "phone", "providers": ["phone"]}}
+        del expected["email_confirmed_at"]
+        assert_ok(phone_user, expected)
+        assert database.value("SELECT phone FROM users") == PHONE
+
+    def test_digits_sign_in_with_a_password(self, client, phone_user):
+        body = {"phone": DIGITS, "password": PASSWORD}
+        response = client.post("/token?grant_type=password", json=body, headers=DIALECT)
+        assert (response.status_code, response.json["user"]["phone"]) == (200, DIGITS)
+
+    def test_digits_receive_and_verify_a_code(self, client, outbox):
+        response = client.post("/otp", json={"phone": DIGITS}, headers=DIALECT)
+        assert_ok(response, {"message_id": A_UUID})
+        body = {"type": "sms", "phone": DIGITS, "token": outbox.last(PHONE).code}
+        assert client.post("/verify", json=body, headers=DIALECT).json["user"]["phone"] == DIGITS
+
+    def test_pending_phone_has_digits_only(self, client, alice):
+        headers = alice.sign_in().authorization | DIALECT
+        response = client.put("/user", json={"phone": DIGITS}, headers=headers)
+        assert (response.status_code, response.json["new_phone"]) == (200, DIGITS)
+
+    @pytest.mark.parametrize(
+        "phone", ["0170123456", "123456", "1" * 16, "\uff11" * 8, "12345678\n", 12345678]
+    )
+    def test_other_numbers_are_refused(self, client, phone):
+        assert client.post("/otp", json={"phone": phone}, headers=DIALECT).status_code == 400
+
+    def test_digits_without_the_header_are_refused(self, client):
+        assert_error(client.post("/otp", json={"phone": DIGITS}), 400, "validation_failed", details=ANYTHING)
+
+
+class TestChangesOfTheUser:
+    @pytest.mark.parametrize("absent", ["", None])
+    def test_empty_addresses_are_ignored(self, client, alice, absent):
+        headers = alice.sign_in().authorization | DIALECT
+        body = {"email": absent, "phone": absent, "data": {"name": "Alice"}}
+        assert_ok(
+            client.put("/user", json=body, headers=headers),
+            in_dialect(last_sign_in_at=A_TIMESTAMP, user_metadata={"name": "Alice"}),
+        )
+
+
+class TestAdministration:
+    @pytest.mark.parametrize("body", [{}, {"phone": ""}, {"phone": None}, {"phone": 1}])
+    def test_user_needs_an_email_or_a_phone(self, client, service_role, body):
+        response = client.post("/admin/users", json=body, headers=service_role | DIALECT)
+        assert_error(response, 400, "validation_failed", details=ANYTHING)
+
+    def test_user_needs_an_email_without_the_header(self, client, service_role):
+        response = client.post("/admin/users", json={"phone": PHONE}, headers=service_role)
+        assert_error(response, 400, "validation_failed", details="email: is required")
+
+    def test_email_confirmation_without_an_email_confirms_nothing(self, client, service_role):
+        body = {"phone": PHONE, "email_confirm": True}
+        response = client.post("/admin/users", json=body, headers=service_role | DIALECT)
+        assert response.status_code == 200
+        assert "email_confirmed_at" not in response.json
+
+    def test_list_has_users_and_audience(self, client, alice, bob, service_role):
+        response = client.get("/admin/users?page=&per_page=1", headers=service_role | DIALECT)
+        bobs = in_dialect() | {"email": "bob@example.com", "identities": ANYTHING}
+        assert_ok(response, {"users": [bobs], "aud": "authenticated"})
+        assert response.headers["X-Total-Count"] == "2"
+        link = '</admin/users?page=2&per_page=1>; rel="next", </admin/users?page=2&per_page=1>; rel="last"'
+        assert response.headers["Link"] == link
+
+    @pytest.mark.parametrize(("headers", "shown"), [(DIALECT, 1000), ({}, 100)], ids=["dialect", "plain"])
+    def test_page_has_at_most_a_thousand_users_and_otherwise_a_hundred(
+        self, client, service_role, database, headers, shown
+    ):
+        database.run(
+            """INSERT INTO users (email, made_by)
+               SELECT n || '@example.com', 'administrator' FROM generate_series(1, 1001) AS numbers (n)"""
+        )
+        response = client.get("/admin/users?per_page=5000", headers=service_role | headers)
+        assert len(response.json.get("users") or response.json["data"]) == shown
+
+    def test_other_lists_keep_their_form(self, client, alice):
+        response = client.get("/sessions", headers=alice.sign_in().authorization | DIALECT)
+        assert set(response.json) == {"data", "pagination"}
+
+    def test_redirect_target_in_a_link_is_readable(self, client, alice, service_role):
+        target = f"{SITE}/welcome?name=A&B"
+        body = {"type": "magiclink", "email": alice.email, "redirect_to": target}
+        response = client.post("/admin/generate_link", json=body, headers=service_role | DIALECT)
+        link = response.json["action_link"]
+        assert link.endswith(f"redirect_to={SITE}/welcome%3Fname%3DA%26B")
+        assert parse_qs(urlsplit(link).query)["redirect_to"] == [target]
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        ("path", "body"),
+        [
+            ("/recover", {"email": "alice@example.com"}),
+            ("/otp", {"email": "alice@example.com"}),
+            ("/resend", {"type": "signup", "email": "alice@example.com"}),
+            ("/resend", {"type": "sms", "phone": DIGITS}),
+        ],
+    )
+    def test_request_for_a_message_returns_an_empty_object(self, client, alice, path, body):
+        assert_ok(client.post(path, json=body, headers=DIALECT), {})
+
+    def test_request_for_reauthentication_returns_an_empty_object(self, client, alice):
+        headers = alice.sign_in().authorization | DIALECT
+        assert_ok(client.get("/reauthenticate", headers=headers), {})
+
+
+class TestErrors:
+    def test_guard_comes_before_a_malformed_body(self, client):
+        response = client.put("/user", data="{", content_type="application/json", headers=DIALECT)
+        assert_error(response, 401, "no_authorization", details=ANYTHING)
+
+    def test_malformed_body_is_reported(self, client):
+        response = client.post("/signup", data="{", content_type="application/json", headers=DIALECT)
+        assert_error(response, 400, "bad_json", details="the body must be valid JSON")
+
+    def test_form_is_read_as_a_form(self, client, service_role):
+        response = client.post("/introspect", data={"token": "?"}, headers=service_role | DIALECT)
+        assert_ok(response, {"active": False})
