@@ -329,6 +329,13 @@ class TestCurrentPassword:
     def _old(self, session, database):
         database.run("UPDATE sessions SET created_at = now() - interval '2 days'")
 
+    def test_wrong_passwords_at_post_reauthenticate_count_too(self, session):
+        for _ in range(3):
+            body, options = {"current_password": WRONG}, {"headers": session.authorization, **at(HOME)}
+            response = session.client.post("/reauthenticate", json=body, **options)
+            assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
+        assert self.change(session, PASSWORD).status_code == 429
+
     def test_wrong_current_passwords_are_limited(self, session, alice, hashes):
         for _ in range(3):
             assert_error(self.change(session, WRONG), 400, "current_password_invalid", details=A_SENTENCE)

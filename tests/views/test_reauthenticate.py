@@ -362,10 +362,6 @@ class TestRecording:
         assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
         assert database.count("sessions", "reauthenticated_at IS NOT NULL") == 0
 
-    def test_wrong_password_counts_as_a_failed_sign_in(self, session, alice, database):
-        session.post("/reauthenticate", json={"current_password": "Wrong-Horse-1"})
-        assert database.count("failure_counts", "key LIKE 'login %%' AND count = 1") == 1
-
     def test_setting_always_accepts_no_recorded_reauthentication(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
         session.post("/reauthenticate", json={"current_password": PASSWORD})
