@@ -20,38 +20,52 @@ DELETE FROM request_counts;
 -- name: begin_password_attempt(email text, phone text, network text, limited boolean, failures integer,
 --                              failures_seconds integer, account_failures integer,
 --                              account_failures_seconds integer, origin jsonb)
--- Counts before the password is checked; from networks new to the user, for the address alone too.
-WITH known AS (
-  SELECT id, password_hash FROM users WHERE email = :email OR phone = :phone
+-- Counts before the password is checked: for the address, then for its user; from networks new to the user
+-- over all networks too. A user's count that is used up hides the hash: a refusal would reveal that an email
+-- and a phone belong together.
+WITH sent AS (
+  SELECT given.address, u.id, u.password_hash,
+         coalesce('user ' || u.id, 'nobody ' || given.address) AS owner,
+         NOT EXISTS (SELECT
+                       FROM known_networks AS n
+                      WHERE n.user_id = u.id AND n.network = :network) AS is_strange
+    FROM (VALUES (coalesce(:email, :phone))) AS given (address)
+    LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone
 ), tried AS (
   SELECT count, count > :failures AS refused, seconds_left
-    FROM count_up(CASE WHEN :limited THEN 'login ' || coalesce(:email, :phone) || ' ' || :network END,
-                  :failures_seconds)
+    FROM sent
+   CROSS JOIN count_up(CASE WHEN :limited THEN 'login ' || address || ' ' || :network END, :failures_seconds)
 ), strange AS (
   SELECT counted.count > :account_failures AS refused, counted.seconds_left
-    FROM tried
-   CROSS JOIN count_up(CASE WHEN NOT tried.refused
-                             AND NOT EXISTS (SELECT
-                                               FROM known_networks AS n
-                                               JOIN known ON known.id = n.user_id
-                                              WHERE n.network = :network)
-                            THEN 'account ' || coalesce(:email, :phone) END,
+    FROM sent
+   CROSS JOIN tried
+   CROSS JOIN count_up(CASE WHEN is_strange AND NOT tried.refused THEN 'account ' || address END,
                        :account_failures_seconds) AS counted
+), owned AS (
+  SELECT counted.seconds_left > 0 AS refused
+    FROM sent
+   CROSS JOIN tried
+    LEFT JOIN strange ON true
+   CROSS JOIN take_from_quota(CASE WHEN NOT tried.refused AND strange.refused IS NOT TRUE
+                                   THEN ARRAY[owner || ' ' || :network]
+                                     || CASE WHEN is_strange THEN ARRAY[owner] END END,
+                              ARRAY[:failures, :account_failures],
+                              ARRAY[:failures_seconds, :account_failures_seconds]) AS counted
 )
-SELECT known.id AS user_id,
-       known.password_hash,
+SELECT sent.id AS user_id,
+       CASE WHEN owned.refused IS NOT TRUE THEN sent.password_hash END AS password_hash,
        tried.count AS tries,
        tried.seconds_left,
        strange.refused IS NOT NULL AS is_stranger,
        CASE WHEN tried.refused THEN tried.seconds_left
             WHEN strange.refused THEN strange.seconds_left END AS refused_for,
        CASE WHEN tried.refused OR strange.refused
-            THEN record_refusal(:origin, known.id, 'sign_in_refused', 'over_request_rate_limit',
+            THEN record_refusal(:origin, sent.id, 'sign_in_refused', 'over_request_rate_limit',
                                 jsonb_build_object('tries', tried.count, 'of', :failures)) END AS recorded
-  FROM (VALUES (1)) AS single (line)
-  LEFT JOIN known ON true
+  FROM sent
   LEFT JOIN tried ON true
-  LEFT JOIN strange ON true;
+  LEFT JOIN strange ON true
+  LEFT JOIN owned ON true;
 
 -- name: finish_password_attempt(email text, phone text, network text, is_stranger boolean)
 -- Uncounts an attempt with the right password that starts no session.

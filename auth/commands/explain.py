@@ -59,7 +59,7 @@ class _Explanation:
 
     def _user(self, user: Any) -> Iterator[str]:
         known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
-        limits = counts.against(self._settings, self._db, known)
+        limits = counts.against(self._settings, self._db, [user.id, *known])
         is_lock = {"passwords", "codes"}
         locked = [count["text"] for count in limits if count["is_used_up"] and count["what"] in is_lock]
         obstacles = [*self._obstacles(user), *locked]

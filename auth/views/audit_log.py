@@ -40,5 +40,5 @@ def get_timeline(user_id: str) -> Response:
     if place["page_offset"] < known.total:
         rows = latchkey.db.all("list_timeline", user_id=user_id, **place)
     items = json.dumps([timeline.item(row) for row in rows])
-    limits = json.dumps(counts.against(latchkey.settings, latchkey.db, known.addresses or []))
+    limits = json.dumps(counts.against(latchkey.settings, latchkey.db, [user_id, *(known.addresses or [])]))
     return paginated(items, known.total, query, limits=limits)

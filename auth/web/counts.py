@@ -12,6 +12,7 @@ _WRONG_CODES_A_DAY = 20  # as in spend_code of schema.sql
 _KINDS = {
     "login": ("passwords", "wrong passwords"),
     "account": ("passwords", "wrong passwords"),
+    "user": ("passwords", "wrong passwords"),
     "code": ("codes", "wrong codes"),
     "message": ("messages", "messages"),
     "invite": ("invitations", "invitations"),
@@ -26,7 +27,10 @@ _USED_UP = {
 
 
 def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the counts of wrong passwords and codes for addresses, and the used-up limits of messages."""
+    """Return the counts of wrong passwords and codes for addresses, and the used-up limits of messages.
+
+    `addresses` may contain the id of a user, whose wrong passwords are also counted over all addresses.
+    """
     # Whole keys: those of invitations to one address begin like the one for all.
     totals = [key("sms", settings.rate_limit_sms_total), key("invite", settings.rate_limit_invite)]
     rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
@@ -34,7 +38,8 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
     return [
         count
         for count in counts
-        if count["is_used_up"] or (count["count"] and count["what"] in ("passwords", "codes"))
+        if count["is_used_up"]
+        or (count["count"] and count["address"] and count["what"] in ("passwords", "codes"))
     ]
 
 
@@ -54,17 +59,18 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     what, noun = _KINDS[prefix]
     is_used_up = row.count >= amount
     count = min(row.count, amount)
-    text = f"{count} of {amount} {noun}" + (f" for {address}" if address else " in all")
+    subject = "for any address of the user" if prefix == "user" else f"for {address}" if address else "in all"
+    text = f"{count} of {amount} {noun} {subject}"
     if network:
         text += f" from {network}"
-    elif prefix == "account":
+    elif prefix in ("account", "user"):
         text += ", from networks that its user has never signed in from"
     # "2026-01-02T03:04:05.678901Z"
     text += f", until {row.until[:10]} {row.until[11:16]}" + (_USED_UP[what] if is_used_up else "")
     return {
         "text": text,
         "what": what,
-        "address": address,
+        "address": None if prefix == "user" else address,
         "network": network,
         "count": count,
         "amount": amount,
@@ -82,6 +88,7 @@ def _limits(
     return {
         "login": [settings.rate_limit_login_failures],
         "account": [settings.rate_limit_account_failures],
+        "user": [settings.rate_limit_login_failures if network else settings.rate_limit_account_failures],
         "invite": [invitations],
         "sms": [settings.rate_limit_sms_total],
     }.get(prefix, [])

@@ -1,15 +1,22 @@
+-- Locks the counts in the order of begin_password_attempt, to avoid deadlocks.
 CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
+  WITH attempt AS (
+    SELECT ARRAY['login ' || address || ' ' || network]
+             || CASE WHEN is_stranger THEN ARRAY['account ' || address] END
+             || ARRAY['user ' || u.id || ' ' || network]
+             || CASE WHEN is_stranger THEN ARRAY['user ' || u.id] END AS keys
+      FROM users AS u
+     WHERE u.email = address OR u.phone = address
+  )
   UPDATE failure_counts
      SET count = greatest(count - 1, 0)
    WHERE key = ANY (ARRAY(SELECT f.key
-                            FROM failure_counts AS f
-                           WHERE f.key = 'login ' || address || ' ' || network
-                              OR (is_stranger AND f.key = 'account ' || address)
-                           -- In the order in which begin_password_attempt locks them, to avoid deadlocks.
-                           ORDER BY f.key DESC
-                             FOR UPDATE))
+                            FROM attempt
+                            JOIN failure_counts AS f ON f.key = ANY (attempt.keys)
+                           ORDER BY array_position(attempt.keys, f.key)
+                             FOR UPDATE OF f))
 $$;
 
 CREATE OR REPLACE FUNCTION count_up(counted_key text, seconds integer)

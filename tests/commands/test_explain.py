@@ -106,11 +106,12 @@ class TestObstacles:
         )
         for _ in range(2):
             alice.try_to_sign_in("wrong", app.test_client())
-        (locked,) = obstacles(explain(alice.email, on=app))
-        assert re.fullmatch(
-            r"10 of 10 wrong passwords for alice@example.com from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are refused",
-            locked,
-        )
+        locked = obstacles(explain(alice.email, on=app))
+        for subject, obstacle in zip(("alice@example.com", "any address of the user"), locked, strict=True):
+            assert re.fullmatch(
+                rf"10 of 10 wrong passwords for {subject} from 127.0.0.1, until [-\d]+ \d\d:\d\d: more are refused",
+                obstacle,
+            )
 
     def test_exceeded_limit_of_wrong_codes_is_an_obstacle_except_for_links(self, explain, alice, client):
         client.post("/recover", json={"email": alice.email})

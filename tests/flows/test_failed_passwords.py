@@ -7,6 +7,8 @@ from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cast import PASSWORD, Session, register, session_of, sign_in
 from tests.support.crowd import crowd
 from tests.support.hosts import ELSEWHERE, HOME, OFFICE, at
+from tests.support.links import OTHER_PHONE, PHONE
+from tests.support.server import at_once
 
 WRONG = "Wrong-Horse-1"
 TOO_MANY = "Too many failed sign-ins; try again later, or sign in by a link"
@@ -167,6 +169,73 @@ class TestRightPassword:
         client = limited()
         fail(client, alice.email, 5)
         assert log_in(client, alice.email).headers["X-RateLimit-Limit"] == "1000"
+
+
+class TestByUser:
+    """Wrong passwords for a user's email and phone add up, without a sign that both are the same user's."""
+
+    @pytest.fixture
+    def phil(self, client, service_role):
+        body = {"email": "phil@example.com", "phone": PHONE, "email_confirm": True, "phone_confirm": True}
+        assert (
+            client.post("/admin/users", json=body | {"password": PASSWORD}, headers=service_role).status_code
+            == 200
+        )
+        return "phil@example.com"
+
+    def by_phone(self, client, password, phone=PHONE, place=HOME):
+        body = {"phone": phone, "password": password}
+        return client.post("/token?grant_type=password", json=body, **at(place))
+
+    def test_right_password_is_refused_after_ten_failures_in_all(self, limited, phil, database):
+        client = limited()
+        assert fail(client, phil, 6) == [401] * 6
+        assert [self.by_phone(client, WRONG).status_code for _ in range(4)] == [401] * 4
+        assert_invalid(self.by_phone(client, PASSWORD))
+        assert_invalid(log_in(client, phil))
+        assert database.count("sessions") == 0
+        pass_time(database, 901)
+        assert self.by_phone(client, PASSWORD).status_code == 200
+
+    def test_phone_of_a_locked_user_looks_like_an_unknown_one(self, limited, phil, hashes, parts):
+        client = limited()
+        statements = client.application.extensions[EXTENSION].db
+        fail(client, phil, 11)
+        seen = []
+        for phone in (PHONE, OTHER_PHONE):
+            run, hashed = statements.statements_run, hashes.count
+            response = self.by_phone(client, PASSWORD, phone)
+            assert_invalid(response)
+            cost = statements.statements_run - run, hashes.count - hashed
+            seen.append((response.headers["X-RateLimit-Remaining"], cost))
+        assert seen[0] == seen[1]
+
+    def test_failures_from_unknown_networks_add_up(self, limited, phil):
+        client = limited(ACCOUNT_FAILURES="5 per day")
+        for number in range(3):
+            fail(client, phil, 1, everyone_elses(number))
+        for number in range(3, 5):
+            self.by_phone(client, WRONG, place=everyone_elses(number))
+        assert_invalid(self.by_phone(client, PASSWORD, place=ELSEWHERE))
+
+    def test_right_password_returns_the_count_of_the_user(self, limited, phil):
+        client = limited()
+        fail(client, phil, 9)
+        for _ in range(3):
+            assert self.by_phone(client, PASSWORD).status_code == 200
+
+    def test_fifty_concurrent_attempts_by_email_and_phone_check_ten(self, limited, phil, monkeypatch):
+        client, checked = limited(), []
+        passwords = client.application.extensions[EXTENSION].passwords
+        check = passwords.check
+
+        def checking(password, password_hash):
+            checked.append(password_hash is not None)
+            return check(password, password_hash)
+
+        monkeypatch.setattr(passwords, "check", checking)
+        at_once(50, lambda number: fail(client, phil, 1) if number % 2 else self.by_phone(client, WRONG))
+        assert checked.count(True) == 10
 
 
 class TestByAddressAlone:

@@ -278,9 +278,12 @@ class TestLimits:
     def test_used_up_limit_is_marked(self, limited, counted, alice):
         for _ in range(12):
             alice.try_to_sign_in("wrong", limited)
-        (by_network,) = [limit for limit in counted(alice.id) if limit["network"]]
-        assert (by_network["count"], by_network["is_used_up"]) == (10, True)
-        assert by_network["text"].endswith(": more are refused")
+        by_network = [limit for limit in counted(alice.id) if limit["network"]]
+        assert [limit["address"] for limit in by_network] == [alice.email, None]
+        for limit in by_network:
+            assert (limit["count"], limit["is_used_up"]) == (10, True)
+            assert limit["text"].endswith(": more are refused")
+        assert "for any address of the user from 127.0.0.1" in by_network[1]["text"]
 
     def test_ended_window_is_left_out(self, limited, counted, alice, database):
         alice.try_to_sign_in("wrong", limited)
