@@ -20,9 +20,11 @@ import psycopg2
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.delivery import messages as _messages
+from auth.operations import fingerprints as _fingerprints
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
 from auth.settings import state as _state
+from sql import Database as _Database
 from sql import schema
 from sql.pool import SIZE as _POOL_SIZE
 
@@ -67,6 +69,9 @@ def on_starting(server) -> None:
     _refuse_taken_address()
     try:
         schema.apply(database_url)
+        _keep_fingerprints(database_url)
+    except _fingerprints.OtherKeys as error:
+        sys.exit(str(error))
     except psycopg2.Error as error:
         act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
         sys.exit(f"DATABASE_URL: can't {act}: {' '.join(str(error).split())}")
@@ -138,6 +143,14 @@ def _start_embedded_postgres(server) -> str:
         _say(f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = database_url  # for the workers
     return database_url
+
+
+def _keep_fingerprints(database_url: str) -> None:
+    db = _Database(database_url, size=1, prepare=False)
+    try:
+        _fingerprints.keep(db, _loaded)
+    finally:
+        db.close()
 
 
 def _refuse_taken_address() -> None:

@@ -279,3 +279,10 @@ CREATE TABLE known_networks (
   PRIMARY KEY (user_id, network)
 );
 CREATE INDEX known_networks_seen_at ON known_networks (seen_at);
+
+-- The keys of the node that was started last. A node that shares none of them refuses to start.
+CREATE TABLE key_fingerprints (
+  setting      text NOT NULL,
+  fingerprint  text NOT NULL,
+  PRIMARY KEY (setting, fingerprint)
+);

@@ -1,2 +1,14 @@
 -- name: ping()
 SELECT 1 AS answer;
+
+-- name: lock_key_fingerprints()
+SELECT pg_advisory_xact_lock(7239004117) IS NULL AS locked;
+
+-- name: list_key_fingerprints()
+SELECT setting, array_agg(fingerprint) AS fingerprints FROM key_fingerprints GROUP BY setting;
+
+-- name: replace_key_fingerprints(setting text, fingerprints text[])
+WITH removed AS (
+  DELETE FROM key_fingerprints WHERE setting = :setting AND fingerprint <> ALL (:fingerprints)
+)
+INSERT INTO key_fingerprints (setting, fingerprint) SELECT :setting, unnest(:fingerprints) ON CONFLICT DO NOTHING;

@@ -4,16 +4,18 @@ import importlib
 from typing import Any
 
 import click
+import psycopg2
 
 import auth
 from auth import logs, settings
 from auth.addresses import InvalidAddress
 from auth.context import Latchkey, make_parts
+from auth.operations import fingerprints
 from auth.settings import SettingsError
 from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
 
-_NAMES = ["create-admin", "deliver", "explain", "mail-test", "migrate", "webhooks"]
+_NAMES = ["create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "webhooks"]
 
 
 class _Commands(click.Group):
@@ -28,8 +30,12 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (SettingsError, NotRunningError) as error:
+        except (SettingsError, NotRunningError, fingerprints.OtherKeys) as error:
             raise click.ClickException(str(error)) from None
+        except psycopg2.OperationalError as error:
+            raise click.ClickException(
+                f"DATABASE_URL: can't use the database: {' '.join(str(error).split())}"
+            ) from None
         except InvalidAddress as error:
             raise click.BadParameter(str(error)) from None
 
@@ -57,4 +63,5 @@ def open_parts() -> Latchkey:
     if parts is None:
         parts = make_parts(load_settings(), lambda: {"actor": "command"})
         context.call_on_close(parts.db.close)
+        fingerprints.check(parts.db, parts.settings)
     return parts

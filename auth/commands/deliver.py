@@ -1,10 +1,14 @@
+import contextlib
 import os
 import sys
 
 import click
+import psycopg2
 
 from auth.commands import load_settings
 from auth.delivery import channels
+from auth.operations import fingerprints
+from sql import Database
 
 
 @click.command("deliver")
@@ -17,7 +21,10 @@ def command() -> None:
     Example: AUTH_DELIVER=false make run & latchkey deliver
     """
     settings = load_settings()
-    environment = os.environ | {"DATABASE_URL": settings.find_database()}
+    database_url = settings.find_database()
+    with contextlib.suppress(psycopg2.Error):  # the delivery process waits for the database
+        fingerprints.check(Database(database_url, size=1, prepare=False), settings)
+    environment = os.environ | {"DATABASE_URL": database_url}
     for notice in channels.notices(settings):
         click.echo(notice, err=True)
     click.echo("Delivering. Ctrl-C stops it.", err=True)

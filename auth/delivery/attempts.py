@@ -12,7 +12,7 @@ from auth.delivery import dev_inbox
 from auth.delivery.messages import CannotRender, Message, load_templates
 from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.settings import Settings
-from auth.tokens.keys import CannotOpen, Sealer
+from auth.tokens.keys import CannotOpen, Sealer, UnknownKey
 from sql import Database
 
 # Seconds. The lease is longer than any sender takes; the pause is doubled after each attempt.
@@ -91,6 +91,8 @@ class Attempts:
         try:
             secrets = self._sealer.open_json(row.secret, row.id) if row.secret else {}
             message = self._templates.render(row, secrets)
+        except UnknownKey as error:
+            raise TryLater(f"the secret can't be opened: {error}", is_down=True) from None
         except CannotOpen as error:
             raise Refused(f"the secret can't be opened: {error}") from None
         except CannotRender as error:

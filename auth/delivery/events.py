@@ -54,7 +54,12 @@ class EventSender(Sender):
         if endpoint is None:
             raise Refused("there is no such webhook any more")
         try:
-            response = self._post(endpoint, recipient, message)
+            secrets = self._secrets(endpoint, recipient)
+        except CannotOpen as error:
+            # Not the webhook's failure, and another process may have the key.
+            raise TryLater(f"its secret can't be opened: {error}", is_down=True) from None
+        try:
+            response = self._post(endpoint, secrets, message)
         except TryLater as failure:
             self._note_failure(recipient, str(failure))
             # Without `is_down`: the log names the webhook, not the channel.
@@ -68,12 +73,11 @@ class EventSender(Sender):
         self._note_failure(recipient, reply, is_gone=is_gone, asked=response.seconds)
         raise Refused(reply) if is_gone else TryLater(reply)
 
-    def _post(self, endpoint: Any, webhook_id: str, message: Message) -> http.Response:
+    def _secrets(self, endpoint: Any, webhook_id: str) -> list[str]:
         sealed = [bytes(secret) for secret in (endpoint.secret, endpoint.previous_secret) if secret]
-        try:
-            secrets = [self._sealer.open(secret, webhook_id) for secret in sealed]
-        except CannotOpen as error:
-            raise TryLater(f"its secret can't be opened: {error}") from None
+        return [self._sealer.open(secret, webhook_id) for secret in sealed]
+
+    def _post(self, endpoint: Any, secrets: list[str], message: Message) -> http.Response:
         allows = webhooks.allowed_addresses(endpoint.url, self._private_networks)
         headers = http.signed_headers(message.id, message.text, secrets)
         body = message.text.encode()

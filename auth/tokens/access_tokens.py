@@ -160,6 +160,12 @@ def parse_jwk_set(text: str) -> list[Key]:
     return keys
 
 
+def fingerprints(jwk_set: str) -> list[str]:
+    """Return a digest of each public key with its `kid`, under which other nodes look it up."""
+    keys = parse_jwk_set(jwk_set) if jwk_set else []
+    return [hashlib.sha256(json.dumps(key.public_jwk, sort_keys=True).encode()).hexdigest() for key in keys]
+
+
 class _JwkError(ValueError):
     pass
 

@@ -21,6 +21,10 @@ class CannotOpen(Exception):
     """The key is gone, or the ciphertext belongs to another row or was changed."""
 
 
+class UnknownKey(CannotOpen):
+    """Another process may have the key."""
+
+
 def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
     """Return 32-byte keys. The first one seals and signs; all open and verify."""
     return tuple(
@@ -64,7 +68,7 @@ class Sealer:
         key_id, nonce = sealed[:_KEY_ID_LENGTH], sealed[_KEY_ID_LENGTH : _KEY_ID_LENGTH + _NONCE_LENGTH]
         cipher = self._ciphers.get(key_id)
         if cipher is None:
-            raise CannotOpen("its key is not among AUTH_SECRET_KEY")
+            raise UnknownKey("its key is not among AUTH_SECRET_KEY")
         try:
             return cipher.decrypt(nonce, sealed[_KEY_ID_LENGTH + _NONCE_LENGTH :], row_id.encode()).decode()
         except InvalidTag:

@@ -50,6 +50,19 @@ class TestSecrets:
         rotated = make_app(AUTH_SECRET_KEY=f"{new},{old}").extensions["latchkey"]
         assert Mailbox(rotated).link_for("dave@example.com")
 
+    def test_message_that_a_process_has_no_key_for_is_left_to_others(
+        self, client, make_app, mailbox, database
+    ):
+        client.post("/signup", json=DAVE)
+        without = Mailbox(make_app(AUTH_SECRET_KEY=secret("x")).extensions["latchkey"])
+        assert without.messages() == []
+        assert database.one("SELECT outcome, last_error FROM outbox") == (
+            None,
+            "the secret can't be opened: its key is not among AUTH_SECRET_KEY",
+        )
+        due_again(database)
+        assert mailbox.link_for("dave@example.com")
+
     def test_failed_request_writes_no_message(self, client, database):
         client.post("/signup", json=DAVE | {"data": {"x": "y" * 9000}})
         assert database.count("outbox") == 0

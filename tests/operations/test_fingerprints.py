@@ -1,0 +1,140 @@
+"""Nodes with other keys than the rest of the deployment do not start."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pytest
+
+from auth.operations import fingerprints
+from auth.operations.fingerprints import OtherKeys
+from auth.tokens import access_tokens
+from tests.conftest import secret
+from tests.support.processes import CHECKOUT, Service
+from tests.support.server import at_once
+
+OLD, NEW, OTHER = secret("old"), secret("new"), secret("other")
+JWK_SETS = [access_tokens.new_jwk_set() for _ in range(2)]
+BOTH_JWKS = '{"keys": [' + ", ".join(jwks[len('{"keys": [') : -len("]}")] for jwks in JWK_SETS) + "]}"
+
+
+@pytest.fixture
+def start(parts, database):
+    """Start a node with these settings changed, and return the settings that do not fit."""
+
+    def start(**changes):
+        try:
+            fingerprints.keep(parts.db, dataclasses.replace(parts.settings, **changes))
+        except OtherKeys as error:
+            return [line.split(":")[0] for line in str(error).splitlines()]
+        return []
+
+    return start
+
+
+class TestFit:
+    @pytest.mark.parametrize(
+        ("setting", "changes"),
+        [
+            ("AUTH_SECRET_KEY", {"secret_key": (OTHER,)}),
+            ("AUTH_SERVICE_ROLE_KEY", {"service_role_key": (OTHER, NEW)}),
+            ("AUTH_JWT_KEYS", {"jwt_keys": JWK_SETS[1]}),
+            ("AUTH_JWT_KEYS", {"jwt_keys": "", "jwt_secret": OTHER}),
+        ],
+    )
+    def test_node_with_another_key_does_not_start_and_names_the_setting(self, start, setting, changes):
+        assert start() == start() == []
+        assert start(**changes) == [setting]
+        assert start() == []
+
+    def test_every_setting_that_differs_is_named(self, start):
+        start()
+        changes = {"secret_key": (OTHER,), "service_role_key": (OTHER,), "jwt_keys": JWK_SETS[1]}
+        assert start(**changes) == ["AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS"]
+
+    @pytest.mark.parametrize(
+        ("name", "old", "both", "new"),
+        [
+            ("secret_key", (OLD,), (NEW, OLD), (NEW,)),
+            ("service_role_key", (OLD,), (NEW, OLD), (NEW,)),
+            ("jwt_keys", JWK_SETS[0], BOTH_JWKS, JWK_SETS[1]),
+        ],
+    )
+    def test_keys_rotate_node_by_node(self, start, name, old, both, new):
+        # Two nodes; each step restarts one of them, and a crash restarts the other one.
+        for value in (old, old, both, old, both, both, new, both, new, new):
+            assert start(**{name: value}) == []
+        assert start(**{name: old}) == [f"AUTH_{name.upper()}"]
+
+    def test_signing_moves_from_a_shared_secret_to_keys(self, start):
+        for changes in (
+            {"jwt_secret": OLD, "jwt_keys": ""},
+            {"jwt_secret": OLD, "jwt_keys": JWK_SETS[0]},
+            {"jwt_secret": None, "jwt_keys": JWK_SETS[0]},
+        ):
+            assert start(**changes) == []
+
+    def test_key_under_another_id_does_not_fit(self, start):
+        start(jwt_keys=JWK_SETS[0])
+        renamed = JWK_SETS[0].replace('"kid": "', '"kid": "other-')
+        assert start(jwt_keys=renamed) == ["AUTH_JWT_KEYS"]
+
+    def test_one_of_several_nodes_with_different_keys_starts_on_an_empty_database(self, start):
+        results = at_once(5, lambda number: start(secret_key=(secret(str(number)),)))
+        assert sorted(results) == [[], *[["AUTH_SECRET_KEY"]] * 4]
+
+    def test_fingerprint_is_not_the_key(self, start, database, parts):
+        start()
+        stored = str(database.everything("key_fingerprints"))
+        for key in (*parts.settings.secret_key, *parts.settings.service_role_key):
+            assert key not in stored
+            assert key.encode().hex() not in stored
+
+
+class TestProcesses:
+    @pytest.fixture
+    def other_keys(self, environment, start):
+        start()
+        return environment | {"AUTH_SECRET_KEY": OTHER}
+
+    @pytest.fixture
+    def run(self):
+        def run(environment, *arguments):
+            command = [sys.executable, "-m", "auth.commands", *arguments]
+            process_environment = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
+            return subprocess.run(
+                command, cwd=CHECKOUT, env=process_environment, capture_output=True, text=True, check=False
+            )
+
+        return run
+
+    def test_service_with_another_key_does_not_start(self, other_keys, state_dir):
+        changes = {name: value for name, value in other_keys.items() if name != "AUTH_STATE_DIR"}
+        status, text = Service(state_dir, **changes).refuses_to_start()
+        assert (status, text.count("\n")) == (1, 1)
+        assert text.startswith("AUTH_SECRET_KEY: Is not what this database was last used with")
+        assert f"{state_dir / 'secret_key'}" in text
+        assert OTHER not in text
+
+    @pytest.mark.parametrize("arguments", [["deliver"], ["explain", "alice@example.com"]], ids=" ".join)
+    def test_command_with_another_key_does_not_run(self, other_keys, run, arguments):
+        done = run(other_keys, *arguments)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("Error: AUTH_SECRET_KEY: Is not what this database was last used with")
+
+    def test_operator_accepts_new_keys_for_lost_ones(self, other_keys, run, start):
+        done = run(other_keys, "keys", "accept")
+        assert (done.returncode, done.stdout) == (0, "The keys are accepted. Start the service.\n")
+        assert start(secret_key=(OTHER,)) == []
+        assert start() == ["AUTH_SECRET_KEY"]
+
+    def test_operator_accepts_new_keys_for_the_embedded_database(self, run, new_state_dir):
+        with Service(new_state_dir):
+            pass
+        (new_state_dir / "secret_key").unlink()
+        status, text = Service(new_state_dir).refuses_to_start()
+        assert (status, text.split(":")[0]) == (1, "AUTH_SECRET_KEY")
+        assert run({"AUTH_STATE_DIR": str(new_state_dir)}, "keys", "accept").returncode == 0
+        with Service(new_state_dir) as service:
+            assert service.get("/health")[0] == 200
