@@ -26,6 +26,7 @@ REMEMBERED = 2048  # verified tokens that a worker caches, mostly 1 KiB each, at
 # Escaping would make metadata in most scripts two or three times as long.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JWS = jwt.PyJWS()
+_TIMES = ("iat", "exp")
 _END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000
 # In the order of RFC 7638, section 3.2.
 _THUMBPRINT_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
@@ -101,13 +102,12 @@ class AccessTokens:
     def _verify(self, token: str) -> Caller:
         claims = self.claims(token)
         try:
-            caller = Caller(
-                str(uuid.UUID(claims["sub"])), str(uuid.UUID(claims["session_id"])), int(claims["exp"])
-            )
-            if not 0 <= caller.expires_at < _END_OF_CALENDAR:
+            # PyJWT would convert strings and floats.
+            if not all(type(claims[name]) is int and 0 <= claims[name] < _END_OF_CALENDAR for name in _TIMES):
                 raise ValueError
-            return caller
-        except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
+            user_id, session_id = (str(uuid.UUID(claims[name])) for name in ("sub", "session_id"))
+            return Caller(user_id, session_id, claims["exp"])
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error
 
     def claims(self, token: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from auth.context import latchkey
 from auth.net import networks
 from auth.settings import Settings
 from auth.web import limits, response_headers
+from auth.web.errors import ApiError
 from auth.web.input import refuse_body
 
 log = structlog.get_logger()
@@ -25,6 +26,7 @@ PREFIX = "/auth/v1"
 _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
+_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
 _CORS_ALLOWED = [
     *("authorization", "apikey", "content-type"),
     *("x-client-info", "x-supabase-api-version", "x-request-id"),
@@ -42,6 +44,7 @@ class Edge:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         if path == PREFIX or path.startswith(PREFIX + "/"):
+            environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + PREFIX
             environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
 
         began_at = time.perf_counter()
@@ -109,6 +112,10 @@ def _begin() -> None:
     }
     if not is_public and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_about_proxy()
+    # RFC 9112, section 3.2. gunicorn joins repeated headers with commas.
+    host, is_optional = environ.get("HTTP_HOST"), environ["SERVER_PROTOCOL"] == "HTTP/1.0"
+    if not _HOST.fullmatch(host or "") and not (host is None and is_optional):
+        raise ApiError("http.validation_failed", "Host: must be one host")
     refuse_body()
 
 

@@ -186,10 +186,24 @@ class TestHead:
             reply, reply.status, {405: "method_not_allowed", 400: "validation_failed"}[reply.status]
         )
 
-    @pytest.mark.parametrize("headers", [b"", b"Host: a\r\nHost: b\r\n", b"Host:\r\n", b"Host: a b\r\n"])
-    def test_missing_or_invalid_host_is_not_a_500(self, port, headers):
+    @pytest.mark.parametrize(
+        "headers",
+        [b"", b"Host: a\r\nHost: b\r\n", b"Host:\r\n", b"Host: a b\r\n", b"Host: a,b\r\n", b"Host: a/b\r\n"],
+    )
+    def test_missing_repeated_or_invalid_host_is_400(self, port, headers):
         (reply,) = exchange(port, b"GET /health HTTP/1.1\r\n" + headers + b"Connection: close\r\n\r\n")
-        assert reply.status in (200, 400)
+        assert_envelope(reply, 400, "validation_failed")
+        assert reply.json["details"] == "Host: must be one host"
+
+    @pytest.mark.parametrize("host", [b"localhost", b"127.0.0.1:8000", b"[::1]:8000", b"app.example.com"])
+    def test_valid_host_is_accepted(self, port, host):
+        head = b"GET /settings HTTP/1.1\r\nHost: " + host
+        (reply,) = exchange(port, head + b"\r\nConnection: close\r\n\r\n")
+        assert reply.status == 200
+
+    def test_http_1_0_needs_no_host(self, port):
+        (reply,) = exchange(port, b"GET /settings HTTP/1.0\r\n\r\n")
+        assert reply.status == 200
 
     @pytest.mark.parametrize(
         "headers",
