@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import json
 import re
 import threading
 import time
@@ -10,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import requests
-from joserfc import jwt
+from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
@@ -62,6 +63,7 @@ class IdTokens:
 
     def verify(self, id_token: str, nonce: str | None, *, may_be_hashed: bool = False) -> dict[str, Any]:
         """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `ProviderError`."""
+        _check_form(id_token)
         issuer, claims = self._discovered()["issuer"], self._decode(id_token)
         if _TENANT in issuer:
             tenant = str(claims.get("tid"))
@@ -139,6 +141,17 @@ class IdTokens:
         if not keys:
             raise ProviderUnavailable("the issuer publishes no usable key")
         return KeySet(keys)
+
+
+def _check_form(id_token: str) -> None:
+    """Raise `ProviderError` for what cannot be an id_token, before anything is fetched for it."""
+    try:
+        token = jws.extract_compact(id_token.encode())
+        is_valid = token.headers().get("alg") in ALGORITHMS and isinstance(json.loads(token.payload), dict)
+    except _MALFORMED:
+        is_valid = False
+    if not is_valid:
+        raise ProviderError("it is not a signed JWT")
 
 
 def is_subject(value: Any) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 import time
 from contextlib import ExitStack
 
+import jwt
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, token_response
@@ -251,9 +252,20 @@ class TestInvalidToken:
         google.signing_key = signing_key("google-1", 1)
         assert_refused(hand_in(service, google.id_token()), database)
 
-    @pytest.mark.parametrize("token", ["", "x", "a.b.c", "e30.e30.e30", "x" * 60_000])
-    def test_malformed_token_is_refused(self, service, database, token):
-        assert_refused(hand_in(service, token), database)
+    @pytest.mark.parametrize(
+        "token",
+        [
+            *("", "x", "a.b.c", "e30.e30.e30", "x" * 60_000, "é.é.é", "\U0001f511.e30.e30"),
+            jwt.encode({"sub": "alice"}, "a secret of at least 32 bytes, for HS256", "HS256"),
+            jwt.encode({"sub": "alice"}, None, "none"),
+        ],
+    )
+    def test_token_that_is_no_signed_jwt_is_refused_without_asking_the_issuer(
+        self, make_service, google, database, token
+    ):
+        google.instead = {"/.well-known/openid-configuration": Answer(500)}
+        assert_refused(hand_in(make_service(), token), database)
+        assert google.paths() == []
 
     def test_token_of_another_provider_is_refused(self, service, google, fakes, database):
         fakes.acme.person = google.person
