@@ -36,7 +36,6 @@ def create_app(config: Settings | None = None) -> Flask:
     logs.configure(config, edge.log_context)
     app = Application("auth")
     app.url_map.merge_slashes = False
-    app.json.sort_keys = False  # type: ignore[attr-defined]
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY + 1
     app.extensions[EXTENSION] = make_parts(config, audit.origin)
     errors.register(app)

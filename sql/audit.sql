@@ -14,7 +14,7 @@ SELECT record_acts(:origin, :user_id, :email, :acts, :events, :details);
 -- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
 --                  page_size integer, page_offset bigint)
 -- A custom plan drops the filters that are null, and an index gives the order.
-SELECT coalesce(json_agg(json_build_object(
+SELECT coalesce(jsonb_agg(jsonb_build_object(
          'id', entry.id,
          'at', iso_8601(entry.at),
          'action', entry.action,

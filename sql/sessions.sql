@@ -163,7 +163,7 @@ WITH live AS (
 )
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
        (SELECT count(*) FROM live) AS total,
-       (SELECT coalesce(json_agg(json_build_object(
+       (SELECT coalesce(jsonb_agg(jsonb_build_object(
                  'id', page.id,
                  'created_at', iso_8601(page.created_at),
                  'refreshed_at', iso_8601(page.refreshed_at),

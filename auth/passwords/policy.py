@@ -31,8 +31,9 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
     problems = {}
     if len(password) < settings.password_min_length:
         problems["length"] = f"have at least {settings.password_min_length} characters"
-    if not all(any(map(_IS_OF_KIND[kind], password)) for kind in settings.password_requirements):
-        problems["characters"] = f"have {', '.join(settings.password_requirements)}"
+    missing = [kind for kind in settings.password_requirements if not any(map(_IS_OF_KIND[kind], password))]
+    if missing:
+        problems["characters"] = f"have {', '.join(missing)}"
     if settings.password_common_check and (_is_common(password) or password.casefold() in own_addresses):
         problems["common"] = "not be a common one or the user's own address"
     if problems:

@@ -24,7 +24,7 @@ PURPOSES = {
     "invite": ["invite"],
     "magiclink": ["magiclink"],
     "recovery": ["recovery"],
-    "email": ["signup", "magiclink"],
+    "email": ["signup", "magiclink", "recovery"],
     "email_change": ["email_change"],
     "sms": ["sms", "sms_signup"],
     "phone_change": ["phone_change"],

@@ -29,7 +29,7 @@ def generate_link() -> Response:
         check_strength(latchkey.settings, body["password"], [email])
         password_hash = latchkey.passwords.hash(body["password"])
     redirect_to = checked_redirect(body) or latchkey.settings.site_url
-    message = outgoing.Message(new_email or email, code=purpose != "invite")
+    message = outgoing.Message(new_email or email)
     with latchkey.db.transaction() as tx:
         user_id, is_created = _linked_user(tx, purpose, body, password_hash)
         if new_email:
@@ -41,7 +41,7 @@ def generate_link() -> Response:
     parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
     link = {
         "action_link": outgoing.own_url("verify", parameters),
-        "email_otp": message.code or "",
+        "email_otp": message.code,
         "hashed_token": message.link,
         "verification_type": body["type"],
         "redirect_to": redirect_to,

@@ -56,9 +56,12 @@ def get_settings() -> Response:
     )
 
 
-def _rate_limits(settings: Settings) -> dict[str, dict[str, int]]:
-    names = ("signup", "login", "recover") if settings.rate_limits_enabled else ()
-    return {name: requests_and_window(getattr(settings, f"rate_limit_{name}")) for name in names}
+def _rate_limits(settings: Settings) -> dict[str, dict[str, int | bool]]:
+    lifted = {} if settings.rate_limits_enabled else {"enabled": False}
+    return {
+        name: requests_and_window(getattr(settings, f"rate_limit_{name}")) | lifted
+        for name in ("signup", "login", "recover")
+    }
 
 
 @blueprint.get("/openapi.yaml")

@@ -17,7 +17,7 @@ from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, limits, schemas
 from auth.web.edge import client
 from auth.web.errors import ApiError
-from auth.web.input import read_body, read_query
+from auth.web.input import json_body, read_body, read_query
 from auth.web.limits import limited
 
 log = structlog.get_logger()
@@ -31,10 +31,7 @@ _PASSWORD_GRANT, _REFRESH_GRANT = schemas.PasswordGrant(), schemas.RefreshGrant(
 @blueprint.post("/token")
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
-    grant = _GRANTS_AS_SENT.get(request.query_string) or GRANTS.get(read_query(_QUERY)["grant_type"])
-    if grant is None:
-        details = "grant_type: must be password, refresh_token, pkce or id_token"
-        raise ApiError("unsupported_grant_type", details)
+    grant = _GRANTS_AS_SENT.get(request.query_string) or _grant()
     return grant()
 
 
@@ -119,6 +116,16 @@ def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
     row = exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
     return token_response(row, row.method)
+
+
+def _grant() -> Callable[[], ResponseReturnValue]:
+    if "grant_type" not in request.args and "grant_type" in json_body():
+        raise ApiError("validation_failed", "grant_type: must be in the query, not in the body")
+    name = read_query(_QUERY)["grant_type"]
+    if name not in GRANTS:
+        details = "grant_type: must be password, refresh_token, pkce or id_token"
+        raise ApiError("unsupported_grant_type", details)
+    return GRANTS[name]
 
 
 GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {

@@ -9,6 +9,7 @@ from typing import IO, Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from flask import Flask, Request, Response
+from flask.json.provider import DefaultJSONProvider
 from werkzeug.exceptions import ClientDisconnected
 from werkzeug.routing import MapAdapter
 from werkzeug.utils import cached_property
@@ -29,10 +30,20 @@ class BoundedRequest(Request):
             raise ClientDisconnected from None
 
 
+class JsonProvider(DefaultJSONProvider):
+    """Writes JSON with the spaces of Postgres, and in our order."""
+
+    sort_keys = False
+
+    def response(self, *args: Any, **kwargs: Any) -> Response:
+        return JsonResponse(self.dumps(self._prepare_response_obj(args, kwargs)))
+
+
 class Application(Flask):
     """Flask for routes that are the same at every host."""
 
     request_class = BoundedRequest
+    json_provider_class = JsonProvider
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Return a view without asking whether it is a coroutine: 1 % of GET /user."""

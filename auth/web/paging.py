@@ -21,18 +21,20 @@ def paginated(items: str, total: int, query: Mapping[str, int], **others: str) -
     members = {"data": items, **others, "pagination": json.dumps(pagination)}
     response = JsonResponse("{" + ", ".join(f'"{name}": {value}' for name, value in members.items()) + "}")
     response.headers["X-Total-Count"] = str(total)
-    pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": total_pages}
-    links = [
+    last = max(1, total_pages)
+    pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": last}
+    # Always with the first and the last page: clients read no total without the header.
+    response.headers["Link"] = ", ".join(
         f'<{_page_url(number, per_page)}>; rel="{rel}"'
         for rel, number in pages.items()
-        if 1 <= number <= total_pages and number != page
-    ]
-    if links:
-        response.headers["Link"] = ", ".join(links)
+        if 1 <= number <= last
+    )
     return response
 
 
 def _page_url(page: int, per_page: int) -> str:
     paging = ("page", "per_page")
     others = [(name, value) for name, value in request.args.items(multi=True) if name not in paging]
-    return f"{request.path}?{urlencode([('page', page), ('per_page', per_page), *others])}"
+    return (
+        f"{request.script_root}{request.path}?{urlencode([('page', page), ('per_page', per_page), *others])}"
+    )

@@ -1,7 +1,7 @@
 CREATE OR REPLACE FUNCTION identity_object(i identities) RETURNS json
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT json_build_object(
+  SELECT jsonb_build_object(
     'id', i.id,
     'identity_id', i.id,
     'user_id', i.user_id,
@@ -10,7 +10,7 @@ AS $$
     'last_sign_in_at', iso_8601(i.last_sign_in_at),
     'created_at', iso_8601(i.created_at),
     'updated_at', iso_8601(i.updated_at)
-  )
+  )::json
 $$;
 
 CREATE OR REPLACE FUNCTION identities_of(owner uuid) RETURNS TABLE (objects json, providers text[])

@@ -1,8 +1,12 @@
--- A link that undoes a change of email stays: an attacker would void it first.
+-- A link that undoes a change of email stays: an attacker would void it first. A pending change goes with its
+-- link, or POST /resend would send another.
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
   DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
+  UPDATE users
+     SET new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL
+   WHERE id = owner AND (new_email IS NOT NULL OR new_phone IS NOT NULL);
   WITH voided AS (
     DELETE FROM one_time_tokens
      WHERE user_id = owner AND purpose <> 'email_restore' AND spent_at IS NULL

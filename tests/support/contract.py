@@ -127,7 +127,10 @@ def _problems(described: _Described | None, response: Response) -> Iterator[str]
                 for problem in validator.iter_errors(int(value) if is_number else value)
             )
     if response.mimetype in described.bodies:
-        body = json.loads(response.data) if response.is_json else response.get_data(as_text=True)
+        text = response.get_data(as_text=True)
+        body = json.loads(text) if response.is_json else text
+        if response.is_json and set(re.findall(r'[{,]\s*"\w+"(\s*:\s*)', text)) - {": "}:
+            yield "its members are not spaced like those of other responses"
         problems = described.bodies[response.mimetype].iter_errors(body)
         yield from (
             f"{'/'.join(map(str, problem.absolute_path))}: {problem.message}" for problem in _leaves(problems)

@@ -60,7 +60,8 @@ class TestList:
         response = look()
         assert_ok(response, {"data": [entry], "pagination": pagination(1, 20, 1, 1)})
         assert response.headers["X-Total-Count"] == "1"
-        assert "Link" not in response.headers
+        only = "</admin/audit?page=1&per_page=20>"
+        assert response.headers["Link"] == f'{only}; rel="first", {only}; rel="last"'
 
     def test_refusals_of_a_minute_are_one_row_with_a_count(self, look, database):
         for tries in (1, 2, 3):

@@ -56,7 +56,8 @@ class TestList:
         response = find()
         assert_ok(response, {"data": [user(alice.email, id=alice.id)], "pagination": pagination(1, 20, 1, 1)})
         assert response.headers["X-Total-Count"] == "1"
-        assert "Link" not in response.headers
+        only = "/admin/users?page=1&per_page=20"
+        assert links(response) == {"first": only, "last": only}
 
     def test_listed_user_equals_the_user_read_alone(self, find, client, service_role, alice):
         body = {
@@ -72,7 +73,8 @@ class TestList:
         response = find()
         assert_ok(response, {"data": [], "pagination": pagination(1, 20, 0, 0)})
         assert response.headers["X-Total-Count"] == "0"
-        assert "Link" not in response.headers
+        only = "/admin/users?page=1&per_page=20"
+        assert links(response) == {"first": only, "last": only}
 
     def test_newest_users_come_first(self, find, five):
         assert emails(find()) == EMAILS
@@ -306,6 +308,7 @@ class TestPages:
         response = find(f"?per_page={per_page}")
         assert (len(emails(response)), response.json["pagination"]) == (100, pagination(1, 100, 101, 2))
         assert links(response) == {
+            "first": "/admin/users?page=1&per_page=100",
             "next": "/admin/users?page=2&per_page=100",
             "last": "/admin/users?page=2&per_page=100",
         }
@@ -362,9 +365,9 @@ class TestLinkHeader:
     @pytest.mark.parametrize(
         ("page", "rels"),
         [
-            (1, {"next": 2, "last": 3}),
+            (1, {"first": 1, "next": 2, "last": 3}),
             (2, {"first": 1, "prev": 1, "next": 3, "last": 3}),
-            (3, {"first": 1, "prev": 2}),
+            (3, {"first": 1, "prev": 2, "last": 3}),
         ],
     )
     def test_link_header_names_existing_pages(self, find, five, page, rels):
@@ -374,7 +377,11 @@ class TestLinkHeader:
         }
 
     def test_page_is_the_first_parameter_of_a_link(self, find, five):
-        assert find("?per_page=4").headers["Link"].startswith("</admin/users?page=2&per_page=4>; rel=")
+        assert find("?per_page=4").headers["Link"].startswith("</admin/users?page=1&per_page=4>; rel=")
+
+    def test_links_have_the_prefix_of_the_request(self, client, service_role, five):
+        response = client.get("/auth/v1/admin/users?per_page=2", headers=service_role)
+        assert links(response)["next"] == "/auth/v1/admin/users?page=2&per_page=2"
 
     def test_following_the_links_yields_each_user_once(self, find, client, service_role, five):
         response, met = find("?per_page=2&sort=email&order=asc&q=%40example.com"), []
@@ -396,6 +403,7 @@ class TestLinkHeader:
     def test_parameters_cannot_break_out_of_the_link_header(self, find, five, value):
         response = find(f"?per_page=2&x={quote(value)}")
         assert links(response) == {
+            "first": f"/admin/users?page=1&per_page=2&x={quote(value, safe='').replace('%20', '+')}",
             "next": f"/admin/users?page=2&per_page=2&x={quote(value, safe='').replace('%20', '+')}",
             "last": f"/admin/users?page=3&per_page=2&x={quote(value, safe='').replace('%20', '+')}",
         }

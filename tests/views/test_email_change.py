@@ -274,6 +274,15 @@ class TestLink:
         got = client.get(f"/admin/users/{alice.id}", headers=service_role).json
         assert (got["email"], got["new_email"]) == ("admin-says@example.com", None)
 
+    def test_password_change_removes_a_pending_change_for_good(self, client, session, alice, outbox):
+        ask(session, NEW)
+        session.put("/user", json={"password": "Another-Horse-1"})
+        got = session.get("/user").json
+        assert (got["new_email"], got["email_change_sent_at"]) == (None, None)
+        before = outbox.kinds()
+        client.post("/resend", json={"type": "email_change", "email": NEW})
+        assert outbox.kinds() == before
+
 
 class TestUndo:
     """Mallory stole Alice's session and took over the account; Alice still has her old mailbox."""

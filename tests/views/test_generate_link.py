@@ -78,7 +78,7 @@ class TestResult:
     def test_result_for_an_invitation_has_the_new_user_and_the_link(self, generate):
         result = generate("invite", DAVE, data={"name": "Dave"})
         assert result == new_user(DAVE, user_metadata={"name": "Dave"}, invited_at=A_TIMESTAMP) | link_of(
-            result, "invite", code=""
+            result, "invite"
         )
 
     @pytest.mark.parametrize("type", ["email_change", "email_change_current", "email_change_new"])
@@ -161,6 +161,23 @@ class TestUse:
         response = type_in(client, type, alice.email, generate(type, alice.email)["email_otp"])
         assert response.json["user"]["id"] == alice.id
 
+    @pytest.mark.parametrize("type", ["signup", "magiclink", "recovery"])
+    def test_code_signs_in_as_type_email(self, client, generate, alice, type):
+        email = DAVE if type == "signup" else alice.email
+        code = generate(type, email, password=PASSWORD)["email_otp"]
+        assert type_in(client, "email", email, code).json["user"]["email"] == email
+
+    @pytest.mark.parametrize("by", ["link", "code"])
+    def test_invitation_is_accepted(self, client, generate, by):
+        result = generate("invite", DAVE)
+        if by == "link":
+            response = hand_in(client, "invite", result["hashed_token"])
+        else:
+            response = type_in(client, "invite", DAVE, result["email_otp"])
+        assert response.json["user"]["email_confirmed_at"] is not None
+        assert_dead(client, "invite", result["hashed_token"])
+        assert_error(type_in(client, "invite", DAVE, result["email_otp"]), 403, "otp_expired")
+
     def test_hashed_token_equals_the_token_of_the_link(self, client, generate, alice):
         result = generate("magiclink", alice.email)
         assert parse_qs(urlsplit(result["action_link"]).query)["token"] == [result["hashed_token"]]
@@ -175,9 +192,8 @@ class TestUse:
         assert client.get(result["action_link"], headers={"Accept": "text/html"}).status_code == 200
         later(database, secs=10)
         assert_dead(client, type, result["hashed_token"])
-        if result["email_otp"]:
-            address = "new@example.com" if type == "email_change" else email
-            assert_error(type_in(client, type, address, result["email_otp"]), 403, "otp_expired")
+        address = "new@example.com" if type == "email_change" else email
+        assert_error(type_in(client, type, address, result["email_otp"]), 403, "otp_expired")
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup", "invite", "email_change"])
     def test_link_is_refused_for_other_types(self, client, generate, alice, type):
@@ -187,7 +203,7 @@ class TestUse:
             password=PASSWORD,
             new_email="new@example.com",
         )["hashed_token"]
-        accepted = {type} | ({"email"} if type in ("signup", "magiclink") else set())
+        accepted = {type} | ({"email"} if type in ("signup", "magiclink", "recovery") else set())
         for other in {
             "signup",
             "invite",

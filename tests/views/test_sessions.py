@@ -32,7 +32,8 @@ class TestList:
             {"data": [entry(phone, False), entry(laptop, True)], "pagination": pagination(1, 20, 2, 1)},
         )
         assert response.headers["X-Total-Count"] == "2"
-        assert "Link" not in response.headers
+        only = "</sessions?page=1&per_page=20>"
+        assert response.headers["Link"] == f'{only}; rel="first", {only}; rel="last"'
 
     def test_session_shows_where_it_was_started(self, client, alice):
         headers = {"User-Agent": "Firefox on Alice\u2019s laptop".encode().decode("latin-1")}

@@ -341,7 +341,7 @@ class TestRefusals:
 
     def test_weak_password_is_422(self, client, database, parts):
         weak = {"reasons": ["length", "characters"]}
-        details = "password: must have at least 8 characters and have lowercase, uppercase, numbers, symbols"
+        details = "password: must have at least 8 characters and have uppercase, numbers, symbols"
         self.refused(
             client,
             database,

@@ -270,6 +270,11 @@ class TestUsersWhoMayNotSignIn:
 
 
 class TestRefusals:
+    def test_grant_type_in_the_body_is_refused_with_a_hint(self, client, alice):
+        body = {"grant_type": "password", "email": alice.email, "password": PASSWORD}
+        details = "grant_type: must be in the query, not in the body"
+        assert_error(client.post("/token", json=body), 400, "validation_failed", details=details)
+
     @pytest.mark.parametrize(
         ("query", "error_code", "details"),
         [

@@ -88,7 +88,7 @@ class TestEachType:
         message = send(type, client, service_role, outbox)
         accepted = (
             {type}
-            | ({"email"} if type in ("signup", "magiclink") else set())
+            | ({"email"} if type in ("signup", "magiclink", "recovery") else set())
             | ({"magiclink"} if type == "email" else set())
         )
         before = database.everything(*EFFECTS)

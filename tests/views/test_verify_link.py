@@ -147,7 +147,7 @@ class TestEachType:
         before = database.everything(*EFFECTS)
         accepted = (
             {type}
-            | ({"email"} if type in ("signup", "magiclink") else set())
+            | ({"email"} if type in ("signup", "magiclink", "recovery") else set())
             | ({"magiclink"} if type == "email" else set())
         )
         others = {

@@ -22,7 +22,7 @@ def test_response_without_a_body_is_sent_before_the_next_request(port):
     assert first.startswith(b"HTTP/1.1 200 ")
     assert first.endswith(b"\r\n\r\n")
     assert rest.startswith(b"HTTP/1.1 200 ")
-    assert rest.endswith(b"}\n")
+    assert rest.endswith(b"}")
 
 
 def test_response_without_a_body_is_sent_before_the_connection_ends(port):

@@ -532,7 +532,10 @@ class TestLimitsDisabled:
                 session.post("/logout?scope=others").status_code,
             ) == (200, 200)
         assert database.count("request_counts") == 0
-        assert client.get("/settings").json["rate_limits"] == {}
+        lifted = {"requests": 30, "window": 300, "enabled": False}
+        assert client.get("/settings").json["rate_limits"] == dict.fromkeys(
+            ("signup", "login", "recover"), lifted
+        )
 
     def test_failed_passwords_and_messages_are_not_counted(self, client, alice, service_role, database):
         assert {sign_in(client, alice.email, WRONG).status_code for _ in range(15)} == {401}
