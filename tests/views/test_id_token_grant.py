@@ -257,7 +257,7 @@ class TestInvalidToken:
         [
             *("", "x", "a.b.c", "e30.e30.e30", "x" * 60_000, "é.é.é", "\U0001f511.e30.e30"),
             jwt.encode({"sub": "alice"}, "a secret of at least 32 bytes, for HS256", "HS256"),
-            jwt.encode({"sub": "alice"}, None, "none"),
+            jwt.encode({"sub": "alice"}, "", "none"),
         ],
     )
     def test_token_that_is_no_signed_jwt_is_refused_without_asking_the_issuer(
