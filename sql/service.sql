@@ -11,4 +11,5 @@ SELECT setting, array_agg(fingerprint) AS fingerprints FROM key_fingerprints GRO
 WITH removed AS (
   DELETE FROM key_fingerprints WHERE setting = :setting AND fingerprint <> ALL (:fingerprints)
 )
-INSERT INTO key_fingerprints (setting, fingerprint) SELECT :setting, unnest(:fingerprints) ON CONFLICT DO NOTHING;
+INSERT INTO key_fingerprints (setting, fingerprint)
+SELECT :setting, unnest(:fingerprints) ON CONFLICT DO NOTHING;
