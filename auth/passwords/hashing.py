@@ -1,10 +1,12 @@
 """Hashing of passwords. The only module that imports bcrypt.
 
 A stored hash is `_SCHEME` and a bcrypt hash. A bcrypt hash alone is imported, or was made by version 0.1.0.
+Other imported hashes begin with `$wp` (WordPress), `bcrypt_sha256` (Django) or a scheme of legacy.py.
 """
 
 import base64
 import hashlib
+import hmac
 import os
 import re
 import sys
@@ -17,6 +19,8 @@ from typing import Any, TypeVar
 
 import bcrypt
 
+from auth.passwords import legacy
+from auth.passwords.legacy import UnusableHash
 from auth.settings import Settings
 
 T = TypeVar("T")
@@ -24,6 +28,12 @@ T = TypeVar("T")
 MAX_BYTES = 1024
 _SCHEME = "latchkey1"
 _BCRYPT_BYTES = 72  # bcrypt reads no more of its input
+# Only one of four characters is valid at the end of a salt.
+_BCRYPT = re.compile(
+    rf"({_SCHEME}|\$wp|bcrypt_sha256|)(\$2[aby]\$([0-9]{{2}})\$[./A-Za-z0-9]{{21}}[.Oeu][./A-Za-z0-9]{{31}})"
+)
+# An imported hash may take at most four times as long as one of ours, and 64 MiB of memory.
+_MOST_TIME, _MOST_MEMORY = 4, 64 * 1024 * 1024
 # Makes the digest of a longer password useless as a password, even if another service has leaked its SHA-256.
 _LABEL = b"latchkey password over 72 bytes: "
 # Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
@@ -92,23 +102,42 @@ class Passwords:
         is_current = re.match(rf"{_SCHEME}\$2b\${self._cost:02}\$", password_hash)
         return None if is_current else self.hash(password)
 
+    def check_cost(self, password_hash: str) -> None:
+        """Raise `UnusableHash` if a hash of another service cannot be checked, or not cheaply enough."""
+        if match := _BCRYPT.fullmatch(password_hash):
+            rounds, memory = float(1 << int(match[3])), 0
+        else:
+            foreign = legacy.read(password_hash)
+            rounds, memory = foreign.rounds, foreign.memory
+        if (times := rounds / (1 << self._cost)) > _MOST_TIME:
+            most = f"at most {_MOST_TIME} are accepted with AUTH_BCRYPT_COST={self._cost}"
+            raise UnusableHash(f"password_hash takes the time of {times:.1f} log-ins, and {most}")
+        if memory > _MOST_MEMORY:
+            raise UnusableHash(f"password_hash takes {memory >> 20} MiB, and at most 64 MiB are accepted")
+
     def _new_hash(self, password: str) -> str:
-        prepared = _inputs(password.encode(), is_current=True)
+        prepared = _inputs(password.encode(), _SCHEME)
         return _SCHEME + bcrypt.hashpw(prepared[0], bcrypt.gensalt(self._cost)).decode()
 
 
 def _matches(password: str, password_hash: str) -> bool:
-    bcrypt_hash = password_hash.removeprefix(_SCHEME)
-    inputs = _inputs(password.encode(), is_current=bcrypt_hash != password_hash)
-    matches = [bcrypt.checkpw(each, bcrypt_hash.encode()) for each in inputs]
+    match = _BCRYPT.fullmatch(password_hash)
+    if match is None:
+        return legacy.read(password_hash).matches(password.encode())
+    inputs = _inputs(password.encode(), match[1])
+    matches = [bcrypt.checkpw(each, match[2].encode()) for each in inputs]
     return any(matches)
 
 
-def _inputs(password: bytes, *, is_current: bool) -> list[bytes]:
-    """Return what bcrypt reads for a password: as many inputs for each scheme, to take equally long."""
+def _inputs(password: bytes, scheme: str) -> list[bytes]:
+    """Return what bcrypt reads for a password: as many inputs for both of our schemes, for equal times."""
+    if scheme == "$wp":
+        return [base64.b64encode(hmac.digest(b"wp-sha384", password, "sha384"))]
+    if scheme == "bcrypt_sha256":
+        return [hashlib.sha256(password).hexdigest().encode()]
     if len(password) <= _BCRYPT_BYTES:
         return [password]
-    if is_current:
+    if scheme == _SCHEME:
         return 2 * [_digest(_LABEL + password)]
     return [password[:_BCRYPT_BYTES], _digest(password)]
 

@@ -1,0 +1,276 @@
+"""Hashes that other services made: they let their users in, and are renewed at the first log-in."""
+
+import hashlib
+import hmac
+
+import bcrypt
+import django.conf
+import pytest
+
+from auth.context import EXTENSION
+from auth.passwords import legacy, notations
+from auth.passwords.legacy import UnusableHash, encode
+from tests.support.answers import assert_error
+from tests.support.cast import sign_in
+
+FIREBASE = {
+    "base64_signer_key": "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==",
+    "base64_salt_separator": "Bw==",
+    "rounds": "8",
+    "mem_cost": "14",
+}
+RFC_7914_SCRYPT = "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2d5432955613f0fcf62d49705242a9af9e61e85dc0d651e40dfcf017b45575887"
+RFC_7914_PBKDF2 = "4ddcd8f60b98be21830cee5ef22701f9641a4418d04c0414aeff08876b34ab56a1d425a1225833549adb841b51c9b3176a272bdebba1d078478f62b397f33c8d"
+RFC_6070_PBKDF2 = "4b007901b765489abead49d926f721d065a429c1"
+
+
+def hexed(text: str) -> str:
+    return encode(bytes.fromhex(text))
+
+
+# Published test vectors of the makers: stored form and password.
+VECTORS = {
+    "argon2id": (
+        "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "password",
+    ),
+    "argon2id with two lanes": (
+        "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc",
+        "password",
+    ),
+    "argon2i": (
+        "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8",
+        "password",
+    ),
+    "scrypt": (
+        f"$scrypt$ln=14,r=8,p=1${encode(b'SodiumChloride')}${hexed(RFC_7914_SCRYPT)}",
+        "pleaseletmein",
+    ),
+    "PBKDF2 with SHA-1": (f"$pbkdf2-sha1$i=4096${encode(b'salt')}${hexed(RFC_6070_PBKDF2)}", "password"),
+    "PBKDF2 with SHA-256": (f"$pbkdf2-sha256$i=80000${encode(b'NaCl')}${hexed(RFC_7914_PBKDF2)}", "Password"),
+    "phpass": ("$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0", "test12345"),
+    "phpass of phpBB": ("$H$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0", "test12345"),
+    "Firebase": (
+        notations.from_firebase(
+            "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==",
+            "42xEC+ixf3L2lw==",
+            FIREBASE,
+        ),
+        "user1password",
+    ),
+    "passlib's PBKDF2": (
+        notations.stored_form(
+            "$pbkdf2-sha256$1212$4vjV83LKPjQzk31VI4E0Vw$hsYF68OiOUPdDZ1Fg.fJPeq1h/gXXY7acBp9/6c.tmQ"
+        ),
+        "password",
+    ),
+    "passlib's PBKDF2 with SHA-1": (
+        notations.stored_form("$pbkdf2$1212$OB.dtnSEXZK8U5cgxU/GYQ$y5LKPOplRmok7CZp/aqVDVg8zGI"),
+        "password",
+    ),
+    "passlib's PBKDF2 with SHA-512": (
+        notations.stored_form(
+            "$pbkdf2-sha512$1212$RHY0Fr3IDMSVO/RSZyb5ow$eNLfBK.eVozomMr.1gYa17k9B7KIK25NOEshvhrSX.esqY3s.FvWZViXz4KoLlQI.BzY/YTNJOiKc5gBYFYGww"
+        ),
+        "password",
+    ),
+}
+
+
+def wordpress_hash(password: str) -> str:
+    prepared = encode(hmac.digest(b"wp-sha384", password.encode(), "sha384"))
+    return "$wp" + bcrypt.hashpw(prepared.encode(), bcrypt.gensalt(4)).decode().replace("$2b$", "$2y$")
+
+
+@pytest.fixture(scope="session")
+def django_hasher():
+    """Django's own hashers, by algorithm."""
+    if not django.conf.settings.configured:
+        django.conf.settings.configure()
+    from django.contrib.auth import hashers
+
+    class CheapBcrypt(hashers.BCryptPasswordHasher):
+        rounds = 4
+
+    class CheapBcryptSHA256(hashers.BCryptSHA256PasswordHasher):
+        rounds = 4
+
+    made = [
+        *(hashers.PBKDF2PasswordHasher(), hashers.PBKDF2SHA1PasswordHasher(), hashers.ScryptPasswordHasher()),
+        *(CheapBcrypt(), CheapBcryptSHA256()),
+    ]
+    return {each.algorithm: each for each in made}
+
+
+@pytest.fixture
+def set_hash(alice, database):
+    def change(password_hash):
+        database.run(
+            "UPDATE users SET password_hash = %(hash)s WHERE id = %(id)s", hash=password_hash, id=alice.id
+        )
+
+    return change
+
+
+@pytest.fixture
+def passwords(make_app):
+    return make_app(AUTH_BCRYPT_COST="10").extensions[EXTENSION].passwords
+
+
+class TestLogIn:
+    @pytest.mark.parametrize(("stored", "password"), VECTORS.values(), ids=VECTORS)
+    def test_password_of_a_foreign_hash_is_accepted_and_the_hash_renewed(
+        self, alice, set_hash, database, stored, password
+    ):
+        set_hash(stored)
+        assert_error(alice.try_to_sign_in(f"{password}x"), 401, "invalid_credentials")
+        assert database.value("SELECT password_hash FROM users") == stored
+        assert alice.try_to_sign_in(password).status_code == 200
+        assert database.value("SELECT password_hash FROM users").startswith("latchkey1$2b$04$")
+        assert alice.try_to_sign_in(password).status_code == 200
+        assert_error(alice.try_to_sign_in(f"{password}x"), 401, "invalid_credentials")
+
+    @pytest.mark.parametrize(
+        "algorithm", ["pbkdf2_sha256", "pbkdf2_sha1", "scrypt", "bcrypt", "bcrypt_sha256"]
+    )
+    def test_password_hashed_by_django_is_accepted(self, alice, set_hash, django_hasher, algorithm):
+        hasher = django_hasher[algorithm]
+        salt = hasher.salt()
+        notation = hasher.encode("weak", salt, *([1000] if algorithm.startswith("pbkdf2") else []))
+        set_hash(notations.stored_form(notation))
+        assert_error(alice.try_to_sign_in("Weak"), 401, "invalid_credentials")
+        assert alice.try_to_sign_in("weak").status_code == 200
+
+    def test_password_hashed_by_wordpress_is_accepted_at_any_length(self, alice, set_hash, database):
+        long = "x" * 100
+        set_hash(wordpress_hash(long))
+        assert_error(alice.try_to_sign_in("x" * 99), 401, "invalid_credentials")
+        assert alice.try_to_sign_in(long).status_code == 200
+        assert database.value("SELECT password_hash FROM users").startswith("latchkey1$")
+
+    @pytest.mark.parametrize("variant", ["2a", "2b", "2y"])
+    def test_password_of_a_bcrypt_hash_is_accepted(self, alice, set_hash, variant):
+        made = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
+        set_hash(made.replace("$2b$", f"${variant}$"))
+        assert alice.try_to_sign_in("weak").status_code == 200
+
+    def test_unknown_user_costs_one_bcrypt_hash_whatever_hashes_are_stored(self, client, set_hash, hashes):
+        set_hash(VECTORS["argon2i"][0])
+        hashes.count = 0
+        assert_error(sign_in(client, "nobody@example.com", "password"), 401, "invalid_credentials")
+        assert hashes.count == 1
+
+
+class TestCost:
+    """What `check_cost` accepts for log-ins at cost 10."""
+
+    @pytest.mark.parametrize(
+        "stored",
+        [
+            f"$2b$12${'a' * 21}u{'a' * 31}",
+            f"latchkey1$2b$12${'a' * 21}u{'a' * 31}",
+            f"$wp$2y$10${'a' * 21}u{'a' * 31}",
+            f"$argon2id$v=19$m=65536,t=3,p=4${'a' * 22}${'a' * 43}",
+            f"$scrypt$ln=15,r=8,p=1${'a' * 22}${'a' * 43}",
+            f"$pbkdf2-sha256$i=600000${'a' * 22}${'a' * 43}",
+            f"$pbkdf2-sha512$i=210000${'a' * 22}${'a' * 86}",
+            f"$P$D{'a' * 30}",
+        ],
+    )
+    def test_hash_of_up_to_four_times_the_cost_is_accepted(self, passwords, stored):
+        passwords.check_cost(stored)
+
+    @pytest.mark.parametrize(
+        ("stored", "problem"),
+        [
+            (f"$2b$13${'a' * 21}u{'a' * 31}", "8.0 log-ins"),
+            (f"bcrypt_sha256$2b$14${'a' * 21}u{'a' * 31}", "16.0 log-ins"),
+            (f"$argon2id$v=19$m=65536,t=10,p=4${'a' * 22}${'a' * 43}", "9.8 log-ins"),
+            (f"$argon2id$v=19$m=102400,t=2,p=8${'a' * 22}${'a' * 43}", "100 MiB"),
+            (f"$scrypt$ln=16,r=8,p=1${'a' * 22}${'a' * 43}", "64 MiB"),
+            (f"$scrypt$ln=14,r=8,p=100${'a' * 22}${'a' * 43}", "64.0 log-ins"),
+            (f"$pbkdf2-sha256$i=1000000${'a' * 22}${'a' * 43}", "6.1 log-ins"),
+            # Two blocks of SHA-256, which Keycloak used to derive.
+            (f"$pbkdf2-sha256$i=600000${'a' * 22}${'a' * 86}", "7.3 log-ins"),
+            (f"$P$U{'a' * 30}", "log-ins"),
+        ],
+    )
+    def test_more_expensive_hash_is_refused(self, passwords, stored, problem):
+        with pytest.raises(UnusableHash, match=problem):
+            passwords.check_cost(stored)
+
+    def test_cost_is_relative_to_that_of_a_log_in(self, make_app):
+        passwords = make_app(AUTH_BCRYPT_COST="11").extensions[EXTENSION].passwords
+        passwords.check_cost(f"$pbkdf2-sha256$i=1000000${'a' * 22}${'a' * 43}")
+
+    @pytest.mark.parametrize(
+        "stored",
+        [
+            "",
+            "Correct-Horse-1",
+            "!unusable",
+            "5f4dcc3b5aa765d61d8327deb882cf99",
+            hashlib.sha256(b"password").hexdigest(),
+            f"$2x$10${'a' * 21}u{'a' * 31}",
+            f"$2b$10${'a' * 52}",
+            f"$2b$10${'a' * 22}{'a' * 31}",
+            f"$argon2id$v=16$m=4096,t=3,p=1${'a' * 22}${'a' * 43}",
+            f"$argon2id$v=19$m=4096,t=0,p=1${'a' * 22}${'a' * 43}",
+            f"$argon2id$v=19$m=4,t=1,p=1${'a' * 22}${'a' * 43}",
+            f"$argon2id$v=19$m=4096,t=3,p=1$a${'a' * 43}",
+            f"$scrypt$ln=0,r=8,p=1${'a' * 22}${'a' * 43}",
+            f"$scrypt$ln=99,r=8,p=1${'a' * 22}${'a' * 43}",
+            f"$pbkdf2-sha256$i=0${'a' * 22}${'a' * 43}",
+            f"$pbkdf2-md5$i=1000${'a' * 22}${'a' * 43}",
+            f"$P$3{'a' * 30}",
+        ],
+    )
+    def test_malformed_or_unsupported_hash_is_refused(self, passwords, stored):
+        with pytest.raises(UnusableHash):
+            passwords.check_cost(stored)
+
+    def test_every_vector_is_accepted(self, passwords):
+        for stored, _password in VECTORS.values():
+            passwords.check_cost(stored)
+
+
+class TestNotations:
+    def test_scrypt_of_django_with_an_odd_n_is_refused(self):
+        with pytest.raises(UnusableHash, match="power of 2"):
+            notations.stored_form("scrypt$10000$salt$8$1$YWJj")
+
+    @pytest.mark.parametrize(
+        ("data", "digest", "salt"),
+        [
+            (
+                {"hashIterations": 27500, "algorithm": "pbkdf2-sha256", "additionalParameters": {}},
+                lambda salt: hashlib.pbkdf2_hmac("sha256", b"password", salt, 27500, 64),
+                b"16 bytes of salt",
+            ),
+            (
+                {"hashIterations": 2, "algorithm": "argon2"}
+                | {
+                    "additionalParameters": {
+                        "hashLength": ["32"],
+                        "memory": ["256"],
+                        "type": ["id"],
+                        "version": ["1.3"],
+                        "parallelism": ["2"],
+                    }
+                },
+                lambda _salt: legacy.decode("bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc"),
+                b"somesalt",
+            ),
+        ],
+        ids=["PBKDF2", "Argon2"],
+    )
+    def test_keycloak_credential_is_checked(self, data, digest, salt):
+        secret = {"value": encode(digest(salt)), "salt": encode(salt), "additionalParameters": {}}
+        stored = notations.from_keycloak({"secretData": secret, "credentialData": data})
+        assert legacy.read(stored).matches(b"password")
+        assert not legacy.read(stored).matches(b"Password")
+
+    def test_unknown_algorithm_of_keycloak_is_refused(self):
+        data = {"hashIterations": 1, "algorithm": "custom"}
+        with pytest.raises(UnusableHash, match="custom"):
+            notations.from_keycloak({"secretData": {"value": "", "salt": ""}, "credentialData": data})
