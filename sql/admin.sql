@@ -1,11 +1,12 @@
--- name: create_user(email text, phone text, password_hash text, role text, user_metadata user_metadata,
---                   app_metadata app_metadata, email_confirm boolean, phone_confirm boolean)
+-- name: create_user(id uuid, email text, phone text, password_hash text, role text,
+--                   user_metadata user_metadata, app_metadata app_metadata, email_confirm boolean,
+--                   phone_confirm boolean)
 INSERT INTO users (
-  email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
+  id, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
   password_hash, role, admin_since, user_metadata, app_metadata, made_by
 )
 VALUES (
-  :email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
+  coalesce(:id, gen_random_uuid()), :email, CASE WHEN :email_confirm THEN now() END, :email_confirm,
   :phone, CASE WHEN :phone_confirm THEN now() END, :phone_confirm,
   :password_hash, :role, CASE WHEN :role = 'admin' THEN now() END,
   merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata), 'administrator'

@@ -11,15 +11,16 @@ _CHANGE = {"email": "change_email", "phone": "change_phone"}
 _CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
 
 
-def create_user(body: dict[str, Any], password_hash: str | None) -> str:
+def create_user(body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON."""
     email, phone, role = body.get("email"), body.get("phone"), body.get("role", "authenticated")
     with latchkey.db.transaction() as tx:
         user_id = tx.one(
             "create_user",
+            id=body.get("id"),
             email=email,
             phone=phone,
-            password_hash=password_hash,
+            password_hash=body.get("password_hash"),
             role=role,
             user_metadata=body["user_metadata"],
             app_metadata=body["app_metadata"],
@@ -29,8 +30,11 @@ def create_user(body: dict[str, Any], password_hash: str | None) -> str:
         for kind in _ADDRESSES:
             if kind in body:
                 tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
-        made = {"by": "administrator", "role": role}
-        audit.record(tx, user_id, email, ["user_created"], ["user.created"], **made)
+        _set_ban(tx, user_id, body)
+        after = tx.one("lock_any_user", id=user_id)
+        acts = ["user_created", "banned" if after.banned_until else None]
+        made = {"by": "administrator", "role": role, "banned_until": after.banned_until}
+        audit.record(tx, user_id, email, acts, ["user.created"], **made)
         return tx.one("select_any_user", id=user_id).user_object
 
 
@@ -49,9 +53,7 @@ def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -
             tx.run("void_tokens", user_id=user_id)
         _set_address(tx, user_id, "email", body, before.email)
         _set_address(tx, user_id, "phone", body, None if is_first_proof else before.phone)
-        if "ban_duration" in body:
-            seconds = body["ban_duration"] or 0.0
-            tx.run("ban_user", id=user_id, seconds=None if seconds == math.inf else seconds)
+        _set_ban(tx, user_id, body)
         others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
         tx.run("update_any_user", id=user_id, password_hash=password_hash, **others)
         after = tx.one("lock_any_user", id=user_id)
@@ -80,6 +82,12 @@ def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any],
         tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
     if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
         tx.run(_CONFIRM[kind], id=user_id, confirmed_at=_confirmation(body, kind))
+
+
+def _set_ban(tx: Transaction, user_id: str, body: dict[str, Any]) -> None:
+    if "ban_duration" in body:
+        seconds = body["ban_duration"] or 0.0
+        tx.run("ban_user", id=user_id, seconds=None if seconds == math.inf else seconds)
 
 
 def _acts(before: Any, after: Any, body: dict[str, Any]) -> list[str | None]:

@@ -36,6 +36,9 @@ _BCRYPT = re.compile(
 _MOST_TIME, _MOST_MEMORY = 4, 64 * 1024 * 1024
 # Makes the digest of a longer password useless as a password, even if another service has leaked its SHA-256.
 _LABEL = b"latchkey password over 72 bytes: "
+# Without stray bits in the last characters of salt and digest, which `checkpw` refuses.
+_BCRYPT_HASH = re.compile(r"\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26]")
+_DEARER_HASHES = 2  # steps above today's cost; the first log-in then takes four times as long
 # Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
 _THREADS = 2
 _NICENESS = 13
@@ -60,6 +63,7 @@ class Passwords:
 
     def __init__(self, settings: Settings) -> None:
         self._cost = settings.bcrypt_cost
+        self.highest_cost = self._cost + _DEARER_HASHES
         # Checked for users without a password, so that it takes as long.
         self._dummy_hash = self._new_hash(os.urandom(16).hex())
         run, semaphore = _under_gevent() if _is_patched() else (_at_once, threading.Semaphore)
@@ -96,6 +100,11 @@ class Passwords:
         with self.queue():
             matches = self._run(lambda: _matches(password, password_hash or self._dummy_hash))
         return matches and password_hash is not None
+
+    def can_check(self, password_hash: str) -> bool:
+        """Whether this is a bcrypt hash of another system, of a cost that log-ins can afford."""
+        form = _BCRYPT_HASH.fullmatch(password_hash)
+        return form is not None and 4 <= int(form[1]) <= self.highest_cost
 
     def renewed_hash(self, password: str, password_hash: str) -> str | None:
         """Return a new hash for one of another scheme or cost, else None. Raises `TooManyWaiting`."""

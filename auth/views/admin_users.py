@@ -28,8 +28,11 @@ def create_user() -> Response:
         raise ApiError("role.insufficient_permissions", "role: must be absent")
     if "password" in body:
         check_strength(latchkey.settings, body["password"], [body.get("email"), body.get("phone")])
-    password_hash = latchkey.passwords.hash(body["password"]) if "password" in body else None
-    return JsonResponse(user_administration.create_user(body, password_hash))
+        body["password_hash"] = latchkey.passwords.hash(body["password"])
+    elif "password_hash" in body and not latchkey.passwords.can_check(body["password_hash"]):
+        cost = latchkey.passwords.highest_cost
+        raise ApiError("validation_failed", f"password_hash: must be a bcrypt hash of a cost of 4 to {cost}")
+    return JsonResponse(user_administration.create_user(body))
 
 
 @blueprint.get("/admin/users")
@@ -71,6 +74,7 @@ def update_any_user(user_id: str) -> Response:
 @guard.service_role
 def delete_any_user(user_id: str) -> Response:
     """Delete any user and everything that belongs to it."""
+    read_body(schemas.Deletion())
     found(latchkey.db.one("delete_user", user_id=known_id(user_id, "user_not_found")), "user_not_found")
     return jsonify({})
 
@@ -79,6 +83,7 @@ def delete_any_user(user_id: str) -> Response:
 @guard.service_role
 def logout_any_user(user_id: str) -> Response:
     """End all sessions of any user."""
+    read_body(schemas.AdminInput())
     row = latchkey.db.one("end_any_users_sessions", id=known_id(user_id, "user_not_found"))
     return jsonify(message="User signed out", timestamp=found(row, "user_not_found").moment)
 

@@ -75,6 +75,7 @@ def update_webhook(webhook_id: str) -> Response:
 @guard.service_role
 def delete_webhook(webhook_id: str) -> Response:
     """Delete a webhook. Its waiting events are not sent."""
+    read_body(schemas.AdminInput())
     _found(latchkey.db.one("delete_webhook", id=_id(webhook_id), batch=webhooks.VOIDED_AT_ONCE))
     return jsonify({})
 
@@ -92,6 +93,7 @@ def list_deliveries(webhook_id: str) -> Response:
 @guard.service_role
 def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
     """Send an event again, under the same id."""
+    read_body(schemas.AdminInput())
     row = _found(latchkey.db.one("redeliver_event", id=_id(webhook_id), delivery_id=_id(delivery_id)))
     if row.delivery is None and not row.is_disabled:
         raise ApiError("webhook.not_found")

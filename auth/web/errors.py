@@ -69,6 +69,7 @@ ERRORS = {
     "admin.weak_password": (400, "The password is too weak"),
     "same_password": (422, "The new password is the same as the old one"),
     "user_already_exists": (409, "A user with this {address} has already been registered"),
+    "id.user_already_exists": (409, "A user with this id already exists"),
     "refresh.refresh_token_not_found": (400, "Invalid Refresh Token: the session has ended"),
     "forged.refresh_token_not_found": (400, "Invalid Refresh Token: it is not one of this service"),
     "refresh.refresh_token_already_used": (
@@ -113,6 +114,7 @@ ERRORS = {
 _CONSTRAINTS = {
     "users_email_key": "email_exists",
     "users_phone_key": "phone_exists",
+    "users_pkey": "id.user_already_exists",
     "user_metadata_size": "user_metadata.validation_failed",
     "app_metadata_size": "app_metadata.validation_failed",
 }

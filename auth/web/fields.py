@@ -77,6 +77,11 @@ def _role(value: Any) -> str:
     return value
 
 
+def _not_true(value: Any) -> bool:
+    _require(value is False, "must be false")
+    return value
+
+
 def _timestamp(value: Any) -> datetime:
     requirement = "must be an ISO 8601 timestamp with a time zone"
     _require(isinstance(value, str) and len(value) <= MAX_TEXT, requirement)
@@ -104,6 +109,7 @@ def _ban_duration(value: Any) -> float:
 Text = _field(_text)
 LongText = _field(functools.partial(_text, most=64 * 1024))
 Flag = _instance_of(bool, "must be true or false")
+NotTrue = _field(_not_true)
 Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
 Password = _field(_password)

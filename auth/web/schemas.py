@@ -1,9 +1,9 @@
-"""The marshmallow schema of each body and query. Unknown members are ignored; `null` means absent."""
+"""The marshmallow schema of each body and query. `null` means absent."""
 
 from typing import Any
 
 from flask import g
-from marshmallow import EXCLUDE, Schema, ValidationError, pre_load, validates_schema
+from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
 from auth.delivery import webhooks
@@ -21,6 +21,13 @@ class Input(Schema):
             return data
         nullable = {name for name, field in self.fields.items() if field.allow_none}
         return {name: value for name, value in data.items() if value is not None or name in nullable}
+
+
+class AdminInput(Input):
+    """A body of an administrative operation. Unknown members are refused, except in the dialect."""
+
+    class Meta:
+        unknown = RAISE
 
 
 class Addressed(Input):
@@ -156,7 +163,7 @@ class Verification(Input):
             raise ValidationError("give either an email or a phone", "email")
 
 
-class NewLink(Input):
+class NewLink(AdminInput):
     type = fields.Choice(
         *("signup", "magiclink", "recovery", "invite"),
         *("email_change", "email_change_current", "email_change_new"),
@@ -176,25 +183,36 @@ class NewLink(Input):
             raise ValidationError("must be given for a sign-up", "password")
 
 
-InviteOptions = Input.from_dict({"captcha_token": fields.Text(), "data": fields.Metadata(load_default=dict)})
+InviteOptions = AdminInput.from_dict(
+    {"captcha_token": fields.Text(), "data": fields.Metadata(load_default=dict)}
+)
 
 
-class Invitation(Input):
+class Invitation(AdminInput):
     email = fields.Email(required=True)
     data = fields.Metadata(load_default=dict)
     options = Nested(InviteOptions, load_default=lambda: {"data": {}})
     redirect_to = fields.Text()
 
 
-class NewUser(Input):
-    email = fields.Email(required=True)
+class AnyUser(AdminInput):
+    email = fields.Email()
     phone = fields.Phone()
     password = fields.Password()
     role = fields.Role()
-    email_confirm = fields.Flag(load_default=False)
-    phone_confirm = fields.Flag(load_default=False)
+    email_confirm = fields.Flag()
+    phone_confirm = fields.Flag()
     user_metadata = fields.Metadata(load_default=dict)
     app_metadata = fields.Metadata(load_default=dict)
+    ban_duration = fields.BanDuration()
+
+
+class NewUser(AnyUser):
+    id = fields.Uuid()
+    email = fields.Email(required=True)
+    password_hash = fields.Text()
+    email_confirm = fields.Flag(load_default=False)
+    phone_confirm = fields.Flag(load_default=False)
 
     @pre_load
     def may_have_only_a_phone(self, data: Any, **_kwargs: Any) -> Any:
@@ -202,14 +220,18 @@ class NewUser(Input):
             self.fields["email"].required = False
         return data
 
+    @validates_schema
+    def has_one_password(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if "password" in data and "password_hash" in data:
+            raise ValidationError("must be absent beside a password", "password_hash")
 
-class AnyUserChange(NewUser):
-    email = fields.Email()
-    email_confirm = fields.Flag()
-    phone_confirm = fields.Flag()
+
+class AnyUserChange(AnyUser):
     email_confirmed_at = fields.Timestamp(allow_none=True)
     phone_confirmed_at = fields.Timestamp(allow_none=True)
-    ban_duration = fields.BanDuration()
+
+
+Deletion = AdminInput.from_dict({"should_soft_delete": fields.NotTrue()})
 
 
 class PageQuery(Input):
@@ -234,13 +256,13 @@ class AuditQuery(PageQuery):
     request_id = fields.Text()
 
 
-class NewWebhook(Input):
+class NewWebhook(AdminInput):
     url = fields.Text(required=True)
     events = fields.Choices(*webhooks.EVENTS, load_default=lambda: list(webhooks.EVENTS))
     description = fields.Text(allow_none=True, load_default=None)
 
 
-class WebhookChange(Input):
+class WebhookChange(AdminInput):
     url = fields.Text()
     events = fields.Choices(*webhooks.EVENTS)
     description = fields.Text(allow_none=True)
@@ -248,4 +270,4 @@ class WebhookChange(Input):
     rotate_secret = fields.Flag(load_default=False)
 
 
-TestEvent = Input.from_dict({"event": fields.Choice(*webhooks.EVENTS, load_default="user.updated")})
+TestEvent = AdminInput.from_dict({"event": fields.Choice(*webhooks.EVENTS, load_default="user.updated")})

@@ -2,6 +2,7 @@
 
 import json
 
+import bcrypt
 import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY, secret
@@ -9,6 +10,7 @@ from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.server import at_once
 
+A_HASH = "$2b$04$cJT8I5oWykZphhb.aipKbemJLtvE7k5268teGFGeLRwagkPL5cp0q"
 DAVE = {"email": "dave@example.com"}
 UNCONFIRMED = {"email_confirmed_at": None, "confirmed_at": None}
 
@@ -89,10 +91,82 @@ class TestCreatedUser:
 
     @pytest.mark.parametrize(
         "field",
-        ["id", "created_at", "last_sign_in_at", "banned_until", "identities", "aud", "confirmed_at", "data"],
+        ["created_at", "last_sign_in_at", "banned_until", "identities", "aud", "confirmed_at", "data", ""],
     )
-    def test_unknown_field_is_ignored(self, create, field):
-        assert_ok(create(DAVE | {field: {"x": 1}}), user("dave@example.com", **UNCONFIRMED))
+    def test_unknown_member_is_refused_by_name(self, create, client, service_role, database, field):
+        body = DAVE | {field: {"x": 1}}
+        details = f"{field}: is not a member of this body"
+        assert_error(create(body), 400, "validation_failed", details=details)
+        assert database.count("users") == 0
+        dialect = service_role | {"X-Supabase-Api-Version": "2024-01-01"}
+        assert client.post("/admin/users", json=body, headers=dialect).status_code == 200
+
+    def test_user_may_have_a_given_id(self, create, client, service_role, alice):
+        id = "11111111-2222-4333-8444-ABCDEFABCDEF"
+        expected = user("dave@example.com", id=id.lower(), **UNCONFIRMED)
+        assert_ok(create(DAVE | {"id": id}), expected)
+        assert_ok(client.get(f"/admin/users/{id}", headers=service_role), expected)
+        for taken in (id, alice.id):
+            assert_error(
+                create({"email": "erin@example.com", "id": taken}),
+                409,
+                "user_already_exists",
+                "A user with this id already exists",
+            )
+        details = "id: must be a UUID"
+        assert_error(
+            create({"email": "erin@example.com", "id": "1"}), 400, "validation_failed", details=details
+        )
+
+    @pytest.mark.parametrize(
+        ("duration", "banned_until"),
+        [("24h", A_TIMESTAMP), ("permanent", "9999-12-31T23:59:59.000000Z"), ("none", None), (None, None)],
+    )
+    def test_user_may_be_created_banned(self, create, client, database, duration, banned_until):
+        made = create(DAVE | {"password": PASSWORD, "email_confirm": True, "ban_duration": duration})
+        assert (made.status_code, made.json["banned_until"]) == (200, banned_until)
+        assert sign_in(client, "dave@example.com").status_code == (403 if banned_until else 200)
+        assert database.count("audit_log", "action = 'banned'") == (1 if banned_until else 0)
+
+    @pytest.mark.parametrize("variant", ["2a", "2b", "2y"])
+    @pytest.mark.parametrize("password", [PASSWORD, "Correct-Horse-1" * 10], ids=["short", "over 72 bytes"])
+    def test_user_signs_in_with_the_password_of_a_given_hash(
+        self, create, client, database, variant, password
+    ):
+        made = bcrypt.hashpw(password.encode()[:72], bcrypt.gensalt(6)).decode()
+        password_hash = made.replace("2b", variant, 1)
+        assert create(DAVE | {"password_hash": password_hash, "email_confirm": True}).status_code == 200
+        assert_error(sign_in(client, "dave@example.com", "Another-Horse-1"), 401, "invalid_credentials")
+        assert sign_in(client, "dave@example.com", password).status_code == 200
+        renewed = database.value("SELECT password_hash FROM users")
+        assert password_hash not in renewed
+        assert sign_in(client, "dave@example.com", password).status_code == 200
+
+    @pytest.mark.parametrize(
+        "password_hash",
+        [
+            *("", "x", PASSWORD, "{SSHA}x", f" {A_HASH}", f"{A_HASH}\n", A_HASH[:-1], A_HASH + "."),
+            A_HASH.replace("$04$", "$07$"),
+            A_HASH.replace("$04$", "$31$"),
+            A_HASH.replace("$04$", "$03$"),
+            A_HASH.replace("2b", "2x"),
+            # Stray bits at the end of the salt and of the digest.
+            f"{A_HASH[:28]}A{A_HASH[29:]}",
+            f"{A_HASH[:-1]}A",
+        ],
+    )
+    def test_other_hash_is_refused(self, create, database, password_hash):
+        details = "password_hash: must be a bcrypt hash of a cost of 4 to 6"
+        self.refused_hash(create, database, password_hash, details)
+
+    def test_hash_beside_a_password_is_refused(self, create, database):
+        details = "password_hash: must be absent beside a password"
+        self.refused_hash(create, database, A_HASH, details, password=PASSWORD)
+
+    def refused_hash(self, create, database, password_hash, details, **members):
+        response = create(DAVE | {"password_hash": password_hash} | members)
+        assert_error(response, 400, "validation_failed", details=details)
+        assert database.count("users") == 0
 
     def test_creation_starts_no_session_and_sends_no_mail(self, create, database, mailbox):
         create(DAVE | {"password": PASSWORD, "email_confirm": True})

@@ -39,6 +39,18 @@ def test_delete_leaves_other_users_unchanged(delete, alice, bob):
     assert_ok(session.get("/user"), before)
 
 
+def test_soft_deletion_is_refused(delete, alice):
+    session = alice.sign_in()
+    for body, details in (
+        ({"should_soft_delete": True}, "should_soft_delete: must be false"),
+        ({"should_soft_delete": "false"}, "should_soft_delete: must be false"),
+        ({"soft": True}, "soft: is not a member of this body"),
+    ):
+        assert_error(delete(alice.id, json=body), 400, "validation_failed", details=details)
+    assert session.get("/user").status_code == 200
+    assert_ok(delete(alice.id, json={"should_soft_delete": False}), {})
+
+
 def test_second_delete_is_404(delete, alice):
     delete(alice.id)
     assert_error(delete(alice.id), 404, "user_not_found", NO_SUCH_USER)

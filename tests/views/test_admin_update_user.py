@@ -104,9 +104,12 @@ class TestUser:
             "made_by",
         ],
     )
-    def test_unknown_field_is_ignored(self, update, client, service_role, alice, name):
+    def test_unknown_member_is_refused_by_name(self, update, client, service_role, alice, name):
         before = client.get(f"/admin/users/{alice.id}", headers=service_role).json
-        assert_ok(update(alice, {name: FOR_EVER}), before | {"updated_at": A_TIMESTAMP})
+        response = update(alice, {"role": "editor", name: FOR_EVER})
+        details = f"{name}: is not a member of this body"
+        assert_error(response, 400, "validation_failed", details=details)
+        assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), before)
 
     def test_update_leaves_other_users_unchanged(self, update, alice, bob):
         session = bob.sign_in()
