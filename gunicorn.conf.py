@@ -17,6 +17,7 @@ import time
 
 import psycopg2
 
+from auth import logs as _logs
 from auth import settings as _settings
 from auth.delivery import channels
 from auth.delivery import messages as _messages
@@ -64,7 +65,7 @@ def on_starting(server) -> None:
     for warning in _loaded.warnings:
         _say(warning)
     server.embedded_postgres = None
-    server.delivery = DeliveryProcess()
+    server.delivery = DeliveryProcess(_say)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
     try:
@@ -133,7 +134,7 @@ def _start_embedded_postgres(server) -> str:
     try:
         database_url = server.embedded_postgres.start()
     except StateInUseError as error:
-        _say(str(error))
+        print(error, file=sys.stderr)
         sys.exit(2)
     except EmbeddedPostgresError as error:
         sys.exit(str(error))
@@ -190,4 +191,4 @@ def _watch(server) -> None:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    _logs.say(_loaded, line)

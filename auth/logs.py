@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -43,6 +44,18 @@ class _Logger:
     debug = info = warning = error = msg
 
 
+def say(settings: Settings, line: str) -> None:
+    """Tell the operator something, at any log level: a plain line, or an event where the log is JSON."""
+    if _is_json(settings):
+        timestamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        line = json.dumps({"event": line, "level": "info", "timestamp": timestamp}, ensure_ascii=False)
+    print(line, file=sys.stderr, flush=True)
+
+
+def _is_json(settings: Settings) -> bool:
+    return (settings.log_format or ("text" if sys.stderr.isatty() else "json")) == "json"
+
+
 def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dict) -> None:
     """Send structlog's events to standard error, each with the members that `context` returns."""
     processors: list[structlog.types.Processor] = [
@@ -50,15 +63,14 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dic
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         lambda _logger, _method, event: {**event, **context()},
     ]
-    is_terminal = sys.stderr.isatty()
-    if (settings.log_format or ("text" if is_terminal else "json")) == "json":
+    if _is_json(settings):
         processors += [
             structlog.processors.format_exc_info,
             lambda _logger, _method, event: _JSON.encode(event),
         ]
     else:
         plain = structlog.dev.plain_traceback
-        console = structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain)
+        console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
         processors += [_printable, console]
     # urllib3's warnings quote URLs, which may contain secrets.
     logging.getLogger("urllib3").setLevel(logging.ERROR)

@@ -86,17 +86,17 @@ SELECT count(*) AS total
          LIMIT :most) AS found;
 
 -- name: select_user_by_email(email text)
-SELECT email_proved FROM users WHERE email = :email;
+SELECT id, email_proved FROM users WHERE email = :email;
 
 -- name: delete_unproved_user(email text, origin jsonb)
 DELETE FROM users WHERE email = :email AND NOT email_proved
 RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{"because": "created_again"}');
 
 -- name: make_administrator(email text, password_hash text)
--- No row if the email has a user who has not proved it.
+-- No row if the email has a user who has not proved it, or is an administrator.
 INSERT INTO users AS u (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
 VALUES (:email, now(), true, :password_hash, 'admin', now(), 'administrator')
 ON CONFLICT (email) DO UPDATE
    SET role = 'admin', admin_since = coalesce(u.admin_since, now()), updated_at = now()
- WHERE u.email_proved
+ WHERE u.email_proved AND u.role <> 'admin'
 RETURNING id, created_at = now() AS created;

@@ -3,7 +3,8 @@
 import ast
 import os
 import re
-from collections import Counter
+import uuid
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,15 @@ def test_every_view_is_limited_or_read_only_or_for_administrators(app):
 
     assert set(unlimited) == READ_ONLY | UNLIMITED | COUNTED_INSIDE
     assert {unlimited[name] for name in UNLIMITED} <= {"admin", "service_role"}
+
+
+def test_allow_lists_exactly_the_methods_of_a_path(app):
+    methods: dict[str, set[str]] = defaultdict(set)
+    for rule in app.url_map.iter_rules():
+        methods[rule.rule] |= rule.methods or set()
+    for path, expected in methods.items():
+        response = app.test_client().open(re.sub("<[^>]+>", str(uuid.uuid4()), path), method="TRACE")
+        assert (response.status_code, {*response.headers["Allow"].split(", ")}) == (405, expected), path
 
 
 def test_every_grant_is_limited_or_counted_by_its_statement():

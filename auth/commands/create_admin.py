@@ -29,6 +29,9 @@ def command(email: str, password: str | None) -> None:
         if password_hash:
             tx.run("delete_unproved_user", email=email)
         user = tx.one("make_administrator", email=email, password_hash=password_hash)
+        if user is None:
+            click.echo(f"{email} is an administrator: {known.id}")
+            return
         if user.created:
             tx.run("write_address_identity", user_id=user.id, provider="email", address=email)
         tx.run(

@@ -89,8 +89,9 @@ class _Explanation:
             yield "the phone is not confirmed: the password is refused with it; a code confirms it"
         if user.email and not settings.email_enabled:
             yield "sign-in by email is switched off (AUTH_EMAIL_ENABLED)"
-        if user.phone and not settings.phone_enabled:
-            yield "sign-in by phone is switched off (AUTH_PHONE_ENABLED)"
+        if user.phone and not settings.offers_phone:
+            name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
+            yield f"sign-in by phone is switched off ({name})"
 
     def _story(self, user_id: str) -> Iterator[str]:
         rows = self._db.all("list_timeline", user_id=user_id, page_size=self._most, page_offset=0)

@@ -15,12 +15,16 @@ def senders(settings: Settings) -> dict[str, Sender]:
 
 
 def notices(settings: Settings) -> list[str]:
-    names = {"email": "AUTH_SMTP_URL", "sms": "AUTH_SMS_PROVIDER"}
-    missing = [name for channel, name in names.items() if channel not in senders(settings)]
-    lines = [
-        f"{name} is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire."
-        for name in missing
-    ]
+    lines = []
+    if _mail(settings) is None:
+        lines.append(
+            "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire."
+        )
+    if settings.phone_enabled and settings.sms_provider is None and _sms(settings) is None:
+        lines.append(
+            "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
+            " Set it to a provider, or to none."
+        )
     if settings.dev_inbox:
         readers = "programs on this machine and holders" if settings.is_local else "holders"
         lines.append(f"AUTH_DEV_INBOX is on: {readers} of the service role key can read all messages.")
@@ -40,6 +44,8 @@ def _sms(settings: Settings) -> Sender | None:
         return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)
     if settings.sms_provider == "webhook":
         return WebhookSender(settings.sms_webhook_url, settings.sms_webhook_secret)
+    if settings.sms_provider == "none":
+        return None
     return _substitute(settings, is_chosen=settings.sms_provider == targets.CONSOLE)
 
 

@@ -44,7 +44,7 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
 def unlink(identity_id: str, *, reauthenticated: bool) -> str:
     """Unlink an identity of the caller, and return the time in ISO 8601. Raises `ApiError`."""
     settings = latchkey.settings
-    usable = [*latchkey.providers, *["email"] * settings.email_enabled, *["phone"] * settings.phone_enabled]
+    usable = [*latchkey.providers, *["email"] * settings.email_enabled, *["phone"] * settings.offers_phone]
     with latchkey.db.transaction() as tx:
         user = lock_caller(tx, reauthenticated, needs_proof=True)
         identity = tx.one("select_own_identity", id=identity_id, user_id=user.id, usable=usable)

@@ -131,5 +131,5 @@ def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in
 def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
     if email and not latchkey.settings.email_enabled:
         raise ApiError("email_provider_disabled", doing=doing)
-    if phone and not latchkey.settings.phone_enabled:
+    if phone and not latchkey.settings.offers_phone:
         raise ApiError("phone_provider_disabled", doing=doing)

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 
 from auth.operations.embedded_postgres import signal_when_parent_dies
@@ -18,7 +19,8 @@ _LONGEST_PAUSE = 10.0
 class DeliveryProcess:
     """Signal handlers call `watch` and `end`, so they may interrupt the other methods."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
         self._process: subprocess.Popen | None = None
         self._is_watched = False
         self._started_at = 0.0
@@ -35,7 +37,7 @@ class DeliveryProcess:
         except OSError as error:
             # Out of memory or processes, which must not end the master.
             self._process = None
-            _say(f"The delivery process cannot be started: {error.strerror}.")
+            self._say(f"The delivery process cannot be started: {error.strerror}.")
         self._is_watched = self._kill_at is None
 
     def reload(self, *, is_wanted: bool) -> None:
@@ -58,7 +60,7 @@ class DeliveryProcess:
                 _FIRST_PAUSE if has_lasted else min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
             )
             self._restart_at = now + self._pause
-            _say(f"The delivery process has died. Starting it again in {self._pause:.0f} s.")
+            self._say(f"The delivery process has died. Starting it again in {self._pause:.0f} s.")
         elif now >= self._restart_at:
             self.start()
 
@@ -86,7 +88,3 @@ class DeliveryProcess:
             start_new_session=True,  # Ctrl-C must reach the master alone
             preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),
         )
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

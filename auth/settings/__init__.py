@@ -159,7 +159,7 @@ class Settings:
     smtp_url: str | None = _text(None, checks.smtp_url)
     mail_from: str = _text("Latchkey <no-reply@localhost>", targets.mail_address)
     mail_templates: Path | None = _text(None, checks.folder)
-    sms_provider: str | None = _choice(None, targets.CONSOLE, *_NEEDED_BY_SMS_PROVIDER)
+    sms_provider: str | None = _choice(None, "none", targets.CONSOLE, *_NEEDED_BY_SMS_PROVIDER)
     sms_countries: tuple[str, ...] = _list((), checks.country_prefix)
     twilio_account_sid: str = _text("", checks.twilio_id)
     twilio_auth_token: str = _text("")
@@ -179,6 +179,12 @@ class Settings:
     def is_local(self) -> bool:
         """Whether `base_url` is this machine. Then messages may be shown on the console."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
+
+    @property
+    def offers_phone(self) -> bool:
+        """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
+        has_substitute = self.sms_provider is None and (self.is_local or self.dev_inbox)
+        return self.phone_enabled and (self.sms_provider not in (None, "none") or has_substitute)
 
     def find_database(self) -> str:
         """Return the URL of the database. Raises `state.NotRunningError`."""

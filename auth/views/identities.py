@@ -1,6 +1,7 @@
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
+from werkzeug.routing import BaseConverter
 
 from auth.context import latchkey
 from auth.delivery import sanitize
@@ -16,6 +17,14 @@ from auth.web.limits import limited
 from auth.web.pages import page
 
 blueprint = Blueprint("identities", __name__)
+
+
+class _IdentityId(BaseConverter):
+    # Otherwise the header Allow of /user/identities/authorize lists DELETE.
+    regex = "(?!authorize$)[^/]+"
+
+
+blueprint.record(lambda state: state.app.url_map.converters.update(identity_id=_IdentityId))
 
 
 @blueprint.get("/user/identities/authorize")
@@ -104,7 +113,7 @@ def _dead_link() -> Response:
     return page("link_dead.html", status=403)
 
 
-@blueprint.delete("/user/identities/<identity_id>")
+@blueprint.delete("/user/identities/<identity_id:identity_id>")
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
 def delete_identity(identity_id: str) -> Response:

@@ -39,7 +39,7 @@ def get_settings() -> Response:
     required = settings.password_requirements
     return jsonify(
         external_email_enabled=settings.email_enabled,
-        external_phone_enabled=settings.phone_enabled,
+        external_phone_enabled=settings.offers_phone,
         external_providers_enabled=bool(settings.providers),
         external_providers=[{"name": name, "enabled": name in settings.providers} for name in names],
         disable_signup=settings.disable_signup,

@@ -105,6 +105,12 @@ class TestExistingUser:
         assert create_admin(carol.email).exit_code == 0
         assert database.value("SELECT admin_since FROM users") == since
 
+    def test_administrator_is_left_unchanged(self, create_admin, carol, database):
+        before = database.everything("users", "audit_log", "outbox")
+        result = create_admin(carol.email)
+        assert (result.exit_code, result.output) == (0, f"{carol.email} is an administrator: {carol.id}\n")
+        assert database.everything("users", "audit_log", "outbox") == before
+
     def test_ban_is_not_lifted(self, create_admin, client, service_role, alice):
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
         create_admin(alice.email)

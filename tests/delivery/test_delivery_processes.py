@@ -115,8 +115,16 @@ class TestDeliverCommand:
             wait_until(lambda: "Delivering." in running.text())
             assert running.text().splitlines()[:2] == [
                 "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire.",
-                "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire.",
+                "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
+                " Set it to a provider, or to none.",
             ]
+
+    @pytest.mark.parametrize("setting", ["AUTH_PHONE_ENABLED", "AUTH_SMS_PROVIDER"])
+    def test_deliver_does_not_warn_about_sms_that_nobody_needs(self, command, setting):
+        changes = {setting: "none" if setting == "AUTH_SMS_PROVIDER" else "false"}
+        with command("deliver", AUTH_BASE_URL="https://auth.example.com", **changes) as running:
+            wait_until(lambda: "Delivering." in running.text())
+            assert "AUTH_SMS_PROVIDER" not in running.text()
 
 
 class TestMailTestCommand:

@@ -92,7 +92,7 @@ def test_killed_delivery_process_is_started_again_and_delivers(service, outbox):
 
         wait_until(lambda: outbox.outcome(id) == "sent")
         assert delivery_process(running) != killed
-        assert running.log().count("The delivery process has died. Starting it again in 1 s.\n") == 1
+        assert running.said().count("The delivery process has died. Starting it again in 1 s.") == 1
 
 
 def test_stop_finishes_the_message_in_flight(service, outbox):
@@ -176,21 +176,21 @@ def test_process_that_keeps_dying_is_started_after_ever_longer_pauses(monkeypatc
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
     DiesAtOnce.started.clear()
-    delivery = DeliveryProcess()
+    delivery = DeliveryProcess(print)
     delivery.start()
     for _ in range(60):
         clock[0] += 1
         delivery.watch()
 
     assert DiesAtOnce.started == [0, 2, 5, 10, 19, 30, 41, 52]
-    assert len(capsys.readouterr().err.splitlines()) == 8
+    assert len(capsys.readouterr().out.splitlines()) == 8
 
 
 def test_process_that_cannot_be_started_is_tried_again(monkeypatch, capsys):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(subprocess, "Popen", fails_to_fork)
-    delivery = DeliveryProcess()
+    delivery = DeliveryProcess(print)
     delivery.start()
     monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
     DiesAtOnce.started.clear()
@@ -201,7 +201,7 @@ def test_process_that_cannot_be_started_is_tried_again(monkeypatch, capsys):
     assert DiesAtOnce.started == [2]
     assert (
         "The delivery process cannot be started: Resource temporarily unavailable.\n"
-        in capsys.readouterr().err
+        in capsys.readouterr().out
     )
 
 
@@ -210,7 +210,7 @@ def fails_to_fork(*_: object, **__: object) -> None:
 
 
 def test_watch_in_the_middle_of_a_reload_does_not_start_a_second_process(monkeypatch, capsys):
-    delivery = DeliveryProcess()
+    delivery = DeliveryProcess(print)
 
     class Runs:
         """A process that runs until it is terminated; the timer of the master fires while the process is
@@ -235,4 +235,4 @@ def test_watch_in_the_middle_of_a_reload_does_not_start_a_second_process(monkeyp
     delivery.reload(is_wanted=True)
 
     assert len(Runs.running) == 1
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().out == ""

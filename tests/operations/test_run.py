@@ -1,6 +1,7 @@
 """Running the service: start, output, signals, and recovery after a crash."""
 
 import contextlib
+import json
 import os
 import pwd
 import re
@@ -88,15 +89,25 @@ def run(state_dir: Path, statement: str) -> None:
 def test_start_names_the_state_directory_which_is_closed_to_others(running):
     text = running.text()
     directory = running.state_dir
-    assert f"State: {directory} (secrets and signing keys, database). A backup needs all of it.\n" in text
-    assert (
-        f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Ctrl-C stops it.\n"
-        in text
-    )
+    assert {
+        f"State: {directory} (secrets and signing keys, database). A backup needs all of it.",
+        f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Ctrl-C stops it.",
+    } <= set(running.said())
     for secret in secrets_of(directory).values():
         assert secret.strip() not in text
     assert stat.S_IMODE(directory.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir() if path.is_file()} == {0o600}
+
+
+@pytest.mark.parametrize("log_format", ["json", "text"])
+def test_lines_of_the_start_have_the_format_of_the_log(state_dir, log_format):
+    with Service(state_dir, AUTH_LOG_FORMAT=log_format, AUTH_LOG_LEVEL="error") as service:
+        pass
+    lines = service.log().splitlines()
+    if log_format == "json":
+        assert {frozenset(json.loads(line)) for line in lines} == {frozenset(("event", "level", "timestamp"))}
+    else:
+        assert lines[-1] == "Stopped."
 
 
 def test_request_with_the_longest_access_token_is_served(running):
@@ -200,7 +211,7 @@ def test_running_request_is_finished_before_the_stop(name, state_dir):
 
         assert request.finish().startswith(b"HTTP/1.1 4")
         assert service.process.wait(15) == 0
-        assert service.text().endswith("\nStopped.\n")
+        assert service.said()[-1] == "Stopped."
     assert none_left(state_dir)
 
 
@@ -253,7 +264,7 @@ def test_make_run_forwards_the_stop_signal(state_dir):
         service.process.terminate()
         service.process.wait(15)
     wait_until(lambda: none_left(state_dir), 3)
-    assert "Stopped.\n" in service.text()
+    assert "Stopped." in service.said()
 
 
 def test_no_process_outlives_a_killed_master_and_the_next_start_works(state_dir):
@@ -280,9 +291,7 @@ def test_service_ends_when_its_postgres_dies(state_dir):
         os.kill(postmaster, signal.SIGKILL)
 
         assert service.process.wait(15) == 1
-        assert (
-            f"\nThe embedded Postgres has died, see {state_dir}/postgres.log. Stopping.\n" in service.text()
-        )
+        assert f"The embedded Postgres has died, see {state_dir}/postgres.log. Stopping." in service.said()
     assert none_left(state_dir)
 
 

@@ -1,6 +1,7 @@
 """Real processes for the tests: the service as `make run` starts it, and its remaining processes."""
 
 import http.client
+import json
 import os
 import pwd
 import re
@@ -191,6 +192,12 @@ class Service:
         """Return its log (standard error), without the messages that it prints when there is no mail server."""
         return self._log.read_text()
 
+    def said(self) -> list[str]:
+        """Return the lines for the operator, which are events where the log is JSON."""
+        return [
+            json.loads(line)["event"] if line.startswith("{") else line for line in self.log().splitlines()
+        ]
+
     def delivery_processes(self) -> list[int]:
         """Return the delivery processes of the master. Linux only."""
         return [
@@ -211,7 +218,7 @@ class Service:
         assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.text()}"
         try:
             # Workers of a killed service may still answer on this port.
-            return "\nServing " in self.log() and self.get("/health")[0] == 200
+            return any(line.startswith("Serving ") for line in self.said()) and self.get("/health")[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 

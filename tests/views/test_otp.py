@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cast import PASSWORD
 from tests.support.links import (
     ON_ITS_WAY,
     OTHER_PHONE,
@@ -200,8 +201,21 @@ class TestRefusals:
         assert_error(client.post("/otp", json=body), 400, "validation_failed", details=details)
         assert (database.count("outbox"), database.count("users")) == (0, 1)
 
-    def test_request_by_phone_is_refused_when_phones_are_disabled(self, make_app, phil, database):
-        client = make_app(AUTH_PHONE_ENABLED="false").test_client()
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"AUTH_PHONE_ENABLED": "false"},
+            {"AUTH_SMS_PROVIDER": "none"},
+            {"AUTH_BASE_URL": "https://auth.example.com"},
+        ],
+        ids=str,
+    )
+    def test_request_by_phone_is_refused_when_no_sms_can_be_sent(self, make_app, phil, database, changes):
+        client = make_app(**changes).test_client()
+        assert client.get("/settings").json["external_phone_enabled"] is False
+        body = {"phone": PHONE, "password": PASSWORD}
+        assert_error(client.post("/signup", json=body), 400, "phone_provider_disabled")
+        assert_error(client.post("/token?grant_type=password", json=body), 400, "phone_provider_disabled")
         assert_error(client.post("/otp", json={"phone": PHONE}), 400, "phone_provider_disabled")
         assert_error(
             client.post("/resend", json={"type": "sms", "phone": PHONE}), 400, "phone_provider_disabled"

@@ -336,3 +336,10 @@ class TestUnreachableServer:
             use(storage)
         with pytest.raises(StorageError):
             use(absent(wrap_exceptions=True))
+
+
+@pytest.mark.parametrize("arguments", [["config"], ["limits"]], ids=" ".join)
+def test_command_of_the_extension_shows_the_limits(app, arguments):
+    result = app.test_cli_runner().invoke(args=["limiter", *arguments])
+    assert result.exception is None
+    assert "per 5 minute" in result.output or "PostgresStorage" in result.output
