@@ -42,6 +42,7 @@ PUBLIC = {
     *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),
     *(
         "authorize",
+        "sso",
         "callback",
         "callback_by_form",
         "own_callback",
@@ -174,7 +175,10 @@ def test_allow_lists_exactly_the_methods_of_a_path(app):
 
 
 def test_every_grant_is_limited_or_counted_by_its_statement():
-    assert {name for name, grant in token.GRANTS.items() if not is_limited(grant)} == {"refresh_token"}
+    assert {name for name, grant in token.GRANTS.items() if not is_limited(grant)} == {
+        "refresh_token",
+        "web3",
+    }
 
 
 def test_no_sub_select_after_in_limits_or_locks_rows():

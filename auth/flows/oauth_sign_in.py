@@ -8,10 +8,10 @@ from psycopg2.errors import UniqueViolation
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.authorization_codes import write_code
-from auth.flows.oauth_flows import provider_named
 from auth.flows.token_response import Outcome, open_session
 from auth.providers import ProviderError, ProviderUnavailable
 from auth.providers.client import ExternalIdentity
+from auth.providers.id_tokens import unverified_issuer
 from auth.web import audit
 from auth.web.errors import ApiError, unavailable
 from sql import Transaction
@@ -25,8 +25,10 @@ class _IdentityUnlinked(Exception):
 
 def sign_in_with_id_token(body: dict[str, Any]) -> Any:
     """Open a session for an unused id_token and return its row. Raises `ApiError`."""
-    provider = provider_named(body["provider"])
+    provider = latchkey.providers.get(body["provider"])
     try:
+        if provider is None:
+            raise ApiError("provider_disabled", issuer=unverified_issuer(body["id_token"]))
         identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
     except ProviderUnavailable:
         raise unavailable("provider.service_unavailable") from None

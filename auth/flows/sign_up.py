@@ -23,7 +23,7 @@ def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
             return row
         owner = tx.one("select_address_owner", address=_address(body))
         tx.run("record_refused_sign_up", user_id=owner and owner.id)
-    raise _already_exists(body)
+    raise ApiError("user_already_exists")
 
 
 def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
@@ -56,7 +56,7 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         else:
             tx.run("record_refused_sign_up", user_id=owner_id)
     if not user.is_created and not is_hidden:
-        raise _already_exists(body)
+        raise ApiError("user_already_exists")
     return user
 
 
@@ -99,8 +99,3 @@ def _insert(tx: Transaction, body: dict[str, Any], password_hash: str, *, is_con
         user_agent=g.client["user_agent"],
         is_confirmed=is_confirmed,
     )
-
-
-def _already_exists(body: dict[str, Any]) -> ApiError:
-    address = "email address" if "email" in body else "phone number"
-    return ApiError("user_already_exists", address=address)

@@ -19,7 +19,7 @@ _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
 
 
 class WeakPassword(Exception):
-    """`problems` maps the reasons `length`, `characters` and `common` to sentences."""
+    """`problems` maps the reasons `length`, `characters` and `common` to what the password must do."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__(f"must {' and '.join(problems.values())}")
@@ -30,10 +30,10 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
     """Raise `WeakPassword` if the policy refuses a password. `own_addresses` are the user's."""
     problems = {}
     if len(password) < settings.password_min_length:
-        problems["length"] = f"have at least {settings.password_min_length} characters"
+        problems["length"] = f"be at least {settings.password_min_length} characters"
     missing = [kind for kind in settings.password_requirements if not any(map(_IS_OF_KIND[kind], password))]
     if missing:
-        problems["characters"] = f"have {', '.join(missing)}"
+        problems["characters"] = f"contain at least one character of each: {', '.join(missing)}"
     if settings.password_common_check and (_is_common(password) or password.casefold() in own_addresses):
         problems["common"] = "not be a common one or the user's own address"
     if problems:

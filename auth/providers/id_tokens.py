@@ -63,7 +63,7 @@ class IdTokens:
 
     def verify(self, id_token: str, nonce: str | None, *, may_be_hashed: bool = False) -> dict[str, Any]:
         """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `ProviderError`."""
-        _check_form(id_token)
+        _unverified_claims(id_token)
         issuer, claims = self._discovered()["issuer"], self._decode(id_token)
         if _TENANT in issuer:
             tenant = str(claims.get("tid"))
@@ -143,15 +143,22 @@ class IdTokens:
         return KeySet(keys)
 
 
-def _check_form(id_token: str) -> None:
-    """Raise `ProviderError` for what cannot be an id_token, before anything is fetched for it."""
-    try:
+def unverified_issuer(id_token: str) -> str:
+    """Return the `iss` of a token whose signature is not checked. Raises `ProviderError`."""
+    issuer = _unverified_claims(id_token).get("iss")
+    if not isinstance(issuer, str):
+        raise ProviderError("it names no issuer")
+    return issuer[:255]
+
+
+def _unverified_claims(id_token: str) -> dict[str, Any]:
+    """Return the claims of what may be an id_token, before anything is fetched for it."""
+    with suppress(*_MALFORMED):
         token = jws.extract_compact(id_token.encode())
-        is_valid = token.headers().get("alg") in ALGORITHMS and isinstance(json.loads(token.payload), dict)
-    except _MALFORMED:
-        is_valid = False
-    if not is_valid:
-        raise ProviderError("it is not a signed JWT")
+        claims = json.loads(token.payload)
+        if token.headers().get("alg") in ALGORITHMS and isinstance(claims, dict):
+            return claims
+    raise ProviderError("it is not a signed JWT")
 
 
 def is_subject(value: Any) -> bool:

@@ -125,6 +125,7 @@ class Settings:
     sessions_per_user: int = _number(100, 1, 10_000)
     disable_signup: bool = _flag(False)
     autoconfirm: bool = _flag(False)
+    manual_linking: bool = _flag(True)
     email_enabled: bool = _flag(True)
     phone_enabled: bool = _flag(True)
     email_confirm_required: bool = _flag(True)

@@ -43,6 +43,13 @@ def authorize() -> Response:
     return oauth_flows.to_provider(provider, url, browser, 302)
 
 
+@blueprint.post("/sso")
+@limited("login")
+def sso() -> Response:
+    """Refuse sign-ins by SAML, which this service does not have."""
+    raise ApiError("saml_provider_disabled")
+
+
 @blueprint.get("/callback")
 @blueprint.post("/callback")
 @blueprint.get("/providers/<name>/callback")

@@ -9,7 +9,7 @@ from auth.passwords.policy import check_strength
 from auth.web import schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
-from auth.web.input import read_body
+from auth.web.input import json_body, read_body
 from auth.web.limits import limited
 
 blueprint = Blueprint("signup", __name__)
@@ -20,8 +20,9 @@ blueprint = Blueprint("signup", __name__)
 @limited("signup")
 def signup() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
-    body = read_body(schemas.Signup())
-    settings = latchkey.settings
+    if all(json_body().get(name) is None for name in ("email", "phone", "password")):
+        raise ApiError("anonymous_provider_disabled")
+    body, settings = read_body(schemas.Signup()), latchkey.settings
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     if settings.disable_signup:
         raise ApiError("signup_disabled")

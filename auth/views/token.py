@@ -88,7 +88,7 @@ def _refresh() -> Response:
     try:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
-        raise ApiError("forged.refresh_token_not_found") from None
+        raise ApiError("refresh.refresh_token_not_found") from None
     row = latchkey.db.one("refresh_session", session_id=sent.session_id, counter=sent.counter)
     if row is None:
         raise _refresh_refusal(sent.session_id)
@@ -128,11 +128,16 @@ def _grant() -> Callable[[], ResponseReturnValue]:
     return GRANTS[name]
 
 
+def _refuse_web3() -> Response:
+    raise ApiError("web3_provider_disabled")
+
+
 GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
     "password": _by_password,
     "refresh_token": _refresh,
     "pkce": _exchange_code,
     "id_token": _by_id_token,
+    "web3": _refuse_web3,
 }
 # Parsing the query takes 3 % of a refresh, and most queries are one of these.
 _GRANTS_AS_SENT = {f"grant_type={name}".encode(): grant for name, grant in GRANTS.items()}

@@ -25,10 +25,15 @@ _queue_full = ThrottledLog("hashing_queue_full")
 ERRORS = {
     "bad_json": (400, "The body could not be read"),
     "validation_failed": (400, "The request is not valid"),
+    "email.validation_failed": (400, "Unable to validate email address: invalid format"),
+    "phone.validation_failed": (400, "Invalid phone number format (E.164 required)"),
     "country.validation_failed": (400, "No messages are sent to this country"),
     "user_metadata.validation_failed": (400, "User metadata is too large"),
     "app_metadata.validation_failed": (400, "App metadata is too large"),
-    "reauthentication.validation_failed": (400, "There is no confirmed address to send a code to"),
+    "reauthentication.validation_failed": (
+        422,
+        "Reauthentication requires the user to have an email or a phone number",
+    ),
     "webhooks.validation_failed": (400, "The limit of webhooks is reached"),
     "disabled_webhook.validation_failed": (400, "The webhook is disabled"),
     "not_found": (404, "There is nothing at this path"),
@@ -41,10 +46,10 @@ ERRORS = {
     "headers.request_entity_too_large": (431, "The headers are too large"),
     "http.validation_failed": (400, "The request is not valid HTTP"),
     "unsupported_media_type": (415, "The body must be JSON"),
-    "no_authorization": (401, "This request needs a bearer token"),
-    "bad_jwt": (401, "The access token is invalid"),
-    "expired.bad_jwt": (401, "The access token has expired"),
-    "malformed.bad_jwt": (401, "The authorization is malformed"),
+    "no_authorization": (401, "This endpoint requires a valid Bearer token"),
+    "bad_jwt": (401, "invalid JWT: unable to parse or verify signature"),
+    "expired.bad_jwt": (401, "invalid JWT: unable to parse or verify signature: it has expired"),
+    "malformed.bad_jwt": (401, "invalid JWT: unable to parse or verify signature: it is malformed"),
     "service_role.bad_jwt": (401, "The service role key is invalid"),
     "session_not_found": (401, "Your session has ended. Please sign in again."),
     "session_expired": (401, "Your session has expired. Please sign in again."),
@@ -62,24 +67,24 @@ ERRORS = {
     "email_not_confirmed": (403, "The email address is not confirmed yet"),
     "phone_not_confirmed": (403, "The phone number is not confirmed yet"),
     "unsupported_grant_type": (400, "Unsupported grant type"),
-    "signup_disabled": (403, "Sign-up is disabled"),
+    "signup_disabled": (403, "Signups not allowed for this instance"),
     "email_provider_disabled": (400, "{doing} by email is disabled"),
     "phone_provider_disabled": (400, "{doing} by phone is disabled"),
-    "weak_password": (422, "The password is too weak"),
-    "admin.weak_password": (400, "The password is too weak"),
+    "anonymous_provider_disabled": (422, "Anonymous sign-ins are disabled"),
+    "saml_provider_disabled": (404, "SAML 2.0 is disabled"),
+    "web3_provider_disabled": (422, "Web3 provider is disabled"),
+    "manual_linking_disabled": (404, "Manual linking is disabled"),
+    "weak_password": (422, "Password should {requirement}."),
+    "admin.weak_password": (400, "Password should {requirement}."),
     "same_password": (422, "The new password is the same as the old one"),
-    "user_already_exists": (409, "A user with this {address} has already been registered"),
+    "user_already_exists": (409, "User already registered"),
     "id.user_already_exists": (409, "A user with this id already exists"),
-    "refresh.refresh_token_not_found": (400, "Invalid Refresh Token: the session has ended"),
-    "forged.refresh_token_not_found": (400, "Invalid Refresh Token: it is not one of this service"),
-    "refresh.refresh_token_already_used": (
-        400,
-        "Invalid Refresh Token: it was used before, so the session has been ended",
-    ),
+    "refresh.refresh_token_not_found": (400, "Invalid Refresh Token: Refresh Token Not Found"),
+    "refresh.refresh_token_already_used": (400, "Invalid Refresh Token: Already Used"),
     "refresh.session_expired": (400, "Invalid Refresh Token: the session has expired"),
     "refresh.user_banned": (400, "Invalid Refresh Token: this user is banned"),
-    "otp_expired": (403, "The link or code is invalid or has expired"),
-    "flow_state_not_found": (400, "The authorization code is invalid, has expired, or was used before"),
+    "otp_expired": (403, "Token has expired or is invalid"),
+    "flow_state_not_found": (404, "The authorization code is invalid, has expired, or was used before"),
     "bad_code_verifier": (400, "The code verifier does not match the code challenge"),
     "user_not_found": (404, "There is no such user"),
     "email.user_not_found": (404, "There is no user with this email address"),
@@ -88,13 +93,14 @@ ERRORS = {
     "identity_not_found": (404, "There is no such identity"),
     "single_identity_not_deletable": (422, "The last way to sign in, and an address, cannot be unlinked"),
     "oauth_provider_not_supported": (400, "This provider is not set up"),
+    "provider_disabled": (400, 'Provider (issuer "{issuer}") is not enabled'),
     "bad_oauth_state": (
         400,
         "This sign-in has expired, was finished before, or was begun in another browser",
     ),
     "bad_oauth_callback": (400, "The provider did not sign you in"),
     "unreachable.bad_oauth_callback": (400, "The provider can't be reached; try again shortly"),
-    "id_token.bad_oauth_callback": (400, "The id_token is not valid"),
+    "id_token.bad_oauth_callback": (400, "Bad ID token"),
     "identity_already_exists": (
         409,
         "This identity belongs to another user, or the user has another one of this provider",
@@ -217,7 +223,8 @@ def _broken_body(_error: ParseException) -> Response:
 def _weak_password(error: WeakPassword) -> Response:
     key = "admin.weak_password" if "is_administrative" in g else "weak_password"
     members = {"weak_password": {"reasons": list(error.problems)}}
-    return envelope(ApiError(key, f"password: {error}", members=members))
+    requirement = next(iter(error.problems.values()))
+    return envelope(ApiError(key, f"password: {error}", members=members, requirement=requirement))
 
 
 def _too_many_waiting(_error: TooManyWaiting) -> Response:

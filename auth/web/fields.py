@@ -108,6 +108,7 @@ def _ban_duration(value: Any) -> float:
 
 Text = _field(_text)
 LongText = _field(functools.partial(_text, most=64 * 1024))
+NonEmptyText = _matching(r"(?s:.+)", "must not be empty")
 Flag = _instance_of(bool, "must be true or false")
 NotTrue = _field(_not_true)
 Email = _address(addresses.canonical_email)

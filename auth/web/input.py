@@ -1,6 +1,6 @@
 """Request bodies and queries, checked by marshmallow schemas."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from flask import current_app, g, request
@@ -21,6 +21,12 @@ _MESSAGES = {
     "Missing data for required field.": "is required",
     "Invalid input type.": "must be an object",
     "Unknown field.": "is not a member of this body",
+}
+
+# Keys of `ERRORS` by the beginning of the requirement that a field does not meet.
+_ADDRESS_ERRORS = {
+    "must be an email address": "email.validation_failed",
+    "must be a phone number": "phone.validation_failed",
 }
 
 View = TypeVar("View", bound=Callable)
@@ -103,8 +109,16 @@ def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
         # The clients of the dialect send members that only their other servers know.
         return schema.load(values, unknown=EXCLUDE if "in_dialect" in g else None)
     except ValidationError as error:
-        details = "; ".join(f"{name}: {message}" for name, message in _messages(error.normalized_messages()))
-        raise ApiError("validation_failed", details) from None
+        problems = list(_messages(error.normalized_messages()))
+        details = "; ".join(f"{name}: {message}" for name, message in problems)
+        raise ApiError(_key(message for _, message in problems), details) from None
+
+
+def _key(messages: Iterable[str]) -> str:
+    keys = [
+        key for message in messages for start, key in _ADDRESS_ERRORS.items() if message.startswith(start)
+    ]
+    return keys[0] if keys else "validation_failed"
 
 
 def _messages(errors: Mapping[Any, Any], *path: str) -> Iterator[tuple[str, str]]:

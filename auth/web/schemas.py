@@ -89,7 +89,7 @@ TokenQuery = Input.from_dict({"grant_type": fields.Text(required=True)})
 PasswordGrant = Addressed.from_dict({"password": fields.Password(required=True)})
 RefreshGrant = Input.from_dict({"refresh_token": fields.Text(required=True)})
 PkceGrant = Input.from_dict(
-    {"auth_code": fields.Text(required=True), "code_verifier": fields.CodeVerifier(required=True)}
+    {"auth_code": fields.NonEmptyText(required=True), "code_verifier": fields.CodeVerifier(required=True)}
 )
 AuthorizeQuery = Challenged.from_dict(
     {"provider": fields.Text(required=True), "scopes": fields.Text(), "skip_http_redirect": fields.Text()}

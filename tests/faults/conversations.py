@@ -31,6 +31,7 @@ WITHOUT = {
     "openapi",
     "jwks",
     "oauth_metadata",
+    "sso",
     "static",
 }
 

@@ -208,7 +208,7 @@ class TestUserOfMallory:
         response = lax.client.post(
             "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
         )
-        assert_error(response, 400, "flow_state_not_found")
+        assert_error(response, 404, "flow_state_not_found")
         assert [session["current"] for session in alice.get("/sessions").json["data"]] == [True]
 
     def test_sign_in_begun_by_mallory_creates_a_user_of_her_own(self, lax, mallory):
@@ -282,7 +282,7 @@ class TestConcurrency:
                 )
             )
         session = lax.session(alice.result())
-        assert trade.result().status_code == 400
+        assert trade.result().status_code == 404
         assert [each["current"] for each in session.get("/sessions").json["data"]] == [True]
 
 

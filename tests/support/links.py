@@ -22,7 +22,7 @@ ON_ITS_WAY = {"message": A_SENTENCE, "message_id": A_UUID}
 EXPIRED = {
     "error": "access_denied",
     "error_code": "otp_expired",
-    "error_description": "The link or code is invalid or has expired",
+    "error_description": "Token has expired or is invalid",
 }
 # The headers of a browser that follows a link in a mail.
 BROWSER = {

@@ -95,7 +95,7 @@ class TestRotationOfTheSecretKey:
         before = alice.sign_in(client=make_app(AUTH_SECRET_KEY=OLD).test_client())
         response = refresh(make_app(AUTH_SECRET_KEY=NEW).test_client(), before.refresh_token)
         assert_error(
-            response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service"
+            response, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found"
         )
 
     def test_access_tokens_do_not_depend_on_the_secret_key(self, make_app, alice):

@@ -426,7 +426,7 @@ class TestUndo:
         code = query(follow(client, "magiclink", outbox.last().token))["code"]
         follow(client, "email_restore", undo)
         response = client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
-        assert_error(response, 400, "flow_state_not_found")
+        assert_error(response, 404, "flow_state_not_found")
         assert database.count("sessions", "ended_at IS NULL") == 0
 
     def test_undo_removes_the_phone_of_the_thief(self, client, thief, undo, outbox, database):

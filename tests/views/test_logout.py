@@ -11,7 +11,7 @@ DONE = {"message": "Successfully logged out", "timestamp": A_TIMESTAMP}
 def assert_signed_out(session):
     assert_error(session.get("/user"), 401, "session_not_found")
     assert_error(
-        session.refresh(), 400, "refresh_token_not_found", "Invalid Refresh Token: the session has ended"
+        session.refresh(), 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found"
     )
 
 

@@ -66,12 +66,12 @@ class TestCode:
         if works:
             assert response.status_code == 200
         else:
-            assert_error(response, 400, "flow_state_not_found")
+            assert_error(response, 404, "flow_state_not_found")
             assert database.count("sessions") == 0
 
-    @pytest.mark.parametrize("wrong", ["", "x", "x" * 43, "x" * 2048, "ä" * 43, "{code}x", "{code} "])
+    @pytest.mark.parametrize("wrong", ["x", "x" * 43, "x" * 2048, "ä" * 43, "{code}x", "{code} "])
     def test_unknown_code_is_refused(self, service, code, wrong, database):
-        assert_error(trade(service, wrong.format(code=code)), 400, "flow_state_not_found")
+        assert_error(trade(service, wrong.format(code=code)), 404, "flow_state_not_found")
         assert database.count("sessions") == 0
 
     def test_code_is_refused_as_state_link_and_refresh_token(self, service, code):
@@ -100,7 +100,7 @@ class TestCode:
 class TestReplay:
     def test_second_use_is_refused_and_ends_the_session_of_the_first(self, service, code, database):
         session = session_of(service.client, trade(service, code))
-        assert_error(trade(service, code), 400, "flow_state_not_found")
+        assert_error(trade(service, code), 404, "flow_state_not_found")
         assert_error(session.get("/user"), 401, "session_not_found")
         assert_error(session.refresh(), 400, "refresh_token_not_found")
         assert database.all("SELECT end_reason FROM sessions") == [("authorization_code_reused",)]
@@ -115,12 +115,12 @@ class TestReplay:
         for _ in range(2):
             trade(service, code)
         before = database.everything("sessions", "authorization_codes")
-        assert_error(trade(service, code), 400, "flow_state_not_found")
+        assert_error(trade(service, code), 404, "flow_state_not_found")
         assert database.everything("sessions", "authorization_codes") == before
 
     def test_one_of_many_concurrent_uses_starts_a_session_that_the_others_end(self, service, code, database):
         responses = at_once(8, lambda _: trade(service, code))
-        assert sorted(response.status_code for response in responses) == [200] + [400] * 7
+        assert sorted(response.status_code for response in responses) == [200] + [404] * 7
         assert database.all("SELECT end_reason FROM sessions") == [("authorization_code_reused",)]
 
     def test_second_use_with_a_wrong_verifier_ends_nothing(self, service, code):
@@ -240,13 +240,13 @@ class TestChallenge:
         service.signed_in("google")
         assert database.count("authorization_codes") == 0
         for code in (*google.grants, database.value("SELECT id FROM sessions")):
-            assert_error(trade(service, code), 400, "flow_state_not_found")
+            assert_error(trade(service, code), 404, "flow_state_not_found")
 
     def test_code_of_the_provider_is_refused(self, service, google):
         service.leave(service.browser(), "google")
         service.return_url(service.browser(), "google", **WITH_CHALLENGE)
         (code,) = google.grants
-        assert_error(trade(service, code), 400, "flow_state_not_found")
+        assert_error(trade(service, code), 404, "flow_state_not_found")
 
     def test_challenge_sent_to_the_provider_is_another(self, service):
         sent = service.leave(service.browser(), "google", **WITH_CHALLENGE)
@@ -260,17 +260,17 @@ class TestChangesBeforeRedemption:
         response = trade(service, code)
         assert (response.status_code, response.json["error_code"]) in (
             (403, "user_banned"),
-            (400, "flow_state_not_found"),
+            (404, "flow_state_not_found"),
         )
         # Lifting the ban does not revive the code.
         service.client.put(path, json={"ban_duration": None}, headers=service_role)
-        assert_error(trade(service, code), 400, "flow_state_not_found")
+        assert_error(trade(service, code), 404, "flow_state_not_found")
         assert database.count("sessions") == 0
 
     def test_code_of_a_deleted_user_is_refused(self, service, code, service_role, database):
         user_id = database.value("SELECT id FROM users")
         assert service.client.delete(f"/admin/users/{user_id}", headers=service_role).status_code == 200
-        assert_error(trade(service, code), 400, "flow_state_not_found")
+        assert_error(trade(service, code), 404, "flow_state_not_found")
 
     @pytest.mark.parametrize("change", ["password", "by an administrator"])
     def test_ending_all_sessions_voids_the_code(self, service, code, service_role, database, change):
@@ -284,7 +284,7 @@ class TestChangesBeforeRedemption:
                 headers=service_role,
             )
             assert response.status_code == 200
-        assert_error(trade(service, code), 400, "flow_state_not_found")
+        assert_error(trade(service, code), 404, "flow_state_not_found")
 
     def test_second_sign_in_keeps_the_code(self, service, code):
         service.signed_in("google")

@@ -28,7 +28,7 @@ from tests.support.server import at_once
 
 OTHER_VERIFIER = "another-code-verifier-0123456789-abcdefghijklmn"
 APP = "https://app.example.com/in"
-GONE = (400, "flow_state_not_found")
+GONE = (404, "flow_state_not_found")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ class TestLogout:
     @pytest.mark.parametrize("scope", ["global", "others"])
     def test_logout_voids_the_code(self, client, alice, code, database, scope):
         alice.sign_in().post(f"/logout?scope={scope}")
-        assert_error(exchange(client, code), 400, "flow_state_not_found")
+        assert_error(exchange(client, code), 404, "flow_state_not_found")
         assert database.count("sessions", "method = 'otp'") == 0
 
     def test_logout_of_one_session_keeps_the_code(self, client, alice, code):
@@ -63,7 +63,7 @@ class TestLogout:
 
     def test_logout_by_an_administrator_voids_the_code(self, client, service_role, alice, code):
         client.post(f"/admin/users/{alice.id}/logout", headers=service_role)
-        assert_error(exchange(client, code), 400, "flow_state_not_found")
+        assert_error(exchange(client, code), 404, "flow_state_not_found")
 
     def test_logout_keeps_the_codes_of_other_users(self, client, mallory, code):
         mallory.sign_in().post("/logout")
@@ -169,8 +169,8 @@ class TestRedemption:
             details="code_verifier: must be a string",
         )
 
-    @pytest.mark.parametrize("code", ["x" * 43, "", "x", "x" * 500, "é" * 43])
-    def test_unknown_code_is_400(self, client, code):
+    @pytest.mark.parametrize("code", ["x" * 43, "x", "x" * 500, "é" * 43])
+    def test_unknown_code_is_404(self, client, code):
         assert_error(exchange(client, code), *GONE)
 
     def test_missing_code_is_400(self, client):

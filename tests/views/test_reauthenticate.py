@@ -66,7 +66,7 @@ class TestCode:
 
     def test_no_code_is_sent_without_a_confirmed_address(self, session, outbox, database):
         database.run("UPDATE users SET phone = %(phone)s, email_confirmed_at = NULL", phone=PHONE)
-        assert_error(session.get("/reauthenticate"), 400, "validation_failed")
+        assert_error(session.get("/reauthenticate"), 422, "validation_failed")
         assert (outbox.sent(), database.count("outbox")) == ([], 0)
 
     def test_head_sends_nothing(self, session, outbox, client, database):

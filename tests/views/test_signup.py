@@ -341,7 +341,10 @@ class TestRefusals:
 
     def test_weak_password_is_422(self, client, database, parts):
         weak = {"reasons": ["length", "characters"]}
-        details = "password: must have at least 8 characters and have uppercase, numbers, symbols"
+        details = (
+            "password: must be at least 8 characters and"
+            " contain at least one character of each: uppercase, numbers, symbols"
+        )
         self.refused(
             client,
             database,

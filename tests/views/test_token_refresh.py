@@ -10,8 +10,8 @@ from tests.support.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, as
 from tests.support.cast import refresh
 from tests.support.server import at_once
 
-ENDED = "Invalid Refresh Token: the session has ended"
-STOLEN = "Invalid Refresh Token: it was used before, so the session has been ended"
+ENDED = "Invalid Refresh Token: Refresh Token Not Found"
+STOLEN = "Invalid Refresh Token: Already Used"
 
 
 def age(database, seconds, column="refreshed_at"):
@@ -331,14 +331,14 @@ class TestRefusals:
         before = parts.db.statements_run
         response = refresh(client, token)
         assert_error(
-            response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service"
+            response, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found"
         )
         assert parts.db.statements_run == before
 
     def test_access_token_is_refused_as_refresh_token(self, client, alice):
         response = refresh(client, alice.sign_in().access_token)
         assert_error(
-            response, 400, "refresh_token_not_found", "Invalid Refresh Token: it is not one of this service"
+            response, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found"
         )
 
 

@@ -6,7 +6,7 @@ from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity
 from tests.support.cast import PASSWORD, session_of, sign_in
 
 MALFORMED = {
-    "msg": "The authorization is malformed",
+    "msg": "invalid JWT: unable to parse or verify signature: it is malformed",
     "details": "Authorization: must be Bearer <token>",
 }
 
@@ -128,7 +128,7 @@ def test_missing_token_is_401(client, headers):
         response,
         401,
         "no_authorization",
-        "This request needs a bearer token",
+        "This endpoint requires a valid Bearer token",
         "Authorization: must be Bearer <token>",
     )
 

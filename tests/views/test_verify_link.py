@@ -379,7 +379,7 @@ class TestMisplacedTokens:
             "refresh_token_not_found",
         )
         exchange = {"auth_code": token, "code_verifier": "x" * 43}
-        assert_error(client.post("/token?grant_type=pkce", json=exchange), 400, "flow_state_not_found")
+        assert_error(client.post("/token?grant_type=pkce", json=exchange), 404, "flow_state_not_found")
         assert_error(
             client.post("/token?grant_type=password", json={"email": "erin@example.com", "password": token}),
             401,

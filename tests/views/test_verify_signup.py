@@ -22,7 +22,7 @@ SITE = "http://localhost:8000"
 FAILED = {
     "error": "access_denied",
     "error_code": "otp_expired",
-    "error_description": "The link or code is invalid or has expired",
+    "error_description": "Token has expired or is invalid",
 }
 
 

@@ -29,7 +29,7 @@ MESSAGES = {"/recover", "/resend", "/otp", "/reauthenticate"}
 # Operations whose response differs in the dialect.
 DIFFERENT = {
     *("signup", "get_user", "update_user", "token", "login_admin", "verify"),
-    *("recover", "resend", "otp", "reauthenticate"),
+    *("recover", "resend", "otp", "reauthenticate", "confirm_reauthentication"),
     *("list_users", "create_user", "get_any_user", "update_any_user"),
     *("generate_link", "invite", "invite_by_short_path"),
 }
