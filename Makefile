@@ -2,13 +2,14 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser test-faults bench bench-large lint format
+.PHONY: help run test test-browser test-clients test-faults bench bench-large lint format
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
 	@echo 'make test     run the tests on all cores, with temporary Postgres servers unless TEST_DATABASE_URL is set;'
 	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process'
 	@echo 'make test-browser  test the pages in Chromium'
+	@echo 'make test-clients  test the JavaScript clients of Supabase with Node.js'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types'
@@ -24,11 +25,16 @@ run:
 
 test:
 	@$(PYTHON) make_venv.py test
-	@exec .venv/bin/pytest -n 4 -m 'not browser' $(ARGS)
+	@exec .venv/bin/pytest -n 4 -m 'not browser and not javascript' $(ARGS)
 
 test-browser:
 	@$(PYTHON) make_venv.py test
 	@exec .venv/bin/pytest -m browser $(ARGS)
+
+test-clients:
+	@$(PYTHON) make_venv.py test
+	@cd tests/clients && npm ci
+	@exec .venv/bin/pytest tests/clients -m javascript $(ARGS)
 
 test-faults:
 	@$(PYTHON) make_venv.py test

@@ -1,0 +1,69 @@
+// The service under test, its messages, and clients. tests/clients/test_javascript.py sets the environment.
+import { createClient } from "@supabase/supabase-js";
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+
+// Clients demand one before Node.js 22, for subscriptions to a database that no test makes.
+globalThis.WebSocket ??= class {};
+
+export const url = process.env.LATCHKEY_URL;
+export const serviceKey = process.env.LATCHKEY_SERVICE_KEY;
+export const autoconfirms = process.env.LATCHKEY_AUTOCONFIRM === "true";
+export const idTokens = JSON.parse(process.env.LATCHKEY_ID_TOKENS ?? "[]");
+export const password = "Correct-Horse-1";
+
+/** A browser's or a server's client, without a session. */
+export function newClient(auth = {}, key = "an-anon-key-that-is-ignored") {
+  return createClient(url, key, { auth: { autoRefreshToken: false, persistSession: false, ...auth } });
+}
+
+export const admin = newClient({}, serviceKey).auth.admin;
+
+export const newEmail = () => `${randomUUID()}@example.com`;
+export const newPhone = () => `49170${Math.floor(Math.random() * 1e8 + 1e8)}`;
+
+/** The data of a response without an error. */
+export function ok({ data, error }) {
+  assert.equal(error, null);
+  return data;
+}
+
+export function failed({ error }, status, code, message) {
+  assert.ok(error, "no error");
+  assert.deepEqual([error.status, error.code], [status, code]);
+  if (message) assert.equal(error.message, message);
+  return error;
+}
+
+/** A confirmed user with a session. */
+export async function signedIn(auth = {}) {
+  const email = newEmail();
+  const { user } = ok(await admin.createUser({ email, password, email_confirm: true }));
+  const client = newClient(auth);
+  ok(await client.auth.signInWithPassword({ email, password }));
+  return { client, email, user };
+}
+
+/** The newest message to an address, as soon as it has been sent. */
+export async function message(to, isWanted = () => true) {
+  for (let tries = 0; tries < 100; tries++) {
+    const response = await fetch(`${url}/dev/inbox?recipient=${encodeURIComponent(to)}`);
+    const found = (await response.json()).find(isWanted);
+    if (found) return found;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.fail(`no message to ${to}`);
+}
+
+/** Press the button on a link's page; return the URL to which the browser goes next. */
+export async function open(link) {
+  const { origin, pathname, searchParams } = new URL(link);
+  const response = await fetch(origin + pathname, { method: "POST", body: searchParams, redirect: "manual" });
+  assert.equal(response.status, 303);
+  return new URL(response.headers.get("Location"));
+}
+
+/** The tokens in the fragment of a redirect. */
+export function tokensOf(target) {
+  return Object.fromEntries(new URLSearchParams(target.hash.slice(1)));
+}

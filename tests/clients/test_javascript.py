@@ -1,0 +1,68 @@
+"""The official JavaScript clients, unmodified, against the service with its default settings.
+
+Needs Node.js and the packages of package.json, which `make test-clients` installs; skipped without them.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_provider import FakeProvider
+from tests.support.processes import Service
+
+HERE = Path(__file__).parent
+NODE = shutil.which("node")
+pytestmark = [
+    pytest.mark.javascript,
+    pytest.mark.skipif(
+        NODE is None or not (HERE / "node_modules").is_dir(),
+        reason="NOT TESTED: the JavaScript clients. They need Node.js and npm: make test-clients",
+    ),
+]
+TIMEOUT = 120.0
+SECRET = "a-secret-of-these-tests-for-HS256-tokens"
+WAYS = {
+    "default": {},
+    "autoconfirm": {"AUTH_AUTOCONFIRM": "true", "AUTH_JWT_SECRET": SECRET},
+}
+
+
+@pytest.fixture(scope="module")
+def google() -> Iterator[FakeProvider]:
+    with FakeProvider("google") as provider:
+        provider.reset()
+        yield provider
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def service(request, google) -> Iterator[dict[str, str]]:
+    """A running service as node's environment. Its database is embedded, as in `make run`."""
+    settings = WAYS[request.param] | google.settings("google")
+    settings |= {"AUTH_DEV_INBOX": "true", "AUTH_RATE_LIMITS_ENABLED": "false"}
+    with tempfile.TemporaryDirectory(prefix="latchkey-clients-") as directory:
+        Path(directory).chmod(0o755)
+        with Service(Path(directory).resolve() / "var", **settings) as running:
+            tokens = [google.id_token(sub=f"{request.param} {n}", jti=str(n)) for n in range(3)]
+            yield {
+                "PATH": os.environ["PATH"],
+                "LATCHKEY_URL": f"http://localhost:{running.port}",
+                "LATCHKEY_SERVICE_KEY": (running.state_dir / "service_role_key").read_text().strip(),
+                "LATCHKEY_AUTOCONFIRM": settings.get("AUTH_AUTOCONFIRM", "false"),
+                "LATCHKEY_ALGORITHM": "HS256" if "AUTH_JWT_SECRET" in settings else "ES256",
+                "LATCHKEY_ID_TOKENS": json.dumps(tokens),
+            }
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in HERE.glob("*.test.mjs")))
+def test_client(service, name):
+    command = [str(NODE), "--test", "--test-reporter=spec", name]
+    done = subprocess.run(
+        command, cwd=HERE, env=service, capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { failed, message, newClient, newEmail, newPhone, ok, password, signedIn, url } from "./support.mjs";
+
+test("getUser returns the user", async () => {
+  const { client, email } = await signedIn();
+  const { user } = ok(await client.auth.getUser());
+  assert.deepEqual([user.email, user.phone, user.aud, user.role], [email, "", "authenticated", "authenticated"]);
+  assert.ok(!Object.values(user).includes(null));
+  const { identities } = ok(await client.auth.getUserIdentities());
+  assert.deepEqual([identities.length, identities[0].provider], [1, "email"]);
+});
+
+test("getUser refuses a token that does not verify", async () => {
+  const { error } = await newClient().auth.getUser("eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl");
+  assert.deepEqual([error.status, error.code], [401, "bad_jwt"]);
+  assert.match(error.message, /^invalid JWT: unable to parse or verify signature/);
+});
+
+test("updateUser changes metadata and the password", async () => {
+  const { client, email } = await signedIn();
+  const { user } = ok(await client.auth.updateUser({ data: { name: "Alice" }, email: "" }));
+  assert.deepEqual([user.user_metadata.name, user.email], ["Alice", email]);
+  failed(await client.auth.updateUser({ password }), 422, "same_password");
+  ok(await client.auth.updateUser({ password: "Another-Horse-1" }));
+  ok(await newClient().auth.signInWithPassword({ email, password: "Another-Horse-1" }));
+});
+
+test("updateUser changes the email once it is confirmed", async () => {
+  const { client } = await signedIn();
+  const email = newEmail();
+  const { user } = ok(await client.auth.updateUser({ email }, { emailRedirectTo: `${url}/welcome` }));
+  assert.equal(user.new_email, email);
+  const { code } = await message(email);
+  const verified = ok(await client.auth.verifyOtp({ type: "email_change", email, token: code }));
+  assert.equal(verified.user.email, email);
+});
+
+test("updateUser changes the phone once it is confirmed", async () => {
+  const { client } = await signedIn();
+  const phone = newPhone();
+  assert.equal(ok(await client.auth.updateUser({ phone })).user.new_phone, phone);
+  const { code } = await message(`+${phone}`);
+  const verified = ok(await client.auth.verifyOtp({ type: "phone_change", phone, token: code }));
+  assert.equal(verified.user.phone, phone);
+});
+
+test("reauthenticate sends a code that updateUser takes", async () => {
+  const { client, email } = await signedIn();
+  ok(await client.auth.reauthenticate());
+  const { code } = await message(email, ({ kind }) => kind === "reauthentication");
+  ok(await client.auth.updateUser({ password: "Another-Horse-1", nonce: code }));
+});
+
+test("refreshSession rotates the token, and ten tabs at once stay signed in", async () => {
+  const { client } = await signedIn();
+  const { session } = ok(await client.auth.getSession());
+  const tabs = Array.from({ length: 10 }, () => newClient());
+  const refreshed = await Promise.all(tabs.map((tab) => tab.auth.refreshSession(session)));
+  const tokens = new Set(refreshed.map((response) => ok(response).session.refresh_token));
+  assert.equal(tokens.size, 1);
+  assert.ok(!tokens.has(session.refresh_token));
+  ok(await tabs[0].auth.getUser());
+});
+
+test("refreshSession refuses an unknown token", async () => {
+  const response = await newClient().auth.refreshSession({ refresh_token: "unknown" });
+  failed(response, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found");
+});
+
+test("signOut ends this session, all others, or all", async () => {
+  const { client, email } = await signedIn();
+  const others = [newClient(), newClient()];
+  for (const other of others) ok(await other.auth.signInWithPassword({ email, password }));
+  const [first, second] = others;
+  assert.equal((await first.auth.signOut({ scope: "local" })).error, null);
+  ok(await second.auth.getUser());
+  assert.equal((await client.auth.signOut({ scope: "others" })).error, null);
+  assert.equal((await second.auth.getUser()).error.name, "AuthSessionMissingError");
+  const { session } = ok(await client.auth.getSession());
+  assert.equal((await client.auth.signOut()).error, null);
+  const { error } = await newClient().auth.getUser(session.access_token);
+  assert.equal(error.name, "AuthSessionMissingError");
+});
+
+test("getClaims verifies the token with the published keys", async () => {
+  const { client, user } = await signedIn();
+  const { claims, header } = ok(await client.auth.getClaims());
+  assert.deepEqual([claims.sub, claims.role, claims.aal], [user.id, "authenticated", "aal1"]);
+  assert.equal(header.alg, process.env.LATCHKEY_ALGORITHM);
+});
+
+test("linkIdentity returns a URL, and unlinkIdentity keeps the last identity", async () => {
+  const { client } = await signedIn();
+  const { url: target } = ok(
+    await client.auth.linkIdentity({ provider: "google", options: { skipBrowserRedirect: true } }),
+  );
+  assert.equal(new URL(target).pathname, "/link-identity");
+  const { identities } = ok(await client.auth.getUserIdentities());
+  failed(await client.auth.unlinkIdentity(identities[0]), 422, "single_identity_not_deletable");
+});
+
+test("getAuthenticatorAssuranceLevel and listFactors read the session", async () => {
+  const { client } = await signedIn();
+  assert.equal(ok(await client.auth.mfa.getAuthenticatorAssuranceLevel()).currentLevel, "aal1");
+  assert.deepEqual(ok(await client.auth.mfa.listFactors()).totp, []);
+});
