@@ -22,6 +22,7 @@ from auth import settings as _settings
 from auth.delivery import channels
 from auth.delivery import messages as _messages
 from auth.operations import fingerprints as _fingerprints
+from auth.operations import start_checks as _start_checks
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
 from auth.settings import state as _state
@@ -71,11 +72,16 @@ def on_starting(server) -> None:
     try:
         schema.apply(database_url)
         _keep_fingerprints(database_url)
+        pooler_problem = _loaded.db_prepare and _start_checks.pooler_problem(database_url)
     except _fingerprints.OtherKeys as error:
         sys.exit(str(error))
     except psycopg2.Error as error:
         act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
         sys.exit(f"DATABASE_URL: can't {act}: {' '.join(str(error).split())}")
+    if pooler_problem:
+        sys.exit(pooler_problem)
+    if redis_problem := _start_checks.redis_problem(_loaded):
+        _say(redis_problem)
 
 
 def when_ready(server) -> None:

@@ -20,15 +20,18 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
+from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlStatementName
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import Json, NamedTupleCursor
 
-from sql.pool import SIZE, Connection, Pool
+from sql.pool import SIZE, TYPES, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n(?:--.*\n)*", re.MULTILINE)
 # Parameters, and what only looks like one: strings, comments, casts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
+# What a prepared statement fails with after a restore, which replaces types and results.
+_OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
 # json.dumps with an argument makes an encoder for each value.
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
@@ -169,9 +172,16 @@ class Database(_Runner):
         A statement of the database itself would take a second connection from the pool.
         """
         with self._pool.connection() as connection, connection.cursor() as cursor:
-            cursor.execute("BEGIN")
+            # In a transaction a statement that has failed cannot be prepared anew.
+            cursor.execute(f"BEGIN; {TYPES}")
+            if (types := cursor.fetchone()) != connection.types:
+                _forget_statements(connection)
+                connection.types = types
             try:
                 yield Transaction(self, connection)
+            except _OUTDATED:
+                connection.close()
+                raise
             except BaseException:
                 with suppress(psycopg2.Error):  # the pool closes a connection that is still in a transaction
                     cursor.execute("ROLLBACK")
@@ -185,8 +195,21 @@ class Database(_Runner):
 
     @contextmanager
     def _cursor(self, name: str, parameters: Mapping[str, Any]) -> Iterator[Cursor]:
-        with self._pool.connection() as connection, self._execute(connection, name, parameters) as cursor:
+        with (
+            self._pool.connection() as connection,
+            self._execute_prepared(connection, name, parameters) as cursor,
+        ):
             yield cursor
+
+    def _execute_prepared(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
+        """Execute a statement. If it is outdated, prepare it anew once."""
+        try:
+            return self._execute(connection, name, parameters)
+        except _OUTDATED:
+            if name not in connection.prepared:
+                raise
+        _forget_statements(connection)
+        return self._execute(connection, name, parameters)
 
     def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1
@@ -202,3 +225,9 @@ class Database(_Runner):
             connection.prepared.add(name)
         cursor.execute(self._texts[name], parameters)
         return cursor
+
+
+def _forget_statements(connection: Connection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+    connection.prepared.clear()

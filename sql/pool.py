@@ -28,6 +28,8 @@ _SESSION = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s';
 SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC'
 """
+# Statements keep the ids of their types, which a restore of the database changes.
+TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
 # Seconds after its last use in which a connection is taken for open.
@@ -44,6 +46,7 @@ class Connection(PlainConnection):
         self.used_at = time.monotonic()
         # The statements that this connection knows by name.
         self.prepared: set[str] = set()
+        self.types: tuple | None = None
         super().__init__(dsn)
 
 
@@ -65,7 +68,8 @@ def connect(url: str, deadline: float | None = None) -> Connection:
     connection = connect_patiently(url, deadline)
     connection.autocommit = True
     with connection.cursor() as cursor:
-        cursor.execute(_SESSION)
+        cursor.execute(f"{_SESSION}; {TYPES}")
+        connection.types = cursor.fetchone()
     return connection
 
 

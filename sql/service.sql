@@ -1,6 +1,9 @@
 -- name: ping()
 SELECT 1 AS answer;
 
+-- name: select_backend_pid()
+SELECT pg_backend_pid() AS pid;
+
 -- name: lock_key_fingerprints()
 SELECT pg_advisory_xact_lock(7239004117) IS NULL AS locked;
 

@@ -7,7 +7,7 @@ import psycopg2
 
 from auth.commands import load_settings
 from auth.delivery import channels
-from auth.operations import fingerprints
+from auth.operations import fingerprints, start_checks
 from sql import Database
 
 
@@ -24,6 +24,8 @@ def command() -> None:
     database_url = settings.find_database()
     with contextlib.suppress(psycopg2.Error):  # the delivery process waits for the database
         fingerprints.check(Database(database_url, size=1, prepare=False), settings)
+        if settings.db_prepare and (problem := start_checks.pooler_problem(database_url)):
+            raise click.ClickException(problem)
     environment = os.environ | {"DATABASE_URL": database_url}
     for notice in channels.notices(settings):
         click.echo(notice, err=True)

@@ -1,0 +1,34 @@
+"""What a start can find out about the servers that it depends on."""
+
+from limits.storage import storage_from_string
+
+from auth.settings import Settings
+from sql import Database
+
+_REDIS_TIMEOUT = 2.0  # seconds
+
+
+def pooler_problem(url: str) -> str | None:
+    """Return a line if prepared statements would fail behind a pooler. Raises `psycopg2.Error`."""
+    databases = [Database(url, size=1, prepare=False) for _ in range(2)]
+    try:
+        # Two direct connections, or two of a pooler's sessions, keep a process each.
+        rounds = [tuple(db.one("select_backend_pid").pid for db in databases) for _ in range(3)]
+    finally:
+        for db in databases:
+            db.close()
+    if len(set(rounds)) == 1 and len(set(rounds[0])) == 2:
+        return None
+    return (
+        "DATABASE_URL: Leads to a pooler in transaction mode, such as PgBouncer. Set AUTH_DB_PREPARE=false."
+    )
+
+
+def redis_problem(settings: Settings) -> str | None:
+    uri = settings.rate_limit_storage
+    if not settings.rate_limits_enabled or not uri.startswith(("redis://", "rediss://")):
+        return None
+    timeouts = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
+    if storage_from_string(uri, **timeouts).check():
+        return None
+    return "AUTH_RATE_LIMIT_STORAGE: Redis does not answer. Requests are not limited until it does."

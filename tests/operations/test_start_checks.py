@@ -1,0 +1,51 @@
+"""Servers that the start finds unusable or away."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auth.operations import start_checks
+from tests.faults.neighbours import PgBouncer
+from tests.support.processes import Service, free_port
+
+
+@pytest.fixture
+def bouncer(database_url, state_dir, database):
+    if "host=%2F" not in database_url:
+        pytest.skip("NOTHING IS TESTED BEHIND PGBOUNCER: TEST_DATABASE_URL has no socket")
+    world: Any = SimpleNamespace(postgres=SimpleNamespace(url=database_url), state_dir=state_dir)
+    with PgBouncer(world) as bouncer:
+        yield bouncer
+
+
+def without_state_dir(environment, **changes):
+    return {name: value for name, value in (environment | changes).items() if name != "AUTH_STATE_DIR"}
+
+
+def test_start_refuses_prepared_statements_behind_pgbouncer(bouncer, environment, state_dir):
+    settings = without_state_dir(environment, DATABASE_URL=bouncer.url)
+    assert Service(state_dir, **settings).refuses_to_start() == (
+        1,
+        "DATABASE_URL: Leads to a pooler in transaction mode, such as PgBouncer. Set AUTH_DB_PREPARE=false.\n",
+    )
+    with Service(state_dir, **settings, AUTH_DB_PREPARE="false") as service:
+        assert service.get("/health")[0] == 200
+
+
+def test_direct_connections_are_no_pooler(database_url):
+    assert start_checks.pooler_problem(database_url) is None
+
+
+@pytest.mark.parametrize(("enabled", "count"), [("true", 1), ("false", 0)])
+def test_start_says_that_redis_does_not_answer(environment, state_dir, database, enabled, count):
+    settings = without_state_dir(
+        environment,
+        AUTH_RATE_LIMITS_ENABLED=enabled,
+        AUTH_RATE_LIMIT_STORAGE=f"redis://:topsecret@127.0.0.1:{free_port()}",
+    )
+    with Service(state_dir, **settings) as service:
+        assert service.get("/health")[0] == 200
+    line = "AUTH_RATE_LIMIT_STORAGE: Redis does not answer. Requests are not limited until it does."
+    assert service.said().count(line) == count
+    assert "topsecret" not in service.text()
