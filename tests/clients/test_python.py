@@ -1,0 +1,303 @@
+"""The official Python clients, unmodified, against a real server: `supabase` with `supabase-auth`."""
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import supabase
+from supabase import ClientOptions
+from supabase_auth.errors import AuthApiError, AuthWeakPasswordError
+
+from tests.conftest import SERVICE_ROLE_KEY
+from tests.support.cast import PASSWORD
+from tests.support.links import PHONE, SITE, press
+from tests.support.server import at_once
+
+DIGITS = PHONE.removeprefix("+")
+DAVE = {"email": "dave@example.com", "password": PASSWORD}
+NEW = "Another-Horse-1"
+
+
+class Blocking:
+    """An asynchronous client with the interface of the other one."""
+
+    def __init__(self, wrapped: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._wrapped, self._loop = wrapped, loop
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._wrapped, name)
+        if not callable(value):
+            return Blocking(value, self._loop)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = value(*args, **kwargs)
+            return self._loop.run_until_complete(result) if inspect.isawaitable(result) else result
+
+        return call
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.new_event_loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture(params=["sync", "async"])
+def connect(request, server, loop) -> Any:
+    """Make a client of a server, by default the running one."""
+    made: list[Any] = []
+
+    def make(key: str = "an-anon-key-that-is-ignored", of: Any = server, **options: Any) -> Any:
+        url = f"http://127.0.0.1:{of.port}"
+        if request.param == "sync":
+            plain = ClientOptions(auto_refresh_token=False, **options)
+            client: Any = supabase.create_client(url, key, plain)
+        else:
+            chosen = supabase.AsyncClientOptions(auto_refresh_token=False, **options)
+            client = Blocking(loop.run_until_complete(supabase.acreate_client(url, key, chosen)), loop)
+        made.append(client.auth)
+        return client
+
+    yield make
+    for auth in made:
+        auth.close()
+
+
+@pytest.fixture
+def auth(connect) -> Any:
+    return connect().auth
+
+
+@pytest.fixture
+def admin(connect) -> Any:
+    return connect(SERVICE_ROLE_KEY).auth.admin
+
+
+@pytest.fixture
+def dave(admin, auth) -> Any:
+    """A client with a session of Dave, whose email is confirmed."""
+    admin.create_user({**DAVE, "email_confirm": True})
+    auth.sign_in_with_password(DAVE)
+    return auth
+
+
+def refused(status: int, code: str, message: str | None = None) -> Any:
+    """Expect an error of the client."""
+    return pytest.raises(AuthApiError, check=lambda error: _is(error, status, code, message))
+
+
+def _is(error: AuthApiError, status: int, code: str, message: str | None) -> bool:
+    return (error.status, error.code) == (status, code) and message in (None, error.message)
+
+
+class TestSignUp:
+    def test_by_email_with_a_code(self, auth, outbox):
+        options = {"data": {"name": "Dave"}, "email_redirect_to": f"{SITE}/welcome"}
+        response = auth.sign_up({**DAVE, "options": options})
+        assert (response.session, response.user.email, response.user.phone) == (None, DAVE["email"], "")
+        assert response.user.user_metadata == {"name": "Dave"}
+        with refused(403, "email_not_confirmed"):
+            auth.sign_in_with_password(DAVE)
+        code = outbox.last(DAVE["email"]).code
+        verified = auth.verify_otp({"type": "signup", "email": DAVE["email"], "token": code})
+        assert verified.session.user.email == DAVE["email"]
+        assert auth.get_user().user.id == verified.user.id
+
+    def test_by_phone_with_a_code(self, auth, outbox):
+        response = auth.sign_up({"phone": DIGITS, "password": PASSWORD})
+        assert (response.user.phone, response.user.email) == (DIGITS, "")
+        code = outbox.last(PHONE).code
+        assert auth.verify_otp({"type": "sms", "phone": DIGITS, "token": code}).user.phone == DIGITS
+
+    def test_with_pkce(self, connect, client, outbox):
+        auth = connect(flow_type="pkce").auth
+        auth.sign_up(DAVE)
+        target = press(client, "signup", outbox.last().token).location
+        (code,) = parse_qs(urlsplit(target).query)["code"]
+        response = auth.exchange_code_for_session({"auth_code": code})
+        assert response.user.email == DAVE["email"]
+
+    def test_resend(self, auth, outbox):
+        auth.sign_up(DAVE)
+        assert auth.resend({"type": "signup", "email": DAVE["email"]}).message_id is None
+        code = outbox.last().code
+        auth.verify_otp({"type": "signup", "email": DAVE["email"], "token": code})
+
+    def test_weak_password_has_its_reasons(self, auth):
+        with pytest.raises(AuthWeakPasswordError) as raised:
+            auth.sign_up({"email": "dave@example.com", "password": "Short-1"})
+        assert raised.value.message == "Password should be at least 8 characters."
+        assert raised.value.reasons == ["length"]
+
+    def test_without_confirmation(self, connect, serve):
+        with serve(AUTH_AUTOCONFIRM="true") as (_, confirming):
+            auth = connect(of=confirming).auth
+            assert auth.sign_up(DAVE).session.user.email == DAVE["email"]
+            assert auth.get_user().user.email == DAVE["email"]
+            with refused(409, "user_already_exists", "User already registered"):
+                auth.sign_up(DAVE)
+
+    def test_anonymously_is_refused(self, auth):
+        with refused(422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled"):
+            auth.sign_in_anonymously()
+
+
+class TestSignIn:
+    def test_wrong_password(self, dave):
+        with refused(401, "invalid_credentials", "Invalid login credentials"):
+            dave.sign_in_with_password({**DAVE, "password": "Wrong-Horse-1"})
+
+    def test_by_mailed_code(self, auth, outbox):
+        response = auth.sign_in_with_otp({"email": "dave@example.com"})
+        assert (response.user, response.session) == (None, None)
+        code = outbox.last().code
+        with refused(403, "otp_expired", "Token has expired or is invalid"):
+            auth.verify_otp({"type": "email", "email": "dave@example.com", "token": "abcdef"})
+        assert auth.verify_otp({"type": "email", "email": "dave@example.com", "token": code}).session
+
+    def test_by_hash_of_a_link(self, auth, outbox):
+        auth.sign_in_with_otp({"email": "dave@example.com"})
+        assert auth.verify_otp({"type": "email", "token_hash": outbox.last().token}).session
+
+    def test_by_sms(self, auth, outbox):
+        assert auth.sign_in_with_otp({"phone": DIGITS}).message_id
+        code = outbox.last(PHONE).code
+        assert auth.verify_otp({"type": "sms", "phone": DIGITS, "token": code}).user.phone == DIGITS
+
+    def test_by_recovery(self, dave, connect, outbox):
+        auth = connect().auth
+        auth.reset_password_for_email(DAVE["email"])
+        code = outbox.last(DAVE["email"], "recovery").code
+        auth.verify_otp({"type": "recovery", "email": DAVE["email"], "token": code})
+        auth.update_user({"password": NEW})
+        assert connect().auth.sign_in_with_password({**DAVE, "password": NEW}).session
+
+    def test_oauth_url(self, auth, server):
+        url = urlsplit(auth.sign_in_with_oauth({"provider": "google"}).url)
+        assert (url.port, url.path) == (server.port, "/auth/v1/authorize")
+        assert parse_qs(url.query)["provider"] == ["google"]
+
+    def test_missing_features_are_refused(self, auth):
+        with refused(404, "saml_provider_disabled", "SAML 2.0 is disabled"):
+            auth.sign_in_with_sso({"domain": "example.com"})
+        with refused(400, "bad_oauth_callback", "Bad ID token"):
+            auth.sign_in_with_id_token({"provider": "google", "token": "garbage"})
+
+
+class TestUser:
+    def test_metadata_and_password(self, dave, connect):
+        assert dave.update_user({"data": {"name": "Dave"}}).user.user_metadata == {"name": "Dave"}
+        dave.update_user({"password": NEW})
+        assert connect().auth.sign_in_with_password({**DAVE, "password": NEW}).session
+
+    def test_email(self, dave, outbox):
+        assert dave.update_user({"email": "new@example.com"}).user.new_email == "new@example.com"
+        code = outbox.last("new@example.com").code
+        verified = dave.verify_otp({"type": "email_change", "email": "new@example.com", "token": code})
+        assert verified.user.email == "new@example.com"
+
+    def test_phone(self, dave, outbox):
+        assert dave.update_user({"phone": DIGITS}).user.new_phone == DIGITS
+        code = outbox.last(PHONE).code
+        verified = dave.verify_otp({"type": "phone_change", "phone": DIGITS, "token": code})
+        assert verified.user.phone == DIGITS
+
+    def test_reauthentication(self, dave, outbox):
+        dave.reauthenticate()
+        dave.update_user({"password": NEW, "nonce": outbox.last(kind="reauthentication").code})
+
+    def test_identities(self, dave):
+        identities = dave.get_user_identities().identities
+        assert [identity.provider for identity in identities] == ["email"]
+        with refused(422, "single_identity_not_deletable"):
+            dave.unlink_identity(identities[0])
+
+    def test_claims(self, dave):
+        claims = dave.get_claims()["claims"]
+        assert (claims["email"], claims["role"], claims["aal"]) == (DAVE["email"], "authenticated", "aal1")
+
+    def test_factors(self, dave):
+        assert dave.mfa.list_factors().totp == []
+        assert dave.mfa.get_authenticator_assurance_level().current_level == "aal1"
+
+
+class TestSessions:
+    def test_refresh_of_ten_tabs_at_once(self, server, dave):
+        session = dave.get_session()
+
+        def refresh(_: int) -> str:
+            tab = supabase.create_client(
+                f"http://127.0.0.1:{server.port}", "anon", ClientOptions(auto_refresh_token=False)
+            )
+            refreshed: Any = tab.auth.refresh_session(session.refresh_token).session
+            tab.auth.close()
+            return refreshed.refresh_token
+
+        (token,) = set(at_once(10, refresh))
+        assert token != session.refresh_token
+
+    def test_set_session(self, dave, connect):
+        session = dave.get_session()
+        response = connect().auth.set_session(session.access_token, session.refresh_token)
+        assert response.user.email == DAVE["email"]
+
+    def test_unknown_refresh_token(self, auth):
+        sentence = "Invalid Refresh Token: Refresh Token Not Found"
+        with refused(400, "refresh_token_not_found", sentence):
+            auth.refresh_session("unknown")
+
+    @pytest.mark.parametrize("scope", ["global", "local", "others"])
+    def test_sign_out(self, dave, connect, database, scope):
+        connect().auth.sign_in_with_password(DAVE)
+        dave.sign_out({"scope": scope})
+        live = database.count("sessions", "ended_at IS NULL")
+        assert live == {"global": 0, "local": 1, "others": 1}[scope]
+
+
+class TestAdministration:
+    def test_users(self, admin):
+        created = admin.create_user({**DAVE, "email_confirm": True, "app_metadata": {"plan": "pro"}}).user
+        assert created.app_metadata["plan"] == "pro"
+        assert admin.get_user_by_id(created.id).user.email == DAVE["email"]
+        changed = admin.update_user_by_id(created.id, {"ban_duration": "24h", "phone": DIGITS}).user
+        assert (changed.phone, bool(changed.banned_until)) == (DIGITS, True)
+        assert [user.id for user in admin.list_users()] == [created.id]
+        assert [user.id for user in admin.list_users(page=1, per_page=1000)] == [created.id]
+        admin.delete_user(created.id)
+        with refused(404, "user_not_found"):
+            admin.get_user_by_id(created.id)
+
+    def test_user_with_a_phone_alone(self, admin):
+        created = admin.create_user({"phone": DIGITS, "password": PASSWORD, "phone_confirm": True}).user
+        assert (created.phone, created.email) == (DIGITS, "")
+
+    def test_invitation(self, admin, auth, outbox):
+        user = admin.invite_user_by_email("erin@example.com", {"data": {"name": "Erin"}}).user
+        assert (user.email, bool(user.invited_at)) == ("erin@example.com", True)
+        assert auth.verify_otp({"type": "invite", "token_hash": outbox.last().token}).session
+
+    @pytest.mark.parametrize("type", ["signup", "invite", "magiclink", "recovery"])
+    def test_links(self, dave, admin, connect, type):
+        email = "erin@example.com" if type in ("signup", "invite") else DAVE["email"]
+        response = admin.generate_link({"type": type, "email": email, "password": PASSWORD})
+        assert (response.user.email, response.properties.verification_type) == (email, type)
+        hashed = response.properties.hashed_token
+        assert connect().auth.verify_otp({"type": type, "token_hash": hashed}).user.email == email
+
+    def test_links_of_a_new_email(self, dave, admin, connect):
+        change = {"type": "email_change_new", "email": DAVE["email"], "new_email": "new@example.com"}
+        hashed = admin.generate_link(change).properties.hashed_token
+        verified = connect().auth.verify_otp({"type": "email_change", "token_hash": hashed})
+        assert verified.user.email == "new@example.com"
+
+    def test_sign_out(self, dave, admin, database):
+        admin.sign_out(dave.get_session().access_token)
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+    def test_users_token_is_refused(self, dave, connect):
+        with refused(403, "not_admin"):
+            connect(dave.get_session().access_token).auth.admin.list_users()
