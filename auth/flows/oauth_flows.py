@@ -3,7 +3,7 @@
 from typing import Any
 
 import structlog
-from flask import Response, request
+from flask import Response
 
 from auth.context import latchkey
 from auth.flows.outgoing import new_id
@@ -12,7 +12,7 @@ from auth.providers import ProviderError
 from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
-from auth.web import json_bodies
+from auth.web import cookies, json_bodies
 from auth.web.errors import ApiError
 from sql import Database, Transaction
 
@@ -81,7 +81,7 @@ def flow_secrets(flow: Any) -> dict[str, Any] | None:
 def spend_flow(state: str) -> Any:
     """End the flow with this state and the browser's cookie, and return its row or None."""
     state_hash = one_time.hash_token(state)
-    browser_hashes = [one_time.hash_token(_sent(name)) for name in (_LAX, _CROSS_SITE)]
+    browser_hashes = [one_time.hash_token(cookies.sent(name)) for name in (_LAX, _CROSS_SITE)]
     for browser_hash in filter(None, browser_hashes if state_hash else ()):
         if flow := latchkey.db.one("spend_oauth_flow", state_hash=state_hash, browser_hash=browser_hash):
             return flow
@@ -128,15 +128,9 @@ def refused(redirect_to: str | None, error: ApiError) -> Response:
     return redirect_with_error(latchkey.redirects.checked(redirect_to), known, error)
 
 
-def browser_secret(provider: Provider | None = None) -> str:
+def browser_secret(provider: Provider) -> str:
     """Return the browser's cookie, or a new value. Sign-ins in two tabs share it."""
-    sent = _sent(_cookie(provider))
-    return sent if one_time.hash_token(sent) else one_time.new_token()
-
-
-def has_own_cookie() -> bool:
-    """Whether a form was sent from our own page, since browsers send no Lax cookie with other forms."""
-    return one_time.hash_token(_sent(_LAX)) is not None
+    return cookies.browser_secret(_cookie(provider))
 
 
 def authorization_url(provider: Provider, state: str, secrets: dict[str, Any]) -> str:
@@ -148,35 +142,11 @@ def authorization_url(provider: Provider, state: str, secrets: dict[str, Any]) -
 
 def to_provider(provider: Provider, url: str, browser: str, status: int) -> Response:
     response = Response(status=status, headers={"Location": url})
-    remember_browser(response, browser, provider)
+    name = _cookie(provider)
+    crosses_sites = name == _CROSS_SITE
+    cookies.remember(response, name, browser, max_age=_LIFETIME, crosses_sites=crosses_sites)
     return response
 
 
-def remember_browser(response: Response, browser: str, provider: Provider | None = None) -> None:
-    name = _cookie(provider)
-    response.set_cookie(
-        _full_name(name),
-        browser,
-        max_age=_LIFETIME,
-        httponly=True,
-        path="/",
-        secure=name == _CROSS_SITE or _has_tls(),
-        samesite="None" if name == _CROSS_SITE else "Lax",
-    )
-
-
-def _cookie(provider: Provider | None) -> str:
-    return _CROSS_SITE if provider and provider.posts_form else _LAX
-
-
-def _sent(name: str) -> str:
-    return request.cookies.get(_full_name(name), "")
-
-
-def _full_name(name: str) -> str:
-    # With the prefix, other hosts of the domain cannot set the cookie (RFC 6265bis). It needs TLS.
-    return f"{'__Host-' if _has_tls() else ''}latchkey_{name}"
-
-
-def _has_tls() -> bool:
-    return latchkey.settings.base_url.startswith("https:")
+def _cookie(provider: Provider) -> str:
+    return _CROSS_SITE if provider.posts_form else _LAX

@@ -12,7 +12,8 @@ from auth.tokens import one_time
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
-from auth.web.input import accepts_forms, checked_redirect, read_body, read_query
+from auth.web.forms import own_form
+from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
 from auth.web.pages import page
 
@@ -51,7 +52,7 @@ def _require_manual_linking() -> None:
 
 
 @blueprint.get("/link-identity")
-@limited("verify")
+@limited("links")
 def linking_page() -> Response:
     """Show the user that the identity will be linked to, since an attacker may have sent the link."""
     flow_token = read_query(schemas.LinkingForm())["flow"]
@@ -62,7 +63,7 @@ def linking_page() -> Response:
     targets = {"https:", origin(latchkey.redirects.checked(flow.redirect_to))}
     if latchkey.settings.is_local:
         targets.add("http:")
-    response = page(
+    return page(
         "link_identity.html",
         form_target=" ".join(sorted(targets)),
         provider=sanitize.provider(flow.provider),
@@ -71,19 +72,14 @@ def linking_page() -> Response:
         known_as=sanitize.person(flow.known_as),
         flow=flow_token,
     )
-    oauth_flows.remember_browser(response, oauth_flows.browser_secret())
-    return response
 
 
 @blueprint.post("/link-identity")
-@accepts_forms
+@own_form
 @limited("verify")
 def begin_linking() -> Response:
     """Bind the flow to the browser, and redirect it to the provider."""
-    is_own = request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
-    if not is_own or not oauth_flows.has_own_cookie():
-        raise ApiError("form.insufficient_permissions")
-    flow_token = read_body(schemas.LinkingForm())["flow"]
+    flow_token = read_form(schemas.LinkingForm())["flow"]
     known = _linking_flow(flow_token)
     if not known:
         return _dead_link()

@@ -19,7 +19,7 @@ _FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge")
 
 
 @blueprint.get("/authorize")
-@limited("login")
+@limited("authorize")
 def authorize() -> Response:
     """Begin a flow, and redirect the browser to the provider (RFC 6749, section 4.1.1)."""
     if request.method == "HEAD":
@@ -55,7 +55,7 @@ def sso() -> Response:
 @blueprint.get("/providers/<name>/callback")
 @blueprint.post("/providers/<name>/callback")
 @accepts_forms
-@limited("login", unless=lambda: request.method == "HEAD")
+@limited("authorize", unless=lambda: request.method == "HEAD")
 def callback(name: str | None = None) -> Response:
     """Receive the browser from the provider: sign the user in, or link the identity."""
     if request.method == "HEAD":

@@ -13,7 +13,8 @@ from auth.net.redirects import origin, with_fragment
 from auth.tokens import one_time
 from auth.web import schemas
 from auth.web.errors import ApiError
-from auth.web.input import FORM, accepts_forms, read_body, read_query
+from auth.web.forms import own_form
+from auth.web.input import FORM, read_body, read_form, read_query
 from auth.web.limits import limited
 from auth.web.pages import page
 
@@ -26,7 +27,11 @@ _PREVIEW_BOTS = re.compile(
     r"|viber|kakaotalk|ms-?office|microsoft office|outlook",
     re.IGNORECASE,
 )
-_PREFETCH_HEADERS = {"sec-purpose", "purpose", "x-purpose", "x-moz"}
+# Not Sec-Fetch-Mode, which Node's fetch sends too.
+_BROWSER_HEADERS = {
+    *("sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"),
+    *("sec-purpose", "purpose", "x-purpose", "x-moz"),
+}
 _DONE = {
     "email_change": "The new email address is confirmed",
     "email_restore": "The email address is restored; sign in again with a new password",
@@ -34,7 +39,7 @@ _DONE = {
 
 
 @blueprint.get("/verify")
-@limited("verify", unless=lambda: request.method == "HEAD")
+@limited("links", unless=lambda: request.method == "HEAD")
 def verify_link() -> Response:
     """Spend a link for a program. Show a browser a page with a button, so that scanners spend nothing."""
     query = read_query(schemas.VerifyQuery())
@@ -46,7 +51,7 @@ def verify_link() -> Response:
 
 
 @blueprint.post("/verify")
-@accepts_forms
+@own_form
 @limited("verify")
 def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""
@@ -59,10 +64,7 @@ def verify() -> Response:
 
 
 def _verify_form() -> Response:
-    # Login CSRF: another site must not sign its visitors in as a user of its choice.
-    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-        raise ApiError("form.insufficient_permissions")
-    form = read_body(schemas.VerifyForm())
+    form = read_form(schemas.VerifyForm())
     if form.get("action") != "decline":
         return _spend_and_redirect(form)
     declined = latchkey.db.run("decline_signup", token_hash=one_time.hash_token(form["token"]))
@@ -96,9 +98,7 @@ def _dead_link_page(link_type: str) -> Response:
 
 def _is_program() -> bool:
     names = {name.lower() for name, _ in request.headers}
-    if "text/html" in request.headers.get("Accept", "").lower() or names & _PREFETCH_HEADERS:
-        return False
-    if any(name.startswith("sec-fetch-") for name in names):
+    if "text/html" in request.headers.get("Accept", "").lower() or names & _BROWSER_HEADERS:
         return False
     return not _PREVIEW_BOTS.search(request.headers.get("User-Agent", ""))
 

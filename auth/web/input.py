@@ -72,10 +72,12 @@ def json_body() -> dict[str, Any]:
 
 
 def read_body(schema: Schema) -> dict[str, Any]:
-    if request.mimetype == FORM:
-        whole_body()
-        return _checked(schema, _single_values(schema, request.form))
-    return _checked(schema, json_body())
+    return read_form(schema) if request.mimetype == FORM else _checked(schema, json_body())
+
+
+def read_form(schema: Schema) -> dict[str, Any]:
+    whole_body()
+    return _checked(schema, _single_values(schema, request.form))
 
 
 def read_query(schema: Schema) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from auth.context import latchkey
 from auth.delivery import languages
+from auth.web import cookies, forms
 
 _TEXTS = Path(__file__).parent / "page_texts"
 _CSP = "default-src 'none'; style-src 'self'; {}form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
@@ -20,7 +21,8 @@ _strings = Environment(autoescape=True, undefined=StrictUndefined)
 def page(
     template: str, *, status: int = 200, form_target: str | None = None, script: bool = False, **values: Any
 ) -> Response:
-    """Render a page. Its form may redirect to the origin `form_target`, which form-action must allow.
+    """Render a page. Its form may redirect to the origin `form_target`, which form-action must allow, and has
+    the token `form_token`.
 
     Templates call `say(table, name, …)` for texts and `address(…)` or `address(masked(…))` for addresses in
     them, and prefix paths of this service with `root`.
@@ -34,7 +36,12 @@ def page(
 
     common = {"language": language, "say": say, "address": _address, "masked": _masked, "root": _root()}
     urls = {"site_url": settings.site_url, "base_url": settings.base_url}
+    secret = cookies.browser_secret(forms.COOKIE) if form_target else None
+    if secret:
+        values["form_token"] = forms.token_of(secret)
     response = Response(render_template(template, **common, **urls, **values), status)
+    if secret:
+        cookies.remember(response, forms.COOKIE, secret)
     policy = _CSP.format("script-src 'self'; " if script else "", f" {form_target}" if form_target else "")
     response.headers["Content-Security-Policy"] = policy
     response.vary.add("Accept-Language")

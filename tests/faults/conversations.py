@@ -187,9 +187,8 @@ def _linking_page(stage: Stage) -> Ask:
 
 def _begin_linking(stage: Stage) -> Ask:
     query = stage.flow()
-    cookie = stage.client.get(f"/link-identity?{query}").headers["Set-Cookie"].partition(";")[0]
-    form = links._single(query)
-    return lambda: stage.client.post("/link-identity", data=form, headers={"Cookie": cookie})
+    form = links._single(query) | links.own_form(stage.client)
+    return lambda: stage.client.post("/link-identity", data=form)
 
 
 def _callback(stage: Stage) -> Ask:

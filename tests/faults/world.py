@@ -39,6 +39,10 @@ class Balancer(ServerClient):
                 return client.open(path, method, **options)
         return behind[-1].open(path, method, **options)
 
+    def set_cookie(self, name: str, value: str) -> None:
+        for client in self._behind:
+            client.set_cookie(name, value)
+
     def close(self) -> None:
         super().close()
         for client in self._behind:

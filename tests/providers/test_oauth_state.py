@@ -647,7 +647,7 @@ def test_callback_accepts_only_form_or_json(service):
         assert service.client.post("/callback", data=body, content_type=kind).status_code == 303
 
 
-def test_callback_has_the_rate_limit_of_log_ins(make_service):
-    service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="2 per minute")
+def test_callback_has_the_rate_limit_of_authorize(make_service):
+    service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_AUTHORIZE="2 per minute")
     statuses = [service.client.get(f"/callback?state={'x' * 43}").status_code for _ in range(3)]
     assert statuses == [303, 303, 429]

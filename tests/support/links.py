@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+from auth.web.forms import token_of
 from tests.support.answers import A_SENTENCE, A_UUID, token_response
 from tests.support.cast import PASSWORD, Session, register, session_of
 from tests.support.rows import Rows
@@ -158,9 +159,16 @@ def press(client: Any, type: str, token: str | None, **fields: str) -> Any:
     """Press the button of the page that a browser shows for a link."""
     return client.post(
         "/verify",
-        data={"token": token, "type": type, **fields},
+        data={"token": token, "type": type, **own_form(client), **fields},
         headers=BROWSER | {"Sec-Fetch-Site": "same-origin"},
     )
+
+
+def own_form(client: Any) -> dict[str, str]:
+    """Give a client the cookie of our pages, and return the token that their forms carry."""
+    secret = "a" * 43
+    client.set_cookie("latchkey_form", secret)
+    return {"form_token": token_of(secret)}
 
 
 def type_in(client: Any, type: str, address: str, code: str | None) -> Any:

@@ -40,6 +40,9 @@ class ServerClient:
         check(EnvironBuilder(target, method=method).get_request(), response)
         return response
 
+    def set_cookie(self, name: str, value: str) -> None:
+        self._http.cookies.set(name, value)
+
     def close(self) -> None:
         self._http.close()
 

@@ -371,7 +371,7 @@ class TestMallory:
     def test_json_is_refused(self, service, url, database):
         headers = {"Sec-Fetch-Site": "cross-site", "Origin": "https://mallory.example"}
         response = service.client.post("/link-identity", json={"flow": flow_of(url)}, headers=headers)
-        assert_error(response, 403, "insufficient_permissions")
+        assert_error(response, 400, "validation_failed", details="flow: is required")
         self.assert_nothing_linked(database)
 
     def test_callback_is_refused_in_alices_browser(self, service, url, database):

@@ -14,7 +14,7 @@ from jinja2.meta import find_undeclared_variables
 from auth import __version__
 from auth.delivery import languages
 from auth.web import pages
-from tests.support.answers import assert_error
+from tests.support.answers import Like, assert_error
 from tests.support.cast import PASSWORD
 from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send, tokens_for
 
@@ -37,6 +37,8 @@ PURPOSES = {
     "invite": ("dave@example.com", "Accept the invitation to localhost:8000"),
     "email_change": ("new@example.com", "Confirm your new email address"),
 }
+
+A_FORM_TOKEN = Like("the token of a form", "[0-9a-f]{64}")
 
 
 class Page(HTMLParser):
@@ -129,7 +131,8 @@ class TestContinuePage:
 
         (form,) = page.all("form")
         assert form == {"method": "post", "action": "verify"}
-        assert page.fields == {"token": token, "type": purpose, "redirect_to": SITE}
+        expected = {"form_token": A_FORM_TOKEN, "token": token, "type": purpose, "redirect_to": SITE}
+        assert page.fields == expected
         assert all(field["type"] == "hidden" for field in page.all("input"))
         landed = fragment(press(client, purpose, token, redirect_to=SITE))
         assert set(landed) == ({"message", "type"} if purpose == "email_change" else set(tokens_for(purpose)))
@@ -389,7 +392,7 @@ class TestLinkingPage:
         assert f"You can then use Google to sign in to the account {masked}." in page.text
         assert account not in page.html
         assert page.all("form") == [{"method": "post", "action": "link-identity"}]
-        assert page.fields == {"flow": "x"}
+        assert page.fields == {"flow": "x", "form_token": A_FORM_TOKEN}
 
 
 class TestWelcomePage:

@@ -1,7 +1,11 @@
 """GET and POST /verify with a link: which requests spend it, for which type, and where it redirects."""
 
+import re
+from urllib.parse import urlencode
+
 import pytest
 
+from auth.web.forms import token_of
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response
 from tests.support.cast import PASSWORD, Session, session_of
 from tests.support.links import (
@@ -17,6 +21,7 @@ from tests.support.links import (
     fragment,
     hand_in,
     later,
+    own_form,
     path,
     press,
     send,
@@ -177,7 +182,7 @@ class TestEachType:
         assert (response.status_code, response.mimetype) == (200, "text/html")
         assert response.headers["Cache-Control"] == "no-store"
         assert message.to in response.text
-        assert "Set-Cookie" not in response.headers
+        assert response.headers["Set-Cookie"].startswith("latchkey_form=")
         assert "access_token" not in response.text
         assert_untouched(client, database, before, type, message.token)
 
@@ -240,7 +245,6 @@ class TestRequestsThatDoNotSpendALink:
             {"Accept": "text/html"},
             {"Accept": "application/json, text/html;q=0.1"},
             {"Accept": "TEXT/HTML"},
-            {"Sec-Fetch-Mode": "navigate"},
             {"Sec-Fetch-Site": "none"},
             {"Sec-Fetch-Dest": "empty", "Accept": "*/*"},
             {"sec-fetch-user": "?1"},
@@ -300,6 +304,27 @@ class TestRequestsThatDoNotSpendALink:
         )
         assert fragment(response) == tokens_for("magiclink")
 
+    def test_get_by_the_fetch_of_node_spends_the_link(self, client, message):
+        headers = {"User-Agent": "node", "Accept": "*/*", "Accept-Language": "*", "Sec-Fetch-Mode": "cors"}
+        response = client.get(path("magiclink", message.token), headers=headers)
+        assert fragment(response) == tokens_for("magiclink")
+
+    @pytest.mark.parametrize(
+        ("settings", "spends"),
+        [
+            ({}, True),
+            ({"AUTH_BASE_URL": "https://auth.example.com"}, False),
+            ({"AUTH_BASE_URL": "https://auth.example.com", "AUTH_VERIFY_ON_GET": "programs"}, True),
+            ({"AUTH_VERIFY_ON_GET": "never"}, False),
+        ],
+        ids=str,
+    )
+    def test_program_spends_links_on_this_machine_or_if_the_setting_says_so(
+        self, make_app, message, settings, spends
+    ):
+        response = follow(make_app(**settings).test_client(), "magiclink", message.token)
+        assert response.status_code == (303 if spends else 200)
+
 
 class TestForm:
     @pytest.fixture
@@ -319,14 +344,57 @@ class TestForm:
         assert_untouched(client, database, before, "magiclink", message.token)
 
     def test_form_without_fetch_metadata_is_accepted(self, client, message):
-        assert fragment(
-            client.post("/verify", data={"token": message.token, "type": "magiclink"})
-        ) == tokens_for("magiclink")
+        form = own_form(client) | {"token": message.token, "type": "magiclink"}
+        assert fragment(client.post("/verify", data=form)) == tokens_for("magiclink")
+
+    @pytest.mark.parametrize(
+        ("cookie", "form_token"),
+        [
+            (None, None),
+            (None, token_of("")),
+            ("", token_of("")),
+            ("x", token_of("x")),
+            ("a" * 43, None),
+            ("a" * 43, ""),
+            ("a" * 43, "a" * 43),
+            ("a" * 43, token_of("b" * 43)),
+            (None, token_of("a" * 43)),
+        ],
+    )
+    def test_form_without_the_token_of_its_cookie_is_refused(
+        self, client, message, database, cookie, form_token
+    ):
+        before = database.everything(*EFFECTS)
+        if cookie is not None:
+            client.set_cookie("latchkey_form", cookie)
+        form = {"token": message.token, "type": "magiclink"}
+        form |= {"form_token": form_token} if form_token is not None else {}
+        assert_error(client.post("/verify", data=form), 403, "insufficient_permissions")
+        assert_untouched(client, database, before, "magiclink", message.token)
+
+    def test_browser_that_opened_the_page_may_send_its_form(self, client, message):
+        page = client.get(path("magiclink", message.token), headers=BROWSER)
+        (form_token,) = re.findall('name="form_token" value="([0-9a-f]+)"', page.text)
+        cookie = page.headers["Set-Cookie"]
+        assert re.fullmatch(r"latchkey_form=[\w-]{43}; HttpOnly; Path=/; SameSite=Lax", cookie)
+        form = {"token": message.token, "type": "magiclink", "form_token": form_token}
+        assert fragment(client.post("/verify", data=form)) == tokens_for("magiclink")
+
+    def test_cookie_is_bound_to_the_host_and_to_tls(self, make_app, client, service_role, outbox):
+        token = send("magiclink", client, service_role, outbox).token
+        public = make_app(AUTH_BASE_URL="https://auth.example.com").test_client()
+        cookie = public.get(path("magiclink", token), headers=BROWSER).headers["Set-Cookie"]
+        assert re.fullmatch(r"__Host-latchkey_form=[\w-]{43}; Secure; HttpOnly; Path=/; SameSite=Lax", cookie)
+
+    def test_tabs_share_a_cookie(self, client, message):
+        pages = [client.get(path("magiclink", message.token), headers=BROWSER) for _ in range(2)]
+        cookies = [page.headers["Set-Cookie"] for page in pages]
+        assert cookies[0] == cookies[1]
 
     def test_form_fields_are_not_read_from_the_query(self, client, message, database):
         before = database.everything(*EFFECTS)
         assert_error(
-            client.post(path("magiclink", message.token), data={"x": "1"}),
+            client.post(path("magiclink", message.token), data=own_form(client) | {"x": "1"}),
             400,
             "validation_failed",
             details=A_SENTENCE,
@@ -346,6 +414,7 @@ class TestForm:
     )
     def test_invalid_form_is_refused(self, client, message, database, body, details):
         before = database.everything()
+        body += f"&{urlencode(own_form(client))}"
         response = client.post("/verify", data=body, content_type="application/x-www-form-urlencoded")
         assert_error(response, 400, "validation_failed", details=details)
         assert database.everything() == before

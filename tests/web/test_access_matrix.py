@@ -69,7 +69,7 @@ PUBLIC = [
     Route("get", "/providers/{name}/callback", 303),
     Route("post", "/providers/{name}/callback", 303),
     Route("get", "/link-identity", 400),
-    Route("post", "/link-identity", 403),
+    Route("post", "/link-identity", 400),
 ]
 # Access tokens of users.
 USER = [

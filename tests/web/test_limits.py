@@ -87,7 +87,12 @@ BY_NETWORK = [
     Shared(
         "RECOVER", 30, [("POST", "/recover"), ("POST", "/magiclink"), ("POST", "/otp"), ("POST", "/resend")]
     ),
-    Shared("VERIFY", 30, [("GET", "/verify"), ("POST", "/verify"), ("POST", "/token?grant_type=pkce")]),
+    Shared(
+        "VERIFY", 30, [("POST", "/verify"), ("POST", "/link-identity"), ("POST", "/token?grant_type=pkce")]
+    ),
+    # Other sites can have their visitors' browsers send these: <img src="…/authorize?provider=x">.
+    Shared("AUTHORIZE", 30, [("GET", "/authorize")]),
+    Shared("LINKS", 30, [("GET", "/verify"), ("GET", "/link-identity")]),
 ]
 # Statuses of an empty body other than 400.
 REFUSED = {"/signup": 422}
@@ -147,6 +152,32 @@ class TestLimitsByNetwork:
         assert limits(client.post("/token?grant_type=client_credentials", json={})) is None
         assert limits(sign_in(client, alice.email)) == (1, 0)
 
+    def test_what_other_sites_can_send_counts_neither_log_ins_nor_codes(self, limited, alice):
+        client = limited(LOGIN="1 per 5 minutes", VERIFY="1 per 5 minutes")
+        for path in (
+            "/authorize?provider=x",
+            "/callback?state=x",
+            "/verify?token=x&type=x",
+            "/link-identity?flow=x",
+        ):
+            for _ in range(3):
+                assert client.get(path).status_code < 429
+        for path in ("/verify", "/link-identity"):
+            for _ in range(3):
+                form = {"token": "x", "type": "signup", "flow": "x"}
+                assert_error(client.post(path, data=form), 403, "insufficient_permissions")
+        assert limits(sign_in(client, alice.email)) == (1, 0)
+        assert limits(ask(client, "POST", "/verify")) == (1, 0)
+
+    @pytest.mark.parametrize(
+        "header", ["Sec-Fetch-Site", "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Purpose", "Origin"]
+    )
+    def test_no_header_exempts_a_request(self, limited, header):
+        client = limited(AUTHORIZE="1 per 5 minutes")
+        for value in ("cross-site", "image", "no-cors", "prefetch", "null"):
+            response = client.get("/authorize?provider=x", headers={header: value})
+        assert_refused(response, 300, 1)
+
     def test_asking_for_a_reauthentication_code_counts_with_recover(self, limited, alice):
         client = limited(RECOVER="2 per 5 minutes")
         session = alice.sign_in().on(client)
@@ -156,7 +187,7 @@ class TestLimitsByNetwork:
         assert_refused(session.get("/reauthenticate"), 300, 2)
 
     def test_head_and_options_do_not_count(self, limited):
-        client = limited(VERIFY="1 per 5 minutes", LOGIN="1 per 5 minutes")
+        client = limited(LINKS="1 per 5 minutes", LOGIN="1 per 5 minutes")
         for _ in range(3):
             client.head("/verify?token=x&type=signup")
             assert client.options("/token").status_code == 200
@@ -494,7 +525,6 @@ class TestLimitSettings:
     @pytest.mark.parametrize(
         "value",
         [
-            "",
             "30",
             "lots",
             "0 per minute",
