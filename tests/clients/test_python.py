@@ -2,10 +2,12 @@
 
 import asyncio
 import inspect
+import uuid
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import bcrypt
 import pytest
 import supabase
 from supabase import ClientOptions
@@ -274,6 +276,18 @@ class TestAdministration:
     def test_user_with_a_phone_alone(self, admin):
         created = admin.create_user({"phone": DIGITS, "password": PASSWORD, "phone_confirm": True}).user
         assert (created.phone, created.email) == (DIGITS, "")
+
+    def test_user_of_another_service_keeps_id_and_password(self, admin, auth):
+        attributes = {
+            "id": str(uuid.uuid4()),
+            "email": DAVE["email"],
+            "password_hash": bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode(),
+            "email_confirm": True,
+            "app_metadata": {"provider": "google", "providers": ["google"], "plan": "pro"},
+        }
+        created = admin.create_user(attributes).user
+        assert created.app_metadata == {"provider": "email", "providers": ["email"], "plan": "pro"}
+        assert auth.sign_in_with_password(DAVE).user.id == attributes["id"]
 
     def test_invitation(self, admin, auth, outbox):
         user = admin.invite_user_by_email("erin@example.com", {"data": {"name": "Erin"}}).user
