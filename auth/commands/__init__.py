@@ -15,7 +15,9 @@ from auth.settings import SettingsError
 from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
 
-_NAMES = ["create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "webhooks"]
+_NAMES = [
+    *("backup", "create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "restore", "webhooks"),
+]
 
 
 class _Commands(click.Group):

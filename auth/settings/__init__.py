@@ -29,6 +29,8 @@ PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
 # Set by Kubernetes and Docker links for a service called "auth".
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
+# Read by the commands backup and restore alone.
+_OF_COMMANDS = {"AUTH_BACKUP_PASSPHRASE"}
 _NEEDED_BY_SMS_PROVIDER = {
     "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
     "webhook": ("sms_webhook_url", "sms_webhook_secret"),
@@ -282,7 +284,7 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
 def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return a line for each variable that looks like a setting."""
     known, lines = names(), []
-    for name in sorted(set(environment) - set(known)):
+    for name in sorted(set(environment) - set(known) - _OF_COMMANDS):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
         if not _INJECTED_BY_PLATFORMS.fullmatch(name):
