@@ -272,6 +272,11 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
         for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
         if not values[field]
     ]
+    if values["jwt_keys"] and not values["jwt_secret"]:
+        try:
+            checks.signing_jwk_set(values["jwt_keys"])
+        except ValueError as error:
+            lines.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
     # The inbox shows every link to the holder of the service role key.
     if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
         lines.append(
