@@ -36,7 +36,7 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
     message, redirect_to = outgoing.Message(address), checked_redirect(body)
     with latchkey.db.transaction() as tx:
-        has_quota = outgoing.count(tx, outgoing.quota(address)).seconds_left == 0
+        has_quota = outgoing.count(tx, outgoing.quota(tx, address)).seconds_left == 0
         # Without quota no mail goes out, and the new sign-up could not be confirmed: keep the old one.
         tx.run("delete_unused_sign_up", address=address, is_replaced=is_hidden and has_quota)
         user = _insert(tx, body, password_hash, is_confirmed=False)

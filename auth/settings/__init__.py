@@ -151,6 +151,7 @@ class Settings:
     rate_limit_messages: tuple[RateLimitItem, ...] = _limits("1 per minute; 5 per hour")
     rate_limit_messages_per_recipient: tuple[RateLimitItem, ...] = _limits("20 per hour")
     rate_limit_sms_total: RateLimitItem = _limit("200 per hour")
+    rate_limit_sms_new_numbers: RateLimitItem = _limit("10 per hour")
     rate_limit_invite: RateLimitItem = _limit("30 per hour")
     rate_limit_invite_per_address: RateLimitItem = _limit("3 per day")
     rate_limit_links: RateLimitItem = _limit("30 per 5 minutes")

@@ -77,7 +77,7 @@ def _request(purpose: str, body: dict[str, Any]) -> Response:
     message = outgoing.Message(email or body["phone"])
     may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
     with latchkey.db.transaction() as tx:
-        has_quota = outgoing.count(tx, outgoing.quota(email or body["phone"])).seconds_left == 0
+        has_quota = outgoing.count(tx, outgoing.quota(tx, email or body["phone"])).seconds_left == 0
         created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
         user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
