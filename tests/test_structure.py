@@ -38,7 +38,7 @@ LONGEST_FILE = 320
 
 # Views that need no credentials; the outermost decorator of all others is of auth/web/guard.py.
 PUBLIC = {
-    *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
+    *("welcome", "docs", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),
     *(
         "authorize",
@@ -53,7 +53,7 @@ PUBLIC = {
 }
 # Views without a limit: those that only read, and those for administrators.
 READ_ONLY = {
-    *("welcome", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
+    *("welcome", "docs", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *(
         "get_user",
         "list_sessions",

@@ -39,7 +39,7 @@ class TestMetadata:
             "token_endpoint": "http://localhost:8000/token",
             "jwks_uri": "http://localhost:8000/.well-known/jwks.json",
             "token_endpoint_auth_methods_supported": ["none"],
-            "service_documentation": "http://localhost:8000/openapi.yaml",
+            "service_documentation": "http://localhost:8000/docs",
         }
         metadata = client.get("/.well-known/oauth-authorization-server").json
         assert {name: metadata[name] for name in expected} == expected
@@ -79,7 +79,7 @@ class TestWelcomePage:
         assert (response.status_code, response.mimetype) == (200, "text/html")
         assert "Latchkey" in response.text
         assert __version__ in response.text
-        assert 'openapi.yaml"' in response.text
+        assert 'docs"' in response.text
 
     def test_resources_of_the_page_exist(self, client):
         for path in ("/static/page.css", "/static/welcome.js", "/auth/v1/static/page.css"):
