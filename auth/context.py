@@ -37,12 +37,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
     """Make the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
     return Latchkey(
         settings=settings,
-        db=Database(
-            settings.find_database(),
-            prepare=settings.db_prepare,
-            constants=statement_constants(settings),
-            origin=origin,
-        ),
+        db=make_database(settings, origin),
         access_tokens=AccessTokens(
             jwk_set=settings.jwt_keys,
             secret=settings.jwt_secret,
@@ -58,6 +53,19 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         providers={
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },
+    )
+
+
+def make_database(
+    settings: Settings, origin: Callable[[], Mapping[str, Any]], *, has_timeouts: bool = True
+) -> Database:
+    """Raises `NotRunningError`."""
+    return Database(
+        settings.find_database(),
+        prepare=settings.db_prepare,
+        constants=statement_constants(settings),
+        origin=origin,
+        has_timeouts=has_timeouts,
     )
 
 

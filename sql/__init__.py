@@ -139,7 +139,8 @@ class Database(_Runner):
 
     Parameters with the name of a constant always have its value. The parameter `origin` is what `origin()`
     returns when the statement runs. Every method raises `psycopg2.Error`; `OperationalError` and
-    `InterfaceError` mean that the database is away.
+    `InterfaceError` mean that the database is away. With `has_timeouts=False`, for long work, statements take
+    as long as they take.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class Database(_Runner):
         prepare: bool = True,
         constants: Mapping[str, Any] | None = None,
         origin: Callable[[], Mapping[str, Any]] = dict,
+        has_timeouts: bool = True,
     ) -> None:
         self._prepares = prepare
         self._origin = origin
@@ -162,7 +164,7 @@ class Database(_Runner):
             name: statement.execute(self._constants[name]) if prepare else statement.direct
             for name, statement in self._statements.items()
         }
-        self._pool = Pool(url, size)
+        self._pool = Pool(url, size, has_timeouts)
         self.statements_run = 0
 
     @contextmanager

@@ -24,9 +24,9 @@ CHECKOUT_DEADLINE = 2.0
 # Without a deadline, seconds for each of several hosts.
 _PATIENCE = 10.0
 # Where a connection was given up, Postgres notices by the check and ends its statement.
-_SESSION = """
-SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s';
-SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC'
+_SESSION = "SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC'"
+_TIMEOUTS = """
+SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'
 """
 # Statements keep the ids of their types, which a restore of the database changes.
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
@@ -63,12 +63,12 @@ def _wait(connection: PlainConnection) -> None:
 psycopg2.extensions.set_wait_callback(_wait)
 
 
-def connect(url: str, deadline: float | None = None) -> Connection:
-    """Open a connection for short statements."""
+def connect(url: str, deadline: float | None = None, *, has_timeouts: bool = True) -> Connection:
+    """Open a connection, for short statements unless it has no timeouts."""
     connection = connect_patiently(url, deadline)
     connection.autocommit = True
     with connection.cursor() as cursor:
-        cursor.execute(f"{_SESSION}; {TYPES}")
+        cursor.execute(f"{_SESSION}; {_TIMEOUTS if has_timeouts else ''}; {TYPES}")
         connection.types = cursor.fetchone()
     return connection
 
@@ -109,10 +109,14 @@ def _hosts(url: str) -> list[str]:
 
 
 class Pool:
-    """Lends at most `size` connections, the last returned first: its backend's caches are warm."""
+    """Lends at most `size` connections, the last returned first: its backend's caches are warm.
 
-    def __init__(self, url: str, size: int) -> None:
+    With `has_timeouts=False`, statements take as long as they take.
+    """
+
+    def __init__(self, url: str, size: int, has_timeouts: bool = True) -> None:
         self._url = url
+        self._has_timeouts = has_timeouts
         # None stands for a connection that is yet to be made.
         self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()
         for _ in range(size):
@@ -123,14 +127,14 @@ class Pool:
         """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is
         away.
         """
-        deadline = time.monotonic() + DEADLINE
+        deadline = time.monotonic() + DEADLINE if self._has_timeouts else None
         try:
             connection = self._idle.get(timeout=CHECKOUT_DEADLINE)
         except queue.Empty:
             raise psycopg2.OperationalError("all connections to Postgres are in use") from None
         try:
             if not connection or _has_been_closed(connection):
-                connection = connect(self._url, deadline)
+                connection = connect(self._url, deadline, has_timeouts=self._has_timeouts)
             connection.deadline = deadline
             yield connection
         except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError):

@@ -9,15 +9,14 @@ import psycopg2
 import auth
 from auth import logs, settings
 from auth.addresses import InvalidAddress
-from auth.context import Latchkey, make_parts
+from auth.context import Latchkey, make_database, make_parts
 from auth.operations import fingerprints
 from auth.settings import SettingsError
 from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
+from sql import Database
 
-_NAMES = [
-    *("backup", "create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "restore", "webhooks"),
-]
+_NAMES = ["create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "users", "webhooks"]
 
 
 class _Commands(click.Group):
@@ -67,3 +66,10 @@ def open_parts() -> Latchkey:
         context.call_on_close(parts.db.close)
         fingerprints.check(parts.db, parts.settings)
     return parts
+
+
+def open_database() -> Database:
+    """Return the database without timeouts, for long work. It is closed when the command ends."""
+    database = make_database(open_parts().settings, lambda: {"actor": "command"}, has_timeouts=False)
+    click.get_current_context().call_on_close(database.close)
+    return database

@@ -28,16 +28,16 @@ T = TypeVar("T")
 MAX_BYTES = 1024
 _SCHEME = "latchkey1"
 _BCRYPT_BYTES = 72  # bcrypt reads no more of its input
-# Only one of four characters is valid at the end of a salt.
+_LEAST_COST = 4
+# Without stray bits in the last characters of salt and digest, which `checkpw` refuses.
 _BCRYPT = re.compile(
-    rf"({_SCHEME}|\$wp|bcrypt_sha256|)(\$2[aby]\$([0-9]{{2}})\$[./A-Za-z0-9]{{21}}[.Oeu][./A-Za-z0-9]{{31}})"
+    rf"({_SCHEME}|\$wp|bcrypt_sha256|)"
+    r"(\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26])"
 )
 # An imported hash may take at most four times as long as one of ours, and 64 MiB of memory.
 _MOST_TIME, _MOST_MEMORY = 4, 64 * 1024 * 1024
 # Makes the digest of a longer password useless as a password, even if another service has leaked its SHA-256.
 _LABEL = b"latchkey password over 72 bytes: "
-# Without stray bits in the last characters of salt and digest, which `checkpw` refuses.
-_BCRYPT_HASH = re.compile(r"\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26]")
 _DEARER_HASHES = 2  # steps above today's cost; the first log-in then takes four times as long
 # Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
 _THREADS = 2
@@ -103,8 +103,8 @@ class Passwords:
 
     def can_check(self, password_hash: str) -> bool:
         """Whether this is a bcrypt hash of another system, of a cost that log-ins can afford."""
-        form = _BCRYPT_HASH.fullmatch(password_hash)
-        return form is not None and 4 <= int(form[1]) <= self.highest_cost
+        match = _BCRYPT.fullmatch(password_hash)
+        return match is not None and not match[1] and _LEAST_COST <= int(match[3]) <= self.highest_cost
 
     def renewed_hash(self, password: str, password_hash: str) -> str | None:
         """Return a new hash for one of another scheme or cost, else None. Raises `TooManyWaiting`."""
@@ -113,7 +113,10 @@ class Passwords:
 
     def check_cost(self, password_hash: str) -> None:
         """Raise `UnusableHash` if a hash of another service cannot be checked, or not cheaply enough."""
-        if match := _BCRYPT.fullmatch(password_hash):
+        match = _BCRYPT.fullmatch(password_hash)
+        if match and int(match[3]) < _LEAST_COST:
+            raise UnusableHash(f"password_hash is malformed: bcrypt has a cost of at least {_LEAST_COST}")
+        if match:
             rounds, memory = float(1 << int(match[3])), 0
         else:
             foreign = legacy.read(password_hash)

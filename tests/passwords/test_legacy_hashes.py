@@ -213,6 +213,8 @@ class TestCost:
             hashlib.sha256(b"password").hexdigest(),
             f"$2x$10${'a' * 21}u{'a' * 31}",
             f"$2b$10${'a' * 52}",
+            f"$2b$03${'a' * 21}u{'a' * 31}",
+            f"$2b$10${'a' * 21}u{'a' * 30}b",
             f"$2b$10${'a' * 22}{'a' * 31}",
             f"$argon2id$v=16$m=4096,t=3,p=1${'a' * 22}${'a' * 43}",
             f"$argon2id$v=19$m=4096,t=0,p=1${'a' * 22}${'a' * 43}",

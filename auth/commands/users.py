@@ -1,0 +1,13 @@
+import click
+
+from auth.commands.users_export import export
+from auth.commands.users_import import import_
+
+
+@click.group("users")
+def command() -> None:
+    """Move users in from other products and files, and out to a file."""
+
+
+command.add_command(import_)
+command.add_command(export)

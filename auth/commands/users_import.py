@@ -1,0 +1,112 @@
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import psycopg2
+from click import progressbar
+
+from auth.commands import open_database, open_parts
+from auth.transfer import reading
+from auth.transfer.importing import Import, Outcome
+from auth.transfer.products import PRODUCTS
+from auth.transfer.records import Choices
+
+_HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--format", "product", type=click.Choice(list(PRODUCTS)), help="Who wrote FILE. Otherwise detected."
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing; report what would become of each row.")
+@click.option("--trust-addresses", is_flag=True, help="The addresses are proved, unless FILE says otherwise.")
+@click.option("--allow-admins", is_flag=True, help="Import administrators, which are refused otherwise.")
+@click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
+@click.option(
+    "--firebase-hash-config",
+    "hash_config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the hash_config that the Firebase console shows.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each outcome and the sums as a line of JSON.")
+def import_(
+    file: Path,
+    product: str | None,
+    dry_run: bool,
+    trust_addresses: bool,
+    allow_admins: bool,
+    without_passwords: bool,
+    hash_config: Path | None,
+    as_json: bool,
+) -> None:
+    """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
+    WordPress.
+
+    Takes over password hashes. Never changes a user who exists, so that it can be repeated, and sends neither
+    messages nor events. Exits with 3 if rows were refused, and with 1 after any other failure.
+
+    \b
+    Example: latchkey users import auth0.ndjson --trust-addresses --dry-run
+    """
+    choices = Choices(trust_addresses, allow_admins, without_passwords)
+    work = Import(
+        open_database(),
+        open_parts().passwords,
+        choices,
+        product=product,
+        hash_config=_read_hash_config(hash_config),
+        is_dry_run=dry_run,
+    )
+    try:
+        entries, total = reading.read(file)
+        counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
+    except reading.UnreadableFile as error:
+        raise click.ClickException(str(error)) from None
+    except psycopg2.Error as error:
+        reason = " ".join(str(error).split())
+        raise click.ClickException(f"{reason}. Run it again: users who exist are unchanged.") from None
+    sums = {status: counts[status] for status in ("created", "exists", "refused")}
+    if as_json:
+        click.echo(json.dumps({"dry_run": dry_run} | sums))
+    else:
+        verb = "Would create" if dry_run else "Created"
+        rest = f"{sums['exists']:,} exist and are unchanged; {sums['refused']:,} rows were refused."
+        click.echo(f"{verb} {sums['created']:,} users; {rest}")
+    if sums["refused"]:
+        raise click.exceptions.Exit(3)
+
+
+def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all: bool) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    stderr = sys.stderr
+    # Lines of the report would break the bar.
+    is_hidden = not stderr.isatty() or as_json or reports_all
+    with progressbar(outcomes, total, "Importing", file=stderr, hidden=is_hidden) as shown:
+        for outcome in shown:
+            counts[outcome.status] += 1
+            if as_json:
+                click.echo(json.dumps(asdict(outcome)))
+            elif reports_all or outcome.status == "refused":
+                click.echo(_line(outcome))
+    return counts
+
+
+def _line(outcome: Outcome) -> str:
+    # A file may contain control characters for the terminal.
+    name = "".join(character if character.isprintable() else " " for character in outcome.name or "")
+    return ": ".join(filter(None, [outcome.place, name, outcome.status, outcome.reason]))
+
+
+def _read_hash_config(path: Path | None) -> Mapping[str, str]:
+    if path is None:
+        return {}
+    config = dict(_HASH_CONFIG.findall(path.read_text(errors="replace")))
+    if missing := {"base64_signer_key", "rounds", "mem_cost"} - config.keys():
+        raise click.BadParameter(f"{path} lacks {', '.join(sorted(missing))}")
+    return config

@@ -1,0 +1,1 @@
+"""Users from and to files, such as the exports of other products."""

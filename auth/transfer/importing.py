@@ -1,0 +1,161 @@
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg2
+
+from auth.passwords.hashing import Passwords
+from auth.passwords.legacy import UnusableHash
+from auth.transfer import products, records
+from auth.transfer.reading import Entry
+from sql import Database
+
+_BATCH = 500
+_MOST_METADATA = 8192
+_EXISTS = "a user with this id, email, phone or identity exists"
+_TWICE = "has the id, email, phone or identity of {}"
+# What a mapping raises for an entry of an unexpected shape.
+_SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an entry: `created`, `exists` or `refused`, the last two with a reason."""
+
+    place: str
+    name: str | None
+    status: str
+    reason: str | None = None
+    user_id: str | None = None
+
+
+class Import:
+    """Creates users from entries. Those that exist are unchanged, so that an import can be repeated."""
+
+    def __init__(
+        self,
+        database: Database,
+        passwords: Passwords,
+        choices: records.Choices,
+        *,
+        product: str | None = None,
+        hash_config: Mapping[str, str] | None = None,
+        is_dry_run: bool = False,
+    ) -> None:
+        self._database = database
+        self._passwords = passwords
+        self._choices = choices
+        self._product = product
+        self._hash_config = hash_config or {}
+        self._is_dry_run = is_dry_run
+        # Where a key was first seen.
+        self._seen: dict[str, str] = {}
+
+    def run(self, entries: Iterable[Entry]) -> Iterator[Outcome]:
+        """Yield the outcome of each entry, in batches. Raises `psycopg2.OperationalError`."""
+        batch: list[tuple[Entry, dict[str, Any] | str]] = []
+        for entry in entries:
+            if entry.problem is None and self._product is None:
+                self._product = products.detect(entry.value)
+            if self._is_of_another_model(entry):
+                continue
+            try:
+                batch.append((entry, self._row(entry)))
+            except (records.InvalidRecord, UnusableHash) as error:
+                batch.append((entry, str(error)))
+            if len(batch) == _BATCH:
+                yield from self._outcomes(batch)
+                batch = []
+        if batch:
+            yield from self._outcomes(batch)
+
+    def _is_of_another_model(self, entry: Entry) -> bool:
+        """Whether this is a row of Django's dumpdata that is no user."""
+        return (
+            self._product == "django"
+            and entry.problem is None
+            and "password" not in entry.value.get("fields", {"password"})
+        )
+
+    def _row(self, entry: Entry) -> dict[str, Any]:
+        if entry.problem:
+            raise records.InvalidRecord(entry.problem)
+        try:
+            record = products.PRODUCTS[self._product or "latchkey"](entry.value, self._hash_config)
+        except (products.NotAUser, UnusableHash) as error:
+            raise records.InvalidRecord(str(error)) from None
+        except _SHAPES as error:
+            problem = f"is not a user as {self._product} exports it ({type(error).__name__}: {error})"
+            raise records.InvalidRecord(problem) from None
+        row = records.row(record, self._passwords, self._choices)
+        _check_storage(row)
+        for key in records.keys(row):
+            if (place := self._seen.setdefault(key, entry.place)) != entry.place:
+                raise records.InvalidRecord(_TWICE.format(place))
+        return row
+
+    def _outcomes(self, batch: list[tuple[Entry, dict[str, Any] | str]]) -> Iterator[Outcome]:
+        """Insert rows, and yield the outcomes in order. A string in place of a row says why it is refused."""
+        rows = [row for _entry, row in batch if not isinstance(row, str)]
+        taken = self._taken_keys(rows)
+        problems = self._insert([row for row in rows if taken.isdisjoint(records.keys(row))])
+        for entry, row in batch:
+            if isinstance(row, str):
+                yield Outcome(entry.place, _name(entry), "refused", row)
+                continue
+            name = row["email"] or row["phone"] or row["id"]
+            problem = problems.get(row["id"], _EXISTS)
+            if problem is None:
+                yield Outcome(entry.place, name, "created", user_id=row["id"])
+            else:
+                yield Outcome(entry.place, name, "exists" if problem == _EXISTS else "refused", problem)
+
+    def _taken_keys(self, rows: list[dict[str, Any]]) -> set[str]:
+        identities = [identity for row in rows for identity in row["identities"]]
+        with self._database.transaction() as tx:
+            tx.one("avoid_sequential_scans")
+            found = tx.all(
+                "find_taken_keys",
+                ids=[row["id"] for row in rows],
+                addresses=[row[kind] for row in rows for kind in ("email", "phone") if row[kind]],
+                providers=sorted({identity["provider"] for identity in identities}),
+                subjects=[identity["subject"] for identity in identities],
+            )
+        return {row.key for row in found}
+
+    def _insert(self, rows: list[dict[str, Any]]) -> dict[str, str | None]:
+        """Return by id None for an inserted user, or why Postgres refused it."""
+        if self._is_dry_run or not rows:
+            return {row["id"]: None for row in rows}
+        try:
+            with self._database.transaction() as tx:
+                tx.one("avoid_sequential_scans")
+                inserted = tx.all("import_users", users={"users": rows})
+        except (psycopg2.DataError, psycopg2.IntegrityError) as error:
+            if len(rows) == 1:
+                is_taken = error.diag.constraint_name == "identities_provider_subject_key"
+                return {rows[0]["id"]: _EXISTS if is_taken else error.diag.message_primary or "is refused"}
+            # Halve the batch until the wrong row is alone.
+            middle = len(rows) // 2
+            return self._insert(rows[:middle]) | self._insert(rows[middle:])
+        return {row.id: None for row in inserted}
+
+
+def _check_storage(row: dict[str, Any]) -> None:
+    """Raise `InvalidRecord` for what Postgres would refuse."""
+    try:
+        text = json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise records.InvalidRecord("contains text that is not valid Unicode") from None
+    if rb"\u0000" in text:
+        raise records.InvalidRecord("contains a null character")
+    for name in ("user_metadata", "app_metadata"):
+        if len(json.dumps(row[name], ensure_ascii=False).encode()) > _MOST_METADATA:
+            raise records.InvalidRecord(f"{name}: must take at most {_MOST_METADATA} bytes")
+
+
+def _name(entry: Entry) -> str | None:
+    names = ("email", "user_email", "phone", "phoneNumber")
+    found = (entry.value.get(name) for name in names)
+    return next((name for name in found if isinstance(name, str) and name), None)

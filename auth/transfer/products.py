@@ -1,0 +1,250 @@
+"""Translates users from the exports of other products into records (see records.py).
+
+The id of a user there is kept in `app_metadata`, and is the id here if it is a UUID.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from auth.passwords import notations
+from auth.passwords.legacy import UnusableHash
+
+User = Mapping[str, Any]
+Record = dict[str, Any]
+
+FOREVER = "9999-12-31T23:59:59+00:00"
+# Names of providers elsewhere, by that in the settings here.
+_PROVIDERS = {
+    "google-oauth2": "google",
+    "windowslive": "azure",
+    "waad": "azure",
+    "microsoft.com": "azure",
+    "microsoft": "azure",
+    "linkedin_oidc": "linkedin",
+    "linkedin-openid-connect": "linkedin",
+    "slack_oidc": "slack",
+}
+_NOT_EXTERNAL = {"auth0", "email", "sms", "password", "phone"}
+_HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
+
+
+class NotAUser(ValueError):
+    """An entry that is to be refused. The message says what it is."""
+
+
+def detect(user: User) -> str:
+    """Return the name of the product that wrote an entry, or `latchkey`."""
+    for product, is_its in _MARKS.items():
+        if is_its(user):
+            return product
+    return "latchkey"
+
+
+def auth0(user: User, _hash_config: Mapping[str, str]) -> Record:
+    identifiers = {each["type"]: each for each in user.get("identifiers", [])}
+    email = identifiers.get("email", {})
+    hash_only_id = user.get("alt_id") or user.get("_id", {}).get("$oid")
+    id = user.get("user_id") or (hash_only_id and f"auth0|{hash_only_id}")
+    custom = user.get("custom_password_hash") or {}
+    return {
+        "email": user.get("email") or email.get("value"),
+        "email_verified": user.get("email_verified", email.get("verified", False)),
+        "phone": user.get("phone_number"),
+        "phone_verified": user.get("phone_verified", False),
+        "password_hash": user.get("passwordHash")
+        or user.get("password_hash")
+        or custom.get("hash", {}).get("value"),
+        "user_metadata": _named(user.get("user_metadata"), user.get("name"), user.get("picture")),
+        "app_metadata": {**(user.get("app_metadata") or {}), "auth0_id": id},
+        "banned_until": FOREVER if user.get("blocked") in (True, "true") else None,
+        "created_at": _moment(user.get("created_at")),
+        "last_sign_in_at": _moment(user.get("last_login")),
+        "identities": [
+            _identity(each["provider"], each["user_id"], each.get("profileData"))
+            for each in user.get("identities", [])
+            if each["provider"] not in _NOT_EXTERNAL
+        ],
+    }
+
+
+def firebase(user: User, hash_config: Mapping[str, str]) -> Record:
+    value = user.get("passwordHash")
+    if value and not hash_config:
+        raise UnusableHash("password_hash: give the hash parameters of the project, --firebase-hash-config")
+    return {
+        "email": user.get("email"),
+        "email_verified": user.get("emailVerified", False),
+        "phone": user.get("phoneNumber"),
+        "phone_verified": bool(user.get("phoneNumber")),
+        "password_hash": value and notations.from_firebase(value, user.get("salt", ""), hash_config),
+        "user_metadata": _named({}, user.get("displayName"), user.get("photoUrl")),
+        "app_metadata": {
+            **json.loads(user.get("customAttributes") or "{}"),
+            "firebase_id": user["localId"],
+        },
+        "banned_until": FOREVER if user.get("disabled") else None,
+        "created_at": _moment(user.get("createdAt")),
+        "last_sign_in_at": _moment(user.get("lastSignedInAt") or user.get("lastLoginAt")),
+        "identities": [
+            _identity(each["providerId"].removesuffix(".com"), each["rawId"], each)
+            for each in user.get("providerUserInfo", [])
+            if each["providerId"] not in _NOT_EXTERNAL
+        ],
+    }
+
+
+def supabase(user: User, _hash_config: Mapping[str, str]) -> Record:
+    if user.get("deleted_at"):
+        raise NotAUser("was deleted in Supabase")
+    phone = user.get("phone")
+    email_confirmed_at = _moment(user.get("email_confirmed_at"))
+    phone_confirmed_at = _moment(user.get("phone_confirmed_at"))
+    app_metadata = dict(user.get("raw_app_meta_data") or {})
+    for name in ("provider", "providers"):
+        app_metadata.pop(name, None)
+    return {
+        "id": user["id"],
+        "email": user.get("email") or None,
+        "email_verified": email_confirmed_at is not None,
+        "email_confirmed_at": email_confirmed_at,
+        "phone": f"+{phone.lstrip('+')}" if phone else None,
+        "phone_verified": phone_confirmed_at is not None,
+        "phone_confirmed_at": phone_confirmed_at,
+        "password_hash": user.get("encrypted_password") or None,
+        "role": user.get("role") or None,
+        "user_metadata": user.get("raw_user_meta_data") or {},
+        "app_metadata": app_metadata,
+        "banned_until": _moment(user.get("banned_until")),
+        "invited_at": _moment(user.get("invited_at")),
+        "created_at": _moment(user.get("created_at")),
+        "last_sign_in_at": _moment(user.get("last_sign_in_at")),
+        "identities": [
+            _identity(each["provider"], _supabase_subject(each), each.get("identity_data"))
+            | {name: _moment(each.get(name)) for name in ("created_at", "last_sign_in_at")}
+            for each in user.get("identities") or []
+            if each["provider"] not in _NOT_EXTERNAL
+        ],
+    }
+
+
+def _supabase_subject(identity: Mapping[str, Any]) -> str:
+    # Before 2023 the subject was the id of the row.
+    data = identity.get("identity_data") or {}
+    return identity.get("provider_id") or data.get("sub") or identity["id"]
+
+
+def keycloak(user: User, _hash_config: Mapping[str, str]) -> Record:
+    if user.get("serviceAccountClientId"):
+        raise NotAUser("is a service account")
+    hashes = [each for each in user.get("credentials", []) if each["type"] == "password"]
+    attributes = {
+        name: values[0] if len(values) == 1 else values
+        for name, values in (user.get("attributes") or {}).items()
+    }
+    name = " ".join(filter(None, [user.get("firstName"), user.get("lastName")]))
+    is_named = user.get("username") and user["username"] != (user.get("email") or "").lower()
+    username = {"username": user["username"]} if is_named else {}
+    roles = {"roles": user["realmRoles"]} if user.get("realmRoles") else {}
+    return {
+        "id": user.get("id"),
+        "email": user.get("email"),
+        "email_verified": user.get("emailVerified", False),
+        "password_hash": notations.from_keycloak(hashes[0]) if hashes else None,
+        "user_metadata": _named(attributes | username, name, None),
+        "app_metadata": roles,
+        "banned_until": None if user.get("enabled", True) else FOREVER,
+        "created_at": _moment(user.get("createdTimestamp")),
+        "identities": [
+            _identity(each["identityProvider"], each["userId"], {"name": each.get("userName")})
+            for each in user.get("federatedIdentities", [])
+        ],
+    }
+
+
+def django(entry: User, _hash_config: Mapping[str, str]) -> Record:
+    user = entry["fields"]
+    password = user["password"]
+    name = " ".join(filter(None, [user.get("first_name"), user.get("last_name")]))
+    username = {"username": user["username"]} if user.get("username") else {}
+    flags = {flag: True for flag in ("is_staff", "is_superuser") if user.get(flag)}
+    return {
+        "email": user.get("email") or None,
+        # An exclamation mark stands for no password.
+        "password_hash": None if password.startswith("!") else password or None,
+        "user_metadata": _named(username, name, None),
+        "app_metadata": {"django_id": entry["pk"], **flags},
+        "banned_until": None if user.get("is_active", True) else FOREVER,
+        "created_at": _moment(user.get("date_joined")),
+        "last_sign_in_at": _moment(user.get("last_login")),
+    }
+
+
+def wordpress(user: User, _hash_config: Mapping[str, str]) -> Record:
+    roles = user.get("roles") or []
+    roles = roles.split(",") if isinstance(roles, str) else roles
+    registered = user.get("user_registered")
+    has_date = registered and not registered.startswith("0000")
+    return {
+        "email": user.get("user_email") or None,
+        "password_hash": user.get("user_pass") or None,
+        "user_metadata": _named({"username": user["user_login"]}, user.get("display_name"), None),
+        "app_metadata": {"wordpress_id": int(user["ID"])} | ({"roles": roles} if roles else {}),
+        "created_at": _moment(registered) if has_date else None,
+    }
+
+
+def latchkey(user: User, _hash_config: Mapping[str, str]) -> Record:
+    return dict(user)
+
+
+PRODUCTS: Mapping[str, Callable[[User, Mapping[str, str]], Record]] = {
+    "latchkey": latchkey,
+    "auth0": auth0,
+    "firebase": firebase,
+    "supabase": supabase,
+    "keycloak": keycloak,
+    "django": django,
+    "wordpress": wordpress,
+}
+_MARKS: Mapping[str, Callable[[User], bool]] = {
+    "firebase": lambda user: "localId" in user,
+    "supabase": lambda user: "encrypted_password" in user or "raw_user_meta_data" in user,
+    "django": lambda user: {"model", "fields"} <= user.keys(),
+    "wordpress": lambda user: "user_login" in user,
+    "keycloak": lambda user: "username" in user and ("credentials" in user or "createdTimestamp" in user),
+    "auth0": lambda user: "passwordHash" in user or "|" in str(user.get("user_id", "")),
+}
+
+
+def _identity(provider: str, subject: object, data: Mapping[str, Any] | None) -> Record:
+    provider, subject = provider.lower(), str(subject)
+    known = {"name": ("name", "displayName"), "email": ("email",), "avatar_url": ("avatar_url", "photoUrl")}
+    values = {key: _first(data or {}, names) for key, names in known.items()}
+    return {
+        "provider": _PROVIDERS.get(provider, provider),
+        "subject": subject,
+        "identity_data": {"sub": subject} | {key: value for key, value in values.items() if value},
+    }
+
+
+def _first(data: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    values: Iterator[Any] = (data.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), None)
+
+
+def _named(metadata: Mapping[str, Any] | None, name: str | None, picture: str | None) -> dict[str, Any]:
+    """Return metadata with the name and picture under the keys of a sign-in with a provider."""
+    found = {"name": name, "avatar_url": picture}
+    return {key: value for key, value in found.items() if value} | dict(metadata or {})
+
+
+def _moment(value: Any) -> str | None:
+    """Return a time in ISO 8601. Numbers are milliseconds of Unix time; times without a zone are in UTC."""
+    if value in (None, ""):
+        return None
+    if isinstance(value, int) or str(value).isdecimal():
+        return datetime.fromtimestamp(int(value) / 1000, UTC).isoformat()
+    return value if _HAS_ZONE.search(value) else f"{value}+00:00"

@@ -1,0 +1,160 @@
+"""A user as a line of JSON: what `users export` writes and `users import` reads (docs/moving-in.md)."""
+
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from marshmallow import ValidationError
+from marshmallow.fields import List, Nested
+
+from auth.passwords import notations
+from auth.passwords.hashing import Passwords
+from auth.web import fields
+from auth.web.schemas import AdminInput
+
+_ADDRESSES = ("email", "phone")
+_PROVIDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+# marshmallow's messages, reworded to follow the name of a field.
+_MESSAGES = {"Unknown field.": "is not a known field", "Missing data for required field.": "is required"}
+_TIMES = ("invited_at", "last_sign_in_at", "banned_until", "admin_since")
+
+
+class InvalidRecord(ValueError):
+    """The message is for operators."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The options of an import."""
+
+    trust_addresses: bool = False
+    allow_admins: bool = False
+    without_passwords: bool = False
+
+
+class _Identity(AdminInput):
+    provider = fields.Text(required=True)
+    subject = fields.Text(required=True)
+    identity_data = fields.Metadata(load_default=dict)
+    created_at = fields.Timestamp()
+    last_sign_in_at = fields.Timestamp()
+
+
+class _Record(AdminInput):
+    id = fields.Uuid()
+    email = fields.Email()
+    email_verified = fields.Flag()
+    email_confirmed_at = fields.Timestamp()
+    email_proved = fields.Flag(load_default=True)
+    phone = fields.Phone()
+    phone_verified = fields.Flag()
+    phone_confirmed_at = fields.Timestamp()
+    phone_proved = fields.Flag(load_default=True)
+    password_hash = fields.Text()
+    role = fields.Role(load_default="authenticated")
+    user_metadata = fields.Metadata(load_default=dict)
+    app_metadata = fields.Metadata(load_default=dict)
+    invited_at = fields.Timestamp()
+    last_sign_in_at = fields.Timestamp()
+    banned_until = fields.Timestamp()
+    admin_since = fields.Timestamp()
+    created_at = fields.Timestamp()
+    identities = List(Nested(_Identity), load_default=list)
+
+
+_RECORD = _Record()
+
+
+def row(record: dict[str, Any], passwords: Passwords, choices: Choices) -> dict[str, Any]:
+    """Return the row to insert for a record. Raises `InvalidRecord` and `UnusableHash`."""
+    user = _validated(record)
+    id = str(user.get("id") or uuid.uuid4()).lower()
+    created_at = user.get("created_at") or datetime.now(UTC)
+    if user["role"] == "admin" and not choices.allow_admins:
+        raise InvalidRecord("role: is an administrator, which needs --allow-admins")
+    made: dict[str, Any] = {"id": id, "created_at": created_at.isoformat(), "role": user["role"]}
+    for kind in _ADDRESSES:
+        confirmed_at, is_proved = _confirmation(user, kind, created_at, choices)
+        made |= {kind: user.get(kind), f"{kind}_confirmed_at": confirmed_at, f"{kind}_proved": is_proved}
+    made["identities"] = list(_identities(user, id, created_at))
+    if not made["identities"]:
+        raise InvalidRecord("has neither an email nor a phone nor an identity of a provider")
+    made |= {name: _text(user.get(name)) for name in _TIMES}
+    if user["role"] == "admin":
+        made["admin_since"] = made["admin_since"] or datetime.now(UTC).isoformat()
+    made |= {name: user[name] for name in ("user_metadata", "app_metadata")}
+    made["password_hash"] = None
+    if user.get("password_hash") and not choices.without_passwords:
+        made["password_hash"] = notations.stored_form(user["password_hash"])
+        passwords.check_cost(made["password_hash"])
+    return made
+
+
+def keys(made: dict[str, Any]) -> Iterator[str]:
+    """Yield what no other user may have."""
+    for name in ("id", *_ADDRESSES):
+        if made[name]:
+            yield made[name]
+    for identity in made["identities"]:
+        yield f"{identity['provider']} {identity['subject']}"
+
+
+def _validated(record: dict[str, Any]) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = _RECORD.load(record)
+    except ValidationError as error:
+        raise InvalidRecord("; ".join(_problems(error.normalized_messages()))) from None
+    return loaded
+
+
+def _problems(messages: Any, path: str = "") -> Iterator[str]:
+    if isinstance(messages, dict):
+        for name, below in messages.items():
+            yield from _problems(below, f"{path}.{name}" if path else str(name))
+    else:
+        yield from (f"{path}: {_MESSAGES.get(message, message)}" for message in messages)
+
+
+def _confirmation(
+    user: dict[str, Any], kind: str, created_at: datetime, choices: Choices
+) -> tuple[str | None, bool]:
+    """Return when an address was confirmed, and whether that counts as proof."""
+    verified, confirmed_at = user.get(f"{kind}_verified"), user.get(f"{kind}_confirmed_at")
+    if verified is None:
+        verified = confirmed_at is not None or choices.trust_addresses
+    if kind not in user or not verified:
+        return None, False
+    return _text(confirmed_at or created_at), choices.trust_addresses and user[f"{kind}_proved"]
+
+
+def _identities(user: dict[str, Any], id: str, created_at: datetime) -> Iterator[dict[str, Any]]:
+    given = {identity["provider"]: identity for identity in user["identities"]}
+    if len(given) < len(user["identities"]):
+        raise InvalidRecord("identities: a user has at most one of each provider")
+    for kind in _ADDRESSES:
+        known = given.pop(kind, {})
+        if kind in user:
+            yield _identity(
+                {**known, "provider": kind, "subject": id, "identity_data": {"sub": id, kind: user[kind]}},
+                created_at,
+            )
+    for identity in given.values():
+        if not _PROVIDER.fullmatch(identity["provider"]):
+            raise InvalidRecord("identities.provider: must be lower-case letters, digits, - and _")
+        data = {"sub": identity["subject"]} | identity["identity_data"]
+        yield _identity(identity | {"identity_data": data}, created_at)
+
+
+def _identity(identity: dict[str, Any], created_at: datetime) -> dict[str, Any]:
+    moments = {
+        "created_at": _text(identity.get("created_at") or created_at),
+        "last_sign_in_at": _text(identity.get("last_sign_in_at")),
+    }
+    return {name: identity[name] for name in ("provider", "subject", "identity_data")} | moments
+
+
+def _text(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

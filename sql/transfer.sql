@@ -1,0 +1,89 @@
+-- name: avoid_sequential_scans()
+-- Plans that are made while the tables are still empty would scan them for each row, also those of triggers.
+SELECT set_config('enable_seqscan', 'off', true);
+
+-- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[])
+-- Arrays, because a join could be planned as a scan for each row.
+SELECT id::text AS key FROM users WHERE id = ANY (:ids::uuid[])
+UNION ALL
+SELECT email FROM users WHERE email = ANY (:addresses)
+UNION ALL
+SELECT phone FROM users WHERE phone = ANY (:addresses)
+UNION ALL
+SELECT provider || ' ' || subject
+  FROM identities
+ WHERE provider = ANY (:providers) AND subject = ANY (:subjects);
+
+-- name: import_users(users jsonb, origin jsonb)
+-- No row for a user whose id or address was taken meanwhile.
+WITH wanted AS (
+  SELECT r.*
+    FROM jsonb_to_recordset(:users -> 'users') AS r (
+           id uuid, role text, email text, email_confirmed_at timestamptz, email_proved boolean, phone text,
+           phone_confirmed_at timestamptz, phone_proved boolean, password_hash text, app_metadata jsonb,
+           user_metadata jsonb, invited_at timestamptz, last_sign_in_at timestamptz, banned_until timestamptz,
+           admin_since timestamptz, created_at timestamptz, identities jsonb
+         )
+), created AS (
+  INSERT INTO users (id, role, email, email_confirmed_at, email_proved, phone, phone_confirmed_at,
+                     phone_proved, password_hash, app_metadata, user_metadata, invited_at, last_sign_in_at,
+                     banned_until, admin_since, made_by, created_at)
+  SELECT id, role, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
+         password_hash, merge_metadata('{}', app_metadata), merge_metadata('{}', user_metadata), invited_at,
+         last_sign_in_at, banned_until, admin_since, 'administrator', created_at
+    FROM wanted
+  ON CONFLICT DO NOTHING
+  RETURNING id, email, role
+), identity AS (
+  INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at)
+  SELECT created.id, i.provider, i.subject, i.identity_data, i.last_sign_in_at, i.created_at
+    FROM created
+    JOIN wanted USING (id)
+   CROSS JOIN jsonb_to_recordset(wanted.identities) AS i (
+           provider text, subject text, identity_data jsonb, last_sign_in_at timestamptz,
+           created_at timestamptz
+         )
+)
+SELECT id::text,
+       record_acts(:origin, id, email, '{user_created}', '{}',
+                   '{"by": "administrator", "is_imported": true}'::jsonb || jsonb_build_object('role', role))
+         AS recorded
+  FROM created;
+
+-- name: export_users(after uuid, page_size integer)
+SELECT u.id::text,
+       json_build_object(
+         'id', u.id,
+         'email', u.email,
+         'email_verified', u.email_confirmed_at IS NOT NULL,
+         'email_confirmed_at', iso_8601(u.email_confirmed_at),
+         'email_proved', u.email_proved,
+         'phone', u.phone,
+         'phone_verified', u.phone_confirmed_at IS NOT NULL,
+         'phone_confirmed_at', iso_8601(u.phone_confirmed_at),
+         'phone_proved', u.phone_proved,
+         'password_hash', u.password_hash,
+         'role', u.role,
+         'user_metadata', u.user_metadata,
+         'app_metadata', u.app_metadata,
+         'invited_at', iso_8601(u.invited_at),
+         'last_sign_in_at', iso_8601(u.last_sign_in_at),
+         'banned_until', iso_8601(u.banned_until),
+         'admin_since', iso_8601(u.admin_since),
+         'created_at', iso_8601(u.created_at),
+         'identities', (
+           SELECT coalesce(json_agg(json_build_object(
+                    'provider', i.provider,
+                    'subject', i.subject,
+                    'identity_data', i.identity_data,
+                    'created_at', iso_8601(i.created_at),
+                    'last_sign_in_at', iso_8601(i.last_sign_in_at)
+                  ) ORDER BY i.created_at, i.provider), '[]')
+             FROM identities AS i
+            WHERE i.user_id = u.id
+         )
+       )::text AS record
+  FROM users AS u
+ WHERE :after IS NULL OR u.id > :after
+ ORDER BY u.id
+ LIMIT :page_size;

@@ -1,0 +1,106 @@
+"""`latchkey users export`, and its import into an empty service."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from auth.transfer import exporting
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.commands import run_command
+
+
+@pytest.fixture
+def export(app, tmp_path):
+    def run(*options):
+        path = tmp_path / "users.jsonl"
+        result = run_command(app, "users", "export", str(path), "--plaintext", *options)
+        assert result.exit_code == 0, result.output
+        return path, result.output
+
+    return run
+
+
+def test_export_is_a_line_of_json_for_each_user(export, alice, bob, database):
+    path, output = export()
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert output == f"Exported 2 users to {path}.\n"
+    assert {record["email"] for record in records} == {alice.email, bob.email}
+    (record,) = [record for record in records if record["id"] == alice.id]
+    assert record["password_hash"] == database.value(
+        "SELECT password_hash FROM users WHERE id = %(id)s", id=alice.id
+    )
+    assert record["email_proved"] is True
+    assert [each["provider"] for each in record["identities"]] == ["email"]
+
+
+def test_only_the_owner_can_read_the_export(export):
+    path, _output = export()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_outcome_is_printed_as_json(export, alice):
+    path, output = export("--json")
+    assert json.loads(output) == {"users": 1, "file": str(path)}
+
+
+def test_pages_are_complete(export, database, monkeypatch):
+    monkeypatch.setattr(exporting, "_PAGE", 7)
+    database.run(
+        "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 50) AS number"
+    )
+    path, _output = export()
+    assert len({json.loads(line)["email"] for line in path.read_text().splitlines()}) == 50
+
+
+def test_interrupted_export_leaves_the_previous_file(tmp_path):
+    path = tmp_path / "users.jsonl"
+    path.write_text("before")
+
+    def pieces():
+        yield b"half"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        exporting.write(path, pieces())
+    assert (path.read_text(), os.listdir(tmp_path)) == ("before", [path.name])
+
+
+def test_unwritable_path_is_an_error(app, tmp_path):
+    result = run_command(app, "users", "export", str(tmp_path / "none" / "users.jsonl"), "--plaintext")
+    assert result.exit_code == 1
+    assert "No such file or directory" in result.output
+
+
+def test_export_and_import_into_an_empty_service_restores_all_users(
+    app, export, client, service_role, alice, carol, database
+):
+    database.run(
+        "INSERT INTO identities (user_id, provider, subject, identity_data, created_at) VALUES (%(id)s, 'google', '12', '{\"sub\": \"12\", \"name\": \"Alice\"}', now() - interval '1 day')",
+        id=alice.id,
+    )
+    metadata = {"user_metadata": {"name": "Алиса"}, "app_metadata": {"plan": "pro"}}
+    client.put(f"/admin/users/{alice.id}", json=metadata, headers=service_role)
+    client.post("/admin/users", json={"phone": "+491701234567", "role": "editor"}, headers=service_role)
+    client.post(
+        "/admin/users",
+        json={"email": "dave@example.com", "password": PASSWORD, "ban_duration": "permanent"},
+        headers=service_role,
+    )
+    contents = """
+        SELECT users.*, (SELECT json_agg(json_build_array(provider, subject, identity_data, i.created_at) ORDER BY provider)
+                           FROM identities AS i WHERE user_id = users.id) AS identities
+          FROM users ORDER BY id"""
+    before = [row._replace(updated_at=None) for row in database.all(contents)]
+    path, _output = export()
+    database.empty()
+
+    result = run_command(app, "users", "import", str(path), "--trust-addresses", "--allow-admins")
+
+    assert result.exit_code == 0, result.output
+    assert [row._replace(updated_at=None) for row in database.all(contents)] == before
+    assert sign_in(client, alice.email).status_code == 200
+    login = {"email": carol.email, "password": PASSWORD}
+    assert client.post("/login-admin", json=login).status_code == 200

@@ -1,0 +1,263 @@
+"""`latchkey users import`: whom it creates, what it refuses, and what it leaves alone."""
+
+import json
+
+import bcrypt
+import pytest
+
+from tests.support.answers import assert_error
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.commands import run_command
+
+WEAK = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
+SUMMARY = "{} {} users; {} exist and are unchanged; {} rows were refused.\n"
+
+
+@pytest.fixture
+def import_users(app, tmp_path):
+    def run(*rows, options=(), on=app):
+        path = tmp_path / "users.jsonl"
+        path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
+        return run_command(on, "users", "import", str(path), *options)
+
+    return run
+
+
+def outcomes(result):
+    return [json.loads(line) for line in result.output.splitlines()]
+
+
+class TestCreation:
+    def test_user_signs_in_with_a_password_that_the_policy_would_refuse(self, import_users, client):
+        row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK}
+        result = import_users(row)
+        assert (result.exit_code, result.output) == (0, SUMMARY.format("Created", 1, 0, 0))
+        assert sign_in(client, "dave@example.com", "weak").status_code == 200
+        assert_error(sign_in(client, "dave@example.com", "Weak"), 401, "invalid_credentials")
+
+    def test_creation_is_audited_and_sends_nothing(self, import_users, database):
+        import_users({"email": "dave@example.com"})
+        row = database.one("SELECT action, actor, details FROM audit_log")
+        assert row == (
+            "user_created",
+            "command",
+            {"by": "administrator", "is_imported": True, "role": "authenticated"},
+        )
+        assert database.count("outbox") == 0
+
+    def test_id_and_times_are_taken_over(self, import_users, service_role, client):
+        row = {
+            "id": "11111111-2222-4333-8444-555555555555",
+            "email": "Dave@Example.com",
+            "email_confirmed_at": "2020-01-02T03:04:05+02:00",
+            "created_at": "2019-01-02T03:04:05Z",
+            "last_sign_in_at": "2021-01-02T03:04:05Z",
+            "banned_until": "2999-01-02T03:04:05Z",
+            "user_metadata": {"name": "Dave", "empty": None},
+        }
+        import_users(row)
+        user = client.get(f"/admin/users/{row['id']}", headers=service_role).json
+        assert user["email"] == "dave@example.com"
+        assert user["email_confirmed_at"] == "2020-01-02T01:04:05.000000Z"
+        assert user["created_at"] == "2019-01-02T03:04:05.000000Z"
+        assert user["last_sign_in_at"] == "2021-01-02T03:04:05.000000Z"
+        assert user["banned_until"] == "2999-01-02T03:04:05.000000Z"
+        assert user["user_metadata"] == {"name": "Dave"}
+        assert [each["provider"] for each in user["identities"]] == ["email"]
+
+    def test_many_batches_are_imported(self, import_users, database):
+        rows = [{"email": f"user{number}@example.com"} for number in range(1201)]
+        assert import_users(*rows).output == SUMMARY.format("Created", "1,201", 0, 0)
+        assert database.count("users") == database.count("identities") == 1201
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("options", "row", "expected"),
+        [
+            ([], {}, (False, False)),
+            ([], {"email_verified": True}, (True, False)),
+            ([], {"email_verified": False}, (False, False)),
+            (["--trust-addresses"], {}, (True, True)),
+            (["--trust-addresses"], {"email_verified": True}, (True, True)),
+            (["--trust-addresses"], {"email_verified": False}, (False, False)),
+            (["--trust-addresses"], {"email_verified": True, "email_proved": False}, (True, False)),
+        ],
+    )
+    def test_address_is_proved_only_when_trusted_and_verified(
+        self, import_users, database, options, row, expected
+    ):
+        import_users({"email": "dave@example.com"} | row, options=options)
+        assert database.one("SELECT email_confirmed_at IS NOT NULL, email_proved FROM users") == expected
+
+
+class TestExistingUsers:
+    def test_second_run_changes_nothing(self, import_users, database):
+        rows = [
+            {"email": "dave@example.com", "password_hash": WEAK},
+            {"phone": "+491701234567"},
+            {"identities": [{"provider": "twitter", "subject": "12"}]},
+        ]
+        import_users(*rows)
+        before = database.everything()
+        result = import_users(*rows)
+        assert (result.exit_code, result.output) == (0, SUMMARY.format("Created", 0, 3, 0))
+        assert database.everything() == before
+
+    @pytest.mark.parametrize("member", ["email", "id", "identities"])
+    def test_user_with_the_same_email_id_or_identity_is_unchanged(
+        self, import_users, alice, database, member
+    ):
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '12', '{\"sub\": \"12\"}')",
+            id=alice.id,
+        )
+        before = database.everything()
+        row = {
+            "email": {"email": alice.email},
+            "id": {"id": alice.id, "email": "dave@example.com"},
+            "identities": {
+                "email": "dave@example.com",
+                "identities": [{"provider": "google", "subject": "12"}],
+            },
+        }[member]
+        result = import_users(row | {"password_hash": WEAK, "user_metadata": {"name": "Mallory"}})
+        assert result.output == SUMMARY.format("Created", 0, 1, 0)
+        assert database.everything() == before
+        assert alice.try_to_sign_in(PASSWORD).status_code == 200
+
+    def test_user_who_signs_up_during_the_import_is_unchanged(
+        self, import_users, alice, database, monkeypatch
+    ):
+        monkeypatch.setattr("auth.transfer.importing.records.keys", lambda _row: iter([]))
+        before = database.everything()
+        result = import_users({"email": alice.email, "password_hash": WEAK}, {"email": "dave@example.com"})
+        assert result.output == SUMMARY.format("Created", 1, 1, 0)
+        database.run("DELETE FROM users WHERE email = 'dave@example.com'")
+        assert database.everything("users", "identities") == {
+            table: before[table] for table in ("users", "identities")
+        }
+
+    def test_identity_that_is_linked_during_the_import_stays(
+        self, import_users, alice, database, monkeypatch
+    ):
+        monkeypatch.setattr("auth.transfer.importing.records.keys", lambda _row: iter([]))
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '12', '{\"sub\": \"12\"}')",
+            id=alice.id,
+        )
+        rows = [{"email": f"user{number}@example.com"} for number in range(5)]
+        taken = {"email": "dave@example.com", "identities": [{"provider": "google", "subject": "12"}]}
+        result = import_users(*rows[:2], taken, *rows[2:])
+        assert result.output == SUMMARY.format("Created", 5, 1, 0)
+        assert database.value("SELECT user_id FROM identities WHERE provider = 'google'") == alice.id
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("row", "reason"),
+        [
+            ("{broken\n", "is not JSON"),
+            ("[1]\n", "is not a JSON object"),
+            ({}, "has neither an email nor a phone nor an identity"),
+            ({"email": "dave"}, "email: must be an email address"),
+            ({"email": ["dave@example.com"]}, "email: must be a string"),
+            ({"email": "dave@example.com", "phone": "12"}, "phone: must be a phone number"),
+            ({"email": "dave@example.com", "id": "12"}, "id: must be a UUID"),
+            ({"email": "dave@example.com", "mail": "x"}, "mail: is not a known field"),
+            ({"email": "dave@example.com", "created_at": "2020-01-01"}, "created_at: must be"),
+            ({"email": "dave@example.com", "password_hash": "secret"}, "of no supported scheme"),
+            ({"email": "dave@example.com", "password_hash": f"$2b$14${WEAK[7:]}"}, "1024.0 log-ins"),
+            ({"email": "dave@example.com", "role": "service_role"}, "role: must be"),
+            ({"email": "dave@example.com", "role": "admin"}, "needs --allow-admins"),
+            ({"email": "dave@example.com", "user_metadata": {"a": "\x00"}}, "a null character"),
+            ({"email": "dave@example.com", "user_metadata": {"a": "\ud800"}}, "not valid Unicode"),
+            ({"email": "dave@example.com", "user_metadata": {"a": "x" * 8192}}, "at most 8192 bytes"),
+            ({"email": "dave@example.com", "app_metadata": []}, "app_metadata: must be an object"),
+            ({"identities": [{"provider": "Google!", "subject": "1"}]}, "identities.provider: must be"),
+            ({"identities": [{"provider": "google"}]}, "identities.0.subject: is required"),
+            ({"identities": 2 * [{"provider": "google", "subject": "1"}]}, "at most one of each"),
+            ({"email": "ERIN@example.com"}, "has the id, email, phone or identity of line 1"),
+        ],
+    )
+    def test_wrong_row_is_reported_with_its_line_and_stops_nothing(self, import_users, database, row, reason):
+        before, after = {"email": "erin@example.com"}, {"email": "frank@example.com"}
+        result = import_users(before, "\n", row, after, options=["--json"])
+        assert result.exit_code == 3
+        *rows, sums = outcomes(result)
+        (refused,) = [each for each in rows if each["status"] == "refused"]
+        assert refused["place"] == "line 3"
+        assert reason in refused["reason"]
+        assert sums == {"dry_run": False, "created": 2, "exists": 0, "refused": 1}
+        assert [each.email for each in database.all("SELECT email FROM users ORDER BY email")] == [
+            "erin@example.com",
+            "frank@example.com",
+        ]
+
+    def test_what_postgres_alone_refuses_is_reported_with_its_line(self, import_users, database, monkeypatch):
+        monkeypatch.setattr("auth.transfer.importing._MOST_METADATA", 10_000)
+        rows = [{"email": f"user{number}@example.com"} for number in range(6)]
+        large = {"email": "large@example.com", "user_metadata": {"a": "x" * 9000}}
+        result = import_users(*rows[:4], large, *rows[4:])
+        assert result.exit_code == 3
+        assert result.output.startswith("line 5: large@example.com: refused: ")
+        assert database.count("users") == 6
+
+    def test_rows_of_csv_are_reported_with_their_lines(self, app, tmp_path, database):
+        path = tmp_path / "users.csv"
+        path.write_bytes(
+            b"email,email_verified,user_metadata\n"
+            b"dave@example.com,true\n"
+            b"erin@example.com,perhaps,\n"
+            b"frank@example.com,true,{\n"
+            b"grace@example.com,true,{},extra\n"
+            b"h\xffidi@example.com,true,\n"
+        )
+        result = run_command(app, "users", "import", str(path))
+        assert result.exit_code == 3
+        lines = result.output.splitlines()
+        assert lines[0] == "line 3: refused: email_verified: must be true or false"
+        assert lines[1] == "line 4: refused: user_metadata: must be JSON"
+        assert lines[2] == "line 5: refused: has more columns than the header"
+        assert lines[3].startswith("line 6: h")
+        assert lines[4:] == [SUMMARY.format("Created", 1, 0, 4).strip()]
+
+    def test_missing_and_empty_files(self, app, tmp_path):
+        assert run_command(app, "users", "import", str(tmp_path / "none")).exit_code == 2
+        (tmp_path / "empty").write_text("")
+        result = run_command(app, "users", "import", str(tmp_path / "empty"))
+        assert (result.exit_code, result.output) == (0, SUMMARY.format("Created", 0, 0, 0))
+
+
+class TestAdministrators:
+    def test_administrator_is_imported_when_allowed(self, import_users, client):
+        row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK, "role": "admin"}
+        assert import_users(row, options=["--allow-admins"]).exit_code == 0
+        response = client.post("/login-admin", json={"email": "dave@example.com", "password": "weak"})
+        assert response.status_code == 200
+
+
+class TestDryRun:
+    def test_dry_run_reports_each_row_and_changes_nothing(self, import_users, alice, database):
+        before = database.everything()
+        rows = [{"email": "dave@example.com"}, {"email": alice.email}, {"email": "erin"}]
+        result = import_users(*rows, options=["--dry-run"])
+        assert result.exit_code == 3
+        assert result.output.splitlines()[:2] == [
+            "line 1: dave@example.com: created",
+            f"line 2: {alice.email}: exists: a user with this id, email, phone or identity exists",
+        ]
+        assert result.output.splitlines()[2].startswith("line 3: erin: refused: email: must be")
+        assert result.output.endswith(SUMMARY.format("Would create", 1, 1, 1))
+        assert database.everything() == before
+
+    def test_control_characters_are_not_printed(self, import_users):
+        result = import_users({"email": "\x1b[2Jdave@example.com"}, options=["--dry-run"])
+        assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize("arguments", [["users"], ["users", "import"], ["users", "export"]])
+def test_help_shows_an_example(app, arguments):
+    result = run_command(app, *arguments, "--help")
+    assert result.exit_code == 0
+    assert arguments == ["users"] or "Example: latchkey users" in result.output
