@@ -19,7 +19,7 @@ CREATE DOMAIN app_metadata AS jsonb CONSTRAINT app_metadata_size CHECK (octet_le
 CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHECK (
   VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',
             'email_changed', 'banned', 'address_proved', 'email_restored',
-            'authorization_code_reused', 'too_many_sessions')
+            'authorization_code_reused', 'too_many_sessions', 'way_to_sign_in_removed', 'change_undone')
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
@@ -99,7 +99,8 @@ CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
 CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
--- A link, a code or both, sent to `target`; see is_good_link and spend_code for which are valid.
+-- A link, a code or both, sent to `target`; see is_good_link and spend_code for which are valid. `restores`
+-- is the identity that an undo brings back. Links of purpose `email_restore` are from 0.1.0.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -116,9 +117,10 @@ CREATE TABLE one_time_tokens (
   created_at       timestamptz NOT NULL DEFAULT now(),
   expires_at       timestamptz NOT NULL,
   spent_at         timestamptz,
+  restores         jsonb,
   CONSTRAINT one_time_tokens_purpose_check CHECK (
     purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change',
-                'phone_change', 'email_restore', 'reauthentication')
+                'phone_change', 'email_restore', 'reauthentication', 'undo')
   ),
   CONSTRAINT one_time_tokens_code_check CHECK ((code_mac IS NULL) = (code_expires_at IS NULL))
 );

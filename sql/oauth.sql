@@ -82,16 +82,3 @@ UPDATE users
    SET email_confirmed_at = coalesce(email_confirmed_at, now()), email_proved = true,
        last_sign_in_at = now(), updated_at = now()
  WHERE id = :user_id;
-
--- name: select_own_identity(id uuid, user_id uuid, usable text[])
-SELECT i.provider,
-       i.provider IN ('email', 'phone')
-         OR NOT EXISTS (
-              SELECT FROM identities AS other
-               WHERE other.user_id = :user_id AND other.id <> :id AND other.provider = ANY (:usable)
-            ) AS is_needed
-  FROM identities AS i
- WHERE i.id = :id AND i.user_id = :user_id;
-
--- name: delete_identity(id uuid)
-DELETE FROM identities WHERE id = :id;

@@ -28,7 +28,8 @@ SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', 
  WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
-SELECT t.purpose, t.target, t.redirect_to, u.email, u.phone, u.signup_user_agent,
+SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS purpose,
+       t.target, t.redirect_to, u.email, u.phone, u.signup_user_agent,
        is_unused_sign_up(u) AS can_be_declined, iso_8601(u.created_at) AS signed_up_at
   FROM one_time_tokens AS t
   JOIN users AS u ON u.id = t.user_id
@@ -43,10 +44,10 @@ DELETE FROM users AS u
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_mac bytea, purposes text[])
-SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at
+SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at, restores
   FROM spend_link(:token_hash, :purposes)
  UNION ALL
-SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at
+SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at, restores
   FROM spend_code(:target, :code_mac, :purposes);
 
 -- name: select_proof(user_id uuid, provider text)
@@ -113,52 +114,6 @@ INSERT INTO identities (user_id, provider, subject, identity_data)
 SELECT :user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provider, :address)
  WHERE :user_id IS NOT NULL
 ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now();
-
--- name: lock_users_of_restore(token_hash bytea)
--- Locks the user who gets the email back and the user who has it now, always in one order.
-SELECT u.id
-  FROM users AS u
-  JOIN one_time_tokens AS t ON u.id = t.user_id OR u.email = t.target
- WHERE t.token_hash = :token_hash AND t.purpose = 'email_restore'
- ORDER BY u.id
-   FOR UPDATE OF u;
-
--- name: delete_unused_holder(email text, owner_id uuid, origin jsonb)
-DELETE FROM users AS u
- WHERE u.email = :email AND u.id <> :owner_id AND NOT u.email_proved AND u.last_sign_in_at IS NULL
-RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
-                      '{"because": "email_restored"}');
-
--- name: take_email_back(email text, owner_id uuid, origin jsonb)
--- After delete_unused_holder: the holder has signed in, but has not proved the address.
-WITH holder AS (
-  UPDATE users AS u
-     SET email = NULL, email_confirmed_at = NULL, updated_at = now()
-   WHERE u.email = :email AND u.id <> :owner_id AND NOT u.email_proved
-  RETURNING u.id, record_acts(:origin, u.id, NULL, '{email_changed}', '{user.updated}',
-                              jsonb_build_object('old_address', :email))
-)
-DELETE FROM identities USING holder WHERE identities.user_id = holder.id AND identities.provider = 'email';
-
--- name: drop_since(user_id uuid, moment timestamptz)
--- An attacker may know the password, and hold what was added since.
-WITH kept AS (
-  SELECT (phone_confirmed_at >= :moment) IS NOT TRUE AS phone FROM users WHERE id = :user_id
-), restores AS (
-  DELETE FROM one_time_tokens WHERE user_id = :user_id AND purpose = 'email_restore' AND created_at > :moment
-), added AS (
-  DELETE FROM identities USING kept
-   WHERE user_id = :user_id AND provider <> 'email'
-     AND CASE provider WHEN 'phone' THEN NOT kept.phone ELSE created_at >= :moment END
-)
-UPDATE users
-   SET password_hash = NULL,
-       new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
-       phone = CASE WHEN kept.phone THEN users.phone END,
-       phone_proved = phone_proved AND kept.phone,
-       phone_confirmed_at = CASE WHEN kept.phone THEN phone_confirmed_at END
-  FROM kept
- WHERE id = :user_id;
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                network text, authorization_code_lifetime integer)

@@ -193,7 +193,8 @@ SELECT s.id AS session_id, s.counter, s.method, floor(extract(epoch FROM now()))
 --                   refresh_token_lifetime integer, session_timebox integer, reauthenticated boolean,
 --                   needs_proof boolean, proof_age integer, reauthentication_age integer)
 WITH caller AS (
-  SELECT id, email, phone, password_hash FROM users WHERE id = :caller_id FOR UPDATE
+  SELECT id, email, email_proved, phone, phone_proved, password_hash
+    FROM users WHERE id = :caller_id FOR UPDATE
 )
 SELECT caller.*, iso_8601(now()) AS moment,
        locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,

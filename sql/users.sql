@@ -112,7 +112,8 @@ RETURNING iso_8601(now()) AS moment,
           record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
 
 -- name: lock_user(user_id uuid)
-SELECT id, email, email_proved, new_email, phone, new_phone, (banned_until > now()) IS TRUE AS is_banned
+SELECT id, email, email_proved, new_email, phone, phone_proved, new_phone,
+       (banned_until > now()) IS TRUE AS is_banned
   FROM users
  WHERE id = :user_id
    FOR UPDATE;

@@ -59,6 +59,7 @@ READ_ONLY = {
         "list_sessions",
         "list_users",
         "get_any_user",
+        "list_recent_changes",
         "introspect",
         "list_dev_inbox",
         "get_dev_inbox_message",

@@ -17,7 +17,10 @@ from auth.delivery import languages, sanitize
 from auth.delivery.languages import TEMPLATES
 from auth.settings import Settings, SettingsError
 
-_LINK_TYPES = {"email_changed": "email_restore"}
+# The links of notices undo what they report.
+_LINK_TYPES = dict.fromkeys(
+    ("email_changed", "phone_changed", "identity_linked", "identity_unlinked"), "undo"
+)
 _TIME = "%H:%M UTC"
 _DATE_AND_TIME = f"%Y-%m-%d {_TIME}"
 

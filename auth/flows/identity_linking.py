@@ -1,11 +1,13 @@
 from typing import Any
 
+from flask import g
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.flows import outgoing
+from auth.flows import removal
 from auth.flows.oauth_flows import new_secrets, write_flow
 from auth.flows.reauthentication import lock_caller
+from auth.flows.undo import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
 from auth.web import audit, guard
@@ -38,26 +40,26 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
             raise ApiError("identity_already_exists") from None
         if not is_added:
             raise ApiError("identity_already_exists")
+        tell_of_identity(tx, user, "identity_linked", identity.provider, flow.session_id)
         _record(tx, user, identity.provider, "identity_linked")
 
 
 def unlink(identity_id: str, *, reauthenticated: bool) -> str:
     """Unlink an identity of the caller, and return the time in ISO 8601. Raises `ApiError`."""
-    settings = latchkey.settings
-    usable = [*latchkey.providers, *["email"] * settings.email_enabled, *["phone"] * settings.offers_phone]
     with latchkey.db.transaction() as tx:
         user = lock_caller(tx, reauthenticated, needs_proof=True)
-        identity = tx.one("select_own_identity", id=identity_id, user_id=user.id, usable=usable)
-        if identity is None:
+        rows = tx.all("list_ways_to_sign_in", user_id=user.id, ids=[identity_id])
+        if not rows:
             raise ApiError("identity_not_found")
-        if identity.is_needed:
+        (provider,) = (row.provider for row in rows)
+        if provider in removal.ADDRESSES:
             raise ApiError("single_identity_not_deletable")
-        tx.run("delete_identity", id=identity_id)
-        _record(tx, user, identity.provider, "identity_unlinked")
+        tell_of_identity(tx, user, "identity_unlinked", provider, g.caller.session_id)
+        removal.remove(tx, user.id, [provider])
+        removal.check_remaining(tx, user.id)
+        _record(tx, user, provider, "identity_unlinked")
     return user.moment
 
 
 def _record(tx: Transaction, user: Any, provider: str, act: str) -> None:
-    if user.email:
-        outgoing.notify(tx, user.id, user.email, act, provider=provider)
     audit.record(tx, user.id, user.email, [act], ["user.updated"], provider=provider)

@@ -6,9 +6,10 @@ from typing import Any
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.flows import outgoing
 from auth.flows.authorization_codes import write_code
+from auth.flows.outgoing import notify
 from auth.flows.token_response import Outcome, open_session
+from auth.flows.undo import tell_of_identity
 from auth.providers import ProviderError, ProviderUnavailable
 from auth.providers.client import ExternalIdentity
 from auth.providers.id_tokens import unverified_issuer
@@ -95,7 +96,11 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
         # Either a concurrent request linked this identity, or the user has another one of the provider.
         return tx.run("use_identity", user_id=user.id, **identity.row) > 0
     tx.run("prove_email", user_id=user.id)
-    outgoing.notify(tx, user.id, user.email, "identity_linked", provider=identity.provider)
+    if user.email_proved:
+        tell_of_identity(tx, user, "identity_linked", identity.provider, None)
+    else:
+        # What the user had before is dropped, and must not come back by a link.
+        notify(tx, user.id, user.email, "identity_linked", provider=identity.provider)
     is_confirmed = user.email_proved and user.is_confirmed
     acts = ["identity_linked", None if is_confirmed else "email_confirmed"]
     _record(tx, user, identity, acts, "user.updated")

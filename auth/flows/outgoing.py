@@ -30,15 +30,21 @@ def own_url(path: str, parameters: Mapping[str, str]) -> str:
 
 
 class Message:
-    """A mail or an SMS, with its link and code. An SMS has no link."""
+    """A mail or an SMS, with its link and code. An SMS has no link unless `sms_link`."""
 
     def __init__(
-        self, address: str, *, link: bool = True, code: bool = True, lifetime: int = one_time.LINK_LIFETIME
+        self,
+        address: str,
+        *,
+        link: bool = True,
+        code: bool = True,
+        lifetime: int = one_time.LINK_LIFETIME,
+        sms_link: bool = False,
     ) -> None:
         is_phone = address.startswith("+")
         code_lifetime = one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME
         self.id = new_id()
-        self.link = one_time.new_token() if link and not is_phone else None
+        self.link = one_time.new_token() if link and (sms_link or not is_phone) else None
         self.code = one_time.new_code() if code else None
         self._address = address
         self._token_id = new_id() if self.link or self.code else None
@@ -59,6 +65,22 @@ class Message:
             code_lifetime=self._code_lifetime,
             **_COLUMNS | others,
         )
+
+    def write_undo_token(
+        self, tx: Transaction, user_id: str, session_id: str | None, restored: str | None
+    ) -> None:
+        """Write a link that undoes a change, made in a session, of the identity of a provider, or none."""
+        row = tx.one(
+            "write_undo_token",
+            token_id=self._token_id,
+            user_id=user_id,
+            target=self._address,
+            token_hash=one_time.hash_token(self.link or ""),
+            session_id=session_id,
+            restored=restored,
+            lifetime=self._link_lifetime,
+        )
+        self._link_lifetime = row.lifetime
 
     def write(
         self, tx: Transaction, user_id: str | None, kind: str, *, secret: bool = True, **others: Any

@@ -12,6 +12,7 @@ _ACTS = {
     "email_unconfirmed": "email set to unconfirmed",
     "phone_unconfirmed": "phone set to unconfirmed",
     "email_change_undone": "email change undone by the link sent to the old address",
+    "change_undone": "change undone by the link in its notice",
     "unbanned": "ban lifted",
     "link_generated": "link generated for an administrator",
     "webhook_tested": "test event requested",
@@ -70,6 +71,8 @@ _END_REASONS = {
     "banned": "banned",
     "address_proved": "an address was proved for the first time",
     "email_restored": "email change undone",
+    "way_to_sign_in_removed": "a way to sign in was removed",
+    "change_undone": "a change was undone",
     "authorization_code_reused": "authorization code used a second time",
     "too_many_sessions": "too many sessions",
 }
@@ -89,6 +92,7 @@ _BECAUSE = {
     "created_again": "unproved, and created again by an administrator",
     "declined": '"This was not me"',
     "email_restored": "email change undone",
+    "change_undone": "a change was undone",
 }
 _CHANNELS = {"email": "mail", "sms": "SMS"}
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
@@ -135,10 +139,14 @@ def _changed(name: str, details: dict[str, Any]) -> str:
         return " permanently" if forever else f" until {clock(details['banned_until'])}"
     if name == "user_deleted" and details.get("because"):
         return f": {_BECAUSE.get(details['because'], details['because'])}"
+    if name == "change_undone" and details.get("removed"):
+        return f", which removed {', '.join(details['removed'])}"
     if name == "message_requested" and details.get("is_sent") is False:
         return ", but not sent"
     subject = name.split("_")[0]
     address = "address" if subject in ("email", "phone") else subject
+    if name.endswith("_removed"):
+        return f": {details.get(f'old_{subject}', 'unknown')}"
     old = details.get(f"old_{subject}") or details.get(f"old_{address}")
     new = details.get(f"new_{subject}") or details.get(f"new_{address}") or details.get(subject)
     if name.endswith(("_changed", "_change_requested")) and subject in ("email", "phone", "role"):

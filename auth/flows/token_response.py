@@ -23,6 +23,7 @@ class Outcome:
     authorization_code: str | None = None
     refusal: ApiError | None = None
     redirect_to: str | None = None
+    recent_changes: list[dict[str, Any]] | None = None
 
 
 def open_session(tx: Transaction, user_id: str, method: str) -> Any:

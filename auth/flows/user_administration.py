@@ -2,6 +2,7 @@ import math
 from typing import Any
 
 from auth.context import latchkey
+from auth.flows import removal
 from auth.web import audit
 from auth.web.errors import found
 from sql import Transaction
@@ -51,15 +52,36 @@ def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -
         if reason := _end_reason(before, body, is_first_proof):
             tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
             tx.run("void_tokens", user_id=user_id)
+        removed = _remove(tx, user_id, body, before)
         _set_address(tx, user_id, "email", body, before.email)
         _set_address(tx, user_id, "phone", body, None if is_first_proof else before.phone)
+        if removed:
+            removal.check_remaining(tx, user_id)
         _set_ban(tx, user_id, body)
         others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
         tx.run("update_any_user", id=user_id, password_hash=password_hash, **others)
         after = tx.one("lock_any_user", id=user_id)
         acts, details = _acts(before, after, body), _details(before, after, body)
+        for provider in set(removed).difference(_ADDRESSES):
+            audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
         audit.record(tx, user_id, after.email, acts, ["user.updated"], **details)
         return tx.one("select_any_user", id=user_id).user_object
+
+
+def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) -> list[str]:
+    """Remove addresses and recent additions, and return their providers. Raises `ApiError`."""
+    kinds, ids = removal.wanted(body, before), [way.lower() for way in body.get("remove", [])]
+    providers = removal.removed_providers(tx, user_id, kinds, ids) if kinds or ids else []
+    if providers:
+        removal.remove(tx, user_id, providers)
+        tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason="way_to_sign_in_removed")
+        tx.run("void_tokens", user_id=user_id)
+    if providers or any(
+        body.get(kind, getattr(before, kind)) != getattr(before, kind) for kind in _ADDRESSES
+    ):
+        # A thief who had changed the address must not undo what the administrator does.
+        tx.run("void_undo_links", user_id=user_id, moment=None)
+    return providers
 
 
 def _end_reason(before: Any, body: dict[str, Any], is_first_proof: bool) -> str | None:
@@ -77,7 +99,7 @@ def _confirmation(body: dict[str, Any], kind: str) -> Any:
 
 
 def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any], old: str | None) -> None:
-    if kind in body and body[kind] != old:
+    if body.get(kind, old) not in (old, None):
         tx.run(_CHANGE[kind], user_id=user_id, is_proved=False, **{kind: body[kind]})
         tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
     if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
@@ -98,9 +120,9 @@ def _acts(before: Any, after: Any, body: dict[str, Any]) -> list[str | None]:
         "email_changed": "email" in changed,
         "phone_changed": "phone" in changed,
         "email_confirmed": "email_confirmed_at" in changed and after.email_confirmed_at,
-        "email_unconfirmed": "email_confirmed_at" in changed and not after.email_confirmed_at,
+        "email_unconfirmed": "email_confirmed_at" in changed and after.email and not after.email_confirmed_at,
         "phone_confirmed": "phone_confirmed_at" in changed and after.phone_confirmed_at,
-        "phone_unconfirmed": "phone_confirmed_at" in changed and not after.phone_confirmed_at,
+        "phone_unconfirmed": "phone_confirmed_at" in changed and after.phone and not after.phone_confirmed_at,
         "role_changed": "role" in changed,
         "banned": "ban_duration" in body and after.banned_until,
         "unbanned": before.banned_until and not after.banned_until,
@@ -112,5 +134,5 @@ def _details(before: Any, after: Any, body: dict[str, Any]) -> dict[str, Any]:
     details = {"banned_until": after.banned_until} if "ban_duration" in body else {}
     for name in (*_ADDRESSES, "role"):
         old, new = getattr(before, name), getattr(after, name)
-        details |= {f"old_{name}": old} if old and new and old != new else {}
+        details |= {f"old_{name}": old} if old and old != new else {}
     return details | ({"role": after.role} if before.role != after.role else {})

@@ -3,8 +3,9 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
-from auth.flows import outgoing
+from auth.flows import outgoing, removal
 from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.flows.undo import tell, tell_of_identity
 from auth.passwords.policy import check_strength
 from auth.web import audit, guard
 from auth.web.errors import ApiError
@@ -23,14 +24,15 @@ def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
         for address in addresses:
             outgoing.take_quota(tx, address)
         caller = lock_caller(tx, **authentication)
+        removed = _remove(tx, caller, known, body) if known else []
         if change["password_hash"]:
             _end_other_access(tx, caller, known.password_hash)
         user = tx.one("change_user", user_id=caller.id, **change)
         for address in addresses:
             _send_confirmation(tx, caller, address, link)
-        if change["password_hash"] and caller.email:
+        if change["password_hash"] and caller.email and "email" not in removed:
             outgoing.notify(tx, caller.id, caller.email, "password_changed")
-        _record(tx, caller, change)
+        _record(tx, caller, change, removed)
     return user
 
 
@@ -38,14 +40,15 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     """Return the parameters of `change_user`, the caller's row, and the parameters of `lock_caller`."""
     change = {"user_metadata": body.get("data")} | dict.fromkeys(_SENSITIVE)
     email, phone, password = body.get("email"), body.get("phone"), body.get("password")
-    if not email and not phone and password is None:
+    removes = bool(body.get("remove")) or any(body.get(kind, kind) is None for kind in removal.ADDRESSES)
+    if not email and not phone and password is None and not removes:
         return change, None, {"reauthenticated": True}
     known = guard.live_caller()
     change["new_email"] = None if email == known.email else email
     change["new_phone"] = None if phone == known.phone else phone
-    adds_address = bool(change["new_email"] or change["new_phone"])
-    # A user without an address could not get a code.
-    needs_proof = adds_address and bool(known.email or known.phone)
+    changes_address = bool(change["new_email"] or change["new_phone"] or removal.wanted(body, known))
+    # A user without an address could not get a code for the first one.
+    needs_proof = bool(body.get("remove")) or (changes_address and bool(known.email or known.phone))
     if password is None:
         reauthenticated = not needs_proof or reauthenticate(known, body, needs_proof=True)
         return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
@@ -68,6 +71,28 @@ def _refuse_taken(tx: Transaction, change: dict[str, Any]) -> None:
         raise ApiError("email_exists" if taken.is_email else "phone_exists")
 
 
+def _remove(tx: Transaction, caller: Any, known: Any, body: dict[str, Any]) -> list[str]:
+    """Remove addresses and recent additions, and return their providers. Raises `ApiError`."""
+    session_id = g.caller.session_id
+    # Only the addresses for which `_check` has asked for a proof.
+    kinds, ids = removal.wanted(body, known), [way.lower() for way in body.get("remove", [])]
+    providers = removal.removed_providers(tx, caller.id, kinds, ids) if kinds or ids else []
+    if not providers:
+        return []
+    for provider in providers:
+        if provider in removal.ADDRESSES:
+            tell(tx, caller, f"{provider}_changed", session_id, restored=provider)
+        else:
+            tell_of_identity(tx, caller, "identity_unlinked", provider, session_id)
+    removal.remove(tx, caller.id, providers)
+    removal.check_remaining(tx, caller.id)
+    # Whoever added what is removed may have used it.
+    reason = "way_to_sign_in_removed"
+    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=session_id, reason=reason)
+    tx.run("void_tokens", user_id=caller.id)
+    return providers
+
+
 def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str | None) -> None:
     # Another request has changed the password that this one was checked against.
     if caller.password_hash != checked_password_hash:
@@ -85,12 +110,18 @@ def _send_confirmation(tx: Transaction, caller: Any, address: str, link: dict[st
     message.write(tx, caller.id, purpose, redirect_to=columns.get("redirect_to"))
 
 
-def _record(tx: Transaction, caller: Any, change: dict[str, Any]) -> None:
+def _record(tx: Transaction, caller: Any, change: dict[str, Any], removed: list[str]) -> None:
     acts = [
         "user_changed" if change["user_metadata"] is not None else None,
         "password_changed" if change["password_hash"] else None,
         "email_change_requested" if change["new_email"] else None,
         "phone_change_requested" if change["new_phone"] else None,
+        "email_removed" if "email" in removed else None,
+        "phone_removed" if "phone" in removed else None,
     ]
     details = {"new_email": change["new_email"], "new_phone": change["new_phone"]}
-    audit.record(tx, caller.id, caller.email, acts, ["user.updated"], **details)
+    details |= {f"old_{kind}": getattr(caller, kind) for kind in removal.ADDRESSES if kind in removed}
+    email = None if "email" in removed else caller.email
+    audit.record(tx, caller.id, email, acts, ["user.updated"], **details)
+    for provider in set(removed).difference(removal.ADDRESSES):
+        audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)

@@ -1,13 +1,14 @@
-"""Links and codes: confirm an address, take over a new address, or undo a change of email."""
+"""Links and codes: confirm an address, take over a new address, or undo a change."""
 
 from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
+from auth.flows import removal
 from auth.flows.authorization_codes import write_code
-from auth.flows.outgoing import Message, notify
 from auth.flows.token_response import Outcome, open_session
+from auth.flows.undo import tell, undo
 from auth.tokens import one_time
 from auth.web import audit
 from auth.web.errors import ApiError
@@ -44,13 +45,14 @@ def _spend(link_type: str, proof: Proof, redirects: bool) -> Outcome:
     if purposes is None:
         return _expired()
     with latchkey.db.transaction() as tx:
-        if link_type == "email_restore":
-            tx.all("lock_users_of_restore", token_hash=proof["token_hash"])
+        if link_type in one_time.UNDO:
+            tx.all("lock_users_of_undo", token_hash=proof["token_hash"])
         spent = tx.one("spend_one_time_token", **proof, purposes=purposes)
         if spent is None:
             return _expired()
-        if link_type == "email_restore":
-            return _restore_email(tx, spent)
+        if link_type in one_time.UNDO:
+            undo(tx, spent, proof["token_hash"])
+            return Outcome()
         if link_type in one_time.CHANGES:
             return _take_new_address(tx, spent, signs_in=not redirects)
         return _confirm_address(tx, spent, redirects)
@@ -90,7 +92,10 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
     email = None if proof.drops_email else proof.email
     details = {"method": "otp", "purpose": spent.purpose, "session_id": session and session.session_id}
     audit.record(tx, user_id, email, acts, events, **details)
-    return Outcome(session, code, redirect_to=spent.redirect_to)
+    recent = removal.list_recent(tx, user_id) if spent.purpose == "recovery" else None
+    # The address that was just proved is not in question.
+    recent = recent and [change for change in recent if change["type"] != owner["provider"]]
+    return Outcome(session, code, redirect_to=spent.redirect_to, recent_changes=recent)
 
 
 def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
@@ -101,47 +106,24 @@ def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
     if user.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
+    kind, provider = ("email_changed", "email") if by_email else ("phone_changed", "phone")
+    new_address = {"new_email" if by_email else "new_phone": spent.target}
+    tell(tx, user, kind, spent.session_id, restored=provider, **new_address)
     if by_email:
         tx.run("change_email", user_id=user.id, email=spent.target, is_proved=True)
         tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
     else:
         tx.run("change_phone", user_id=user.id, phone=spent.target, is_proved=True)
-    provider = "email" if by_email else "phone"
     tx.run("write_address_identity", user_id=user.id, provider=provider, address=spent.target)
     tx.run("void_tokens", user_id=user.id)
-    if user.email_proved:
-        _tell_old_email(tx, user, spent)
 
     session = open_session(tx, user.id, "otp") if signs_in else None
-    acts = ["email_changed" if by_email else "phone_changed", "signed_in" if session else None]
+    acts = [kind, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]
     addresses = {"old_address": user.email if by_email else user.phone, "new_address": spent.target}
     details = {"method": "otp", "session_id": session and session.session_id, **addresses}
     audit.record(tx, user.id, spent.target if by_email else user.email, acts, events, **details)
     return Outcome(session, redirect_to=spent.redirect_to)
-
-
-def _tell_old_email(tx: Transaction, user: Any, spent: Any) -> None:
-    if spent.purpose == "email_change":
-        message = Message(user.email, code=False, lifetime=one_time.RESTORE_LIFETIME)
-        message.write_token(tx, user.id, "email_restore")
-        message.write(tx, user.id, "email_changed", new_email=spent.target)
-    else:
-        notify(tx, user.id, user.email, "phone_changed", new_phone=spent.target)
-
-
-def _restore_email(tx: Transaction, spent: Any) -> Outcome:
-    """Undo a change of email and what was added since. Only a proved holder keeps the address."""
-    email, user = spent.target, {"user_id": spent.user_id}
-    tx.run("delete_unused_holder", email=email, owner_id=spent.user_id)
-    tx.run("take_email_back", email=email, owner_id=spent.user_id)
-    tx.run("drop_since", **user, moment=spent.created_at)
-    tx.run("change_email", **user, email=email, is_proved=True)
-    tx.run("write_address_identity", **user, provider="email", address=email)
-    tx.run("end_user_sessions", **user, kept_session_id=None, reason="email_restored")
-    tx.run("void_tokens", **user)
-    audit.record(tx, spent.user_id, email, ["email_change_undone"], ["user.updated"])
-    return Outcome()
 
 
 def _expired() -> Outcome:

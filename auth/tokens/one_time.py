@@ -10,7 +10,7 @@ from auth.tokens import keys
 # In seconds.
 LINK_LIFETIME = 3600
 INVITATION_LIFETIME = 7 * 86_400
-RESTORE_LIFETIME = 7 * 86_400
+UNDO_LIFETIME = 7 * 86_400
 MAIL_CODE_LIFETIME = 3600
 SMS_CODE_LIFETIME = 600
 AUTHORIZATION_CODE_LIFETIME = 300
@@ -28,8 +28,11 @@ PURPOSES = {
     "email_change": ["email_change"],
     "sms": ["sms", "sms_signup"],
     "phone_change": ["phone_change"],
+    "undo": ["undo"],
+    # In mails of 0.1.0.
     "email_restore": ["email_restore"],
 }
+UNDO = ("undo", "email_restore")
 CHANGES = ("email_change", "phone_change")
 
 

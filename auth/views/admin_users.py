@@ -4,7 +4,7 @@ import time
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
-from auth.flows import user_administration
+from auth.flows import removal, user_administration
 from auth.passwords.policy import check_strength
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
@@ -53,6 +53,15 @@ def get_any_user(user_id: str) -> Response:
     """Return any user."""
     row = latchkey.db.one("select_any_user", id=known_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").user_object)
+
+
+@blueprint.get("/admin/users/<user_id>/recent_changes")
+@guard.admin
+def list_recent_changes(user_id: str) -> Response:
+    """Return what was added to any user in the last seven days; PUT /admin/users/{id} removes it."""
+    user_id = known_id(user_id, "user_not_found")
+    found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
+    return jsonify(recent_changes=removal.list_recent(latchkey.db, user_id))
 
 
 @blueprint.put("/admin/users/<user_id>")

@@ -8,6 +8,7 @@ from flask import Blueprint, Response, request
 from auth.context import latchkey
 from auth.delivery import sanitize
 from auth.flows.token_response import redirect_signed_in, redirect_with_error, see_other, token_response
+from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.net.redirects import origin, with_fragment
 from auth.tokens import one_time
@@ -34,8 +35,10 @@ _BROWSER_HEADERS = {
 }
 _DONE = {
     "email_change": "The new email address is confirmed",
-    "email_restore": "The email address is restored; sign in again with a new password",
-}
+} | dict.fromkeys(
+    one_time.UNDO,
+    "The change is undone, and what was added since is removed; sign in again with a new password",
+)
 
 
 @blueprint.get("/verify")
@@ -58,9 +61,13 @@ def verify() -> Response:
     if request.mimetype == FORM:
         return _verify_form()
     body = read_body(schemas.Verification())
-    if body["type"] == "email_restore":
-        raise ApiError("validation_failed", "type: email_restore is for the link's page alone")
-    return token_response(spend(body["type"], _proof(body), redirects=False).session, "otp")
+    if body["type"] in one_time.UNDO:
+        raise ApiError("validation_failed", "type: undo is for the link's page alone")
+    outcome = spend(body["type"], _proof(body), redirects=False)
+    recent: dict[str, Any] = (
+        {} if outcome.recent_changes is None else {"recent_changes": outcome.recent_changes}
+    )
+    return token_response(outcome.session, "otp", **recent)
 
 
 def _verify_form() -> Response:
@@ -80,6 +87,7 @@ def _proof(body: Mapping[str, str]) -> Proof:
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
     target = _target(query, link.redirect_to)
     browser, system = sanitize.browser_and_system(link.signup_user_agent)
+    undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(
         "link.html",
         form_target=origin(target),
@@ -89,6 +97,7 @@ def _link_page(query: Mapping[str, str], link: Any) -> Response:
         moment=datetime.fromisoformat(link.signed_up_at),
         browser=browser,
         system=system,
+        undone=undone,
     )
 
 

@@ -91,6 +91,7 @@ ERRORS = {
     "email_exists": (409, "A user with this email address has already been registered"),
     "phone_exists": (409, "A user with this phone number has already been registered"),
     "identity_not_found": (404, "There is no such identity"),
+    "removal.single_identity_not_deletable": (422, "This would remove the last way to sign in"),
     "single_identity_not_deletable": (422, "The last way to sign in, and an address, cannot be unlinked"),
     "oauth_provider_not_supported": (400, "This provider is not set up"),
     "provider_disabled": (400, 'Provider (issuer "{issuer}") is not enabled'),

@@ -15,6 +15,7 @@ from auth import addresses
 from auth.passwords import hashing
 
 MAX_TEXT = 2048
+_MOST_IDS = 100
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_BAN = 1000 * 366 * 86_400
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -93,6 +94,12 @@ def _timestamp(value: Any) -> datetime:
         raise ValidationError(requirement) from None
 
 
+def _uuids(value: Any) -> list[str]:
+    is_valid = isinstance(value, list) and all(isinstance(item, str) and is_uuid(item) for item in value)
+    _require(is_valid and len(value) <= _MOST_IDS, f"must be a list of at most {_MOST_IDS} UUIDs")
+    return value
+
+
 def _ban_duration(value: Any) -> float:
     if value in ("permanent", "none"):
         return math.inf if value == "permanent" else 0.0
@@ -119,6 +126,7 @@ Metadata = _instance_of(dict, "must be an object")
 Role = _field(_role)
 Timestamp = _field(_timestamp)
 Uuid = _matching(_UUID, "must be a UUID")
+Uuids = _field(_uuids)
 BanDuration = functools.partial(Function, deserialize=_ban_duration, allow_none=True)
 # RFC 7636, sections 4.2 and 4.1.
 CodeChallenge = _matching(

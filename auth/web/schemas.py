@@ -131,8 +131,9 @@ class Proof(Reauthentication):
 
 
 class UserChange(Reauthentication, Challenged):
-    email = fields.Email()
-    phone = fields.Phone()
+    email = fields.Email(allow_none=True)
+    phone = fields.Phone(allow_none=True)
+    remove = fields.Uuids()
     password = fields.Password()
     data = fields.Metadata()
 
@@ -227,6 +228,9 @@ class NewUser(AnyUser):
 
 
 class AnyUserChange(AnyUser):
+    email = fields.Email(allow_none=True)
+    phone = fields.Phone(allow_none=True)
+    remove = fields.Uuids()
     email_confirmed_at = fields.Timestamp(allow_none=True)
     phone_confirmed_at = fields.Timestamp(allow_none=True)
 

@@ -1,5 +1,5 @@
--- A link that undoes a change of email stays: an attacker would void it first. A pending change goes with its
--- link, or POST /resend would send another.
+-- A link that undoes a change stays: an attacker would void it first. A pending change goes with its link, or
+-- POST /resend would send another.
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
@@ -9,18 +9,18 @@ AS $$
    WHERE id = owner AND (new_email IS NOT NULL OR new_phone IS NOT NULL);
   WITH voided AS (
     DELETE FROM one_time_tokens
-     WHERE user_id = owner AND purpose <> 'email_restore' AND spent_at IS NULL
+     WHERE user_id = owner AND purpose NOT IN ('undo', 'email_restore') AND spent_at IS NULL
     RETURNING id
   )
   SELECT count(*) FROM voided
 $$;
 
--- A link that undoes a change of email stays good, or an attacker could void it by three more changes.
+-- A link that undoes a change stays good, or an attacker could void it by three more changes.
 CREATE OR REPLACE FUNCTION is_good_link(t one_time_tokens) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT t.spent_at IS NULL AND t.expires_at > now()
-     AND (t.purpose = 'email_restore'
+     AND (t.purpose IN ('undo', 'email_restore')
           OR 3 > (SELECT count(*)
                     FROM one_time_tokens AS newer
                    WHERE newer.user_id = t.user_id AND newer.purpose = t.purpose

@@ -306,11 +306,11 @@ def following_the_link_of_a_new_address(world: World) -> Callable[[], Any]:
     return lambda: follow(world.client, "email_change", token)
 
 
-@story("get /verify", "user.updated", "email_change_undone")
+@story("get /verify", "user.updated", "change_undone")
 def following_the_undo_link(world: World) -> Callable[[], Any]:
     hand_in(world.client, "email_change", world.sent("email_change").token)
     token = world.outbox.last("erin@example.com", "email_changed").token
-    return lambda: follow(world.client, "email_restore", token)
+    return lambda: follow(world.client, "undo", token)
 
 
 @story("get /verify", "", "")

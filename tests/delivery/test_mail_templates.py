@@ -34,13 +34,14 @@ MAILS = {
     "email_change": "email_change",
     "reauthentication": None,
     "password_changed": None,
-    "email_changed": "email_restore",
-    "phone_changed": None,
-    "identity_linked": None,
-    "identity_unlinked": None,
+    "email_changed": "undo",
+    "phone_changed": "undo",
+    "identity_linked": "undo",
+    "identity_unlinked": "undo",
     "webhook_disabled": None,
 }
 SMS = ("sms", "phone_change", "reauthentication")
+SMS_NOTICES = ("email_changed", "phone_changed", "identity_linked", "identity_unlinked")
 
 each_language = pytest.mark.parametrize("language", sorted(CATALOGUES))
 each_mail = pytest.mark.parametrize("kind", MAILS)
@@ -124,7 +125,8 @@ class TestCatalogues:
         assert page["common"]["decline"] in string(language, "email.signup.closing")
 
     def test_every_kind_has_a_message(self):
-        assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | {("sms", kind) for kind in SMS}
+        sms = {("sms", kind) for kind in (*SMS, *SMS_NOTICES)}
+        assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | sms
 
 
 class TestMails:
@@ -225,6 +227,14 @@ class TestSms:
         assert "07:18 UTC" in sms.text
         assert sms.subject == ""
         assert sms.html is None
+
+    @each_language
+    @pytest.mark.parametrize("kind", SMS_NOTICES)
+    def test_sms_about_a_change_ends_with_the_link_that_undoes_it(self, language, kind):
+        sms = render(kind, "sms", {"token": TOKEN}, locale=language)
+        link = f"https://auth.example.com/verify?token={TOKEN}&type=undo"
+        assert sms.text.splitlines()[-2:] == ["", link]
+        assert "None" not in sms.text
 
     @each_sms
     def test_english_sms_fits_into_one_part(self, kind):

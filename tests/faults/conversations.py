@@ -284,6 +284,7 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "generate_link, recovery": _admin("/admin/generate_link", type="recovery", email=ALICE),
     "invite": _admin("/admin/invite", email=NEW),
     "invite_by_short_path": _admin("/invite", email=NEW),
+    "list_recent_changes": _admin("/admin/users/{id}/recent_changes", "get"),
     "get_timeline": _admin("/admin/users/{id}/timeline", "get"),
     "list_audit": _admin("/admin/audit", "get"),
     "create_webhook": _admin("/admin/webhooks", url="http://127.0.0.1:9/events"),

@@ -55,6 +55,14 @@ ACTS = [
     ("email_unconfirmed", {}, "email set to unconfirmed"),
     ("phone_unconfirmed", {}, "phone set to unconfirmed"),
     ("email_change_undone", {}, "email change undone by the link sent to the old address"),
+    ("change_undone", {}, "change undone by the link in its notice"),
+    (
+        "change_undone",
+        {"removed": ["phone +4917012345", "identity google m@x.com"]},
+        "change undone by the link in its notice, which removed phone +4917012345, identity google m@x.com",
+    ),
+    ("email_removed", {"old_email": "a@example.com"}, "email removed: a@example.com"),
+    ("phone_removed", {"old_phone": "+4917012345"}, "phone removed: +4917012345"),
     ("identity_linked", {"provider": "google"}, "identity linked (Google)"),
     ("identity_unlinked", {"provider": "google"}, "identity unlinked (Google)"),
     (

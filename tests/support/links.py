@@ -213,9 +213,9 @@ def tokens_for(type: str) -> dict[str, Any]:
     return tokens | {"expires_in": "3600", "type": type}
 
 
-def assert_signed_in(client: Any, response: Any, expected: dict[str, Any]) -> Session:
-    """Assert the whole token response for a user, and return its session, which must be live."""
-    assert (response.status_code, response.json) == (200, token_response(expected))
+def assert_signed_in(client: Any, response: Any, expected: dict[str, Any], **members: Any) -> Session:
+    """Assert the whole token response for a user, with further members, and return its live session."""
+    assert (response.status_code, response.json) == (200, token_response(expected) | members)
     session = session_of(client, response)
     assert session.get("/user").json == expected
     return session

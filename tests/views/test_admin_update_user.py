@@ -74,8 +74,7 @@ class TestUser:
         before = client.get(f"/admin/users/{alice.id}", headers=service_role).json
         body = dict.fromkeys(
             (
-                "email",
-                "phone",
+                "remove",
                 "password",
                 "role",
                 "email_confirm",

@@ -28,8 +28,8 @@ TAKEN = EXPIRED | {
     "error_description": "A user with this email address has already been registered",
 }
 RESTORED = {
-    "message": "The email address is restored; sign in again with a new password",
-    "type": "email_restore",
+    "message": "The change is undone, and what was added since is removed; sign in again with a new password",
+    "type": "undo",
 }
 DAY = 86_400
 
@@ -305,7 +305,7 @@ class TestUndo:
     def test_undo_restores_the_address_ends_all_sessions_and_voids_the_password(
         self, client, thief, undo, alice, database, service_role
     ):
-        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert fragment(follow(client, "undo", undo)) == RESTORED
         assert self.restored(database)
         assert_error(thief.get("/user"), 401, "session_not_found")
         assert_error(thief.refresh(), 400, "refresh_token_not_found")
@@ -320,11 +320,11 @@ class TestUndo:
         assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), expected)
 
     def test_undo_does_not_sign_in(self, client, undo, database):
-        assert "access_token" not in follow(client, "email_restore", undo).location
+        assert "access_token" not in follow(client, "undo", undo).location
         assert database.count("sessions", "ended_at IS NULL") == 0
 
     def test_owner_recovers_the_account_after_the_undo(self, client, undo, alice, outbox):
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         client.post("/recover", json={"email": alice.email})
         session = session_of(client, hand_in(client, "recovery", outbox.last().token))
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
@@ -332,51 +332,51 @@ class TestUndo:
 
     def test_browser_gets_a_page_first(self, client, undo, thief, database):
         before = database.everything("users", "sessions", "one_time_tokens")
-        response = client.get(path("email_restore", undo), headers=BROWSER)
+        response = client.get(path("undo", undo), headers=BROWSER)
         assert (response.status_code, response.mimetype) == (200, "text/html")
         assert database.everything("users", "sessions", "one_time_tokens") == before
-        assert fragment(press(client, "email_restore", undo)) == RESTORED
+        assert fragment(press(client, "undo", undo)) == RESTORED
         assert self.restored(database)
 
     def test_undo_works_once(self, client, undo, database):
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         before = database.everything("users", "identities", "sessions", "outbox")
-        assert fragment(follow(client, "email_restore", undo)) == EXPIRED
-        assert fragment(press(client, "email_restore", undo)) == EXPIRED
+        assert fragment(follow(client, "undo", undo)) == EXPIRED
+        assert fragment(press(client, "undo", undo)) == EXPIRED
         assert database.everything("users", "identities", "sessions", "outbox") == before
 
     def test_undo_link_expires_after_seven_days(self, client, undo, database):
         later(database, secs=7 * DAY - 10)
-        assert client.get(path("email_restore", undo), headers=BROWSER).status_code == 200
+        assert client.get(path("undo", undo), headers=BROWSER).status_code == 200
         later(database, secs=10)
-        assert fragment(follow(client, "email_restore", undo)) == EXPIRED
+        assert fragment(follow(client, "undo", undo)) == EXPIRED
         assert database.value("SELECT email FROM users") == "mallory@evil.example"
 
     @pytest.mark.parametrize("type", ["email_change", "magiclink", "recovery", "email", "signup", "invite"])
     def test_undo_link_is_refused_for_other_types(self, client, undo, database, type):
         assert fragment(follow(client, type, undo)) == EXPIRED
         assert_error(hand_in(client, type, undo), 403, "otp_expired")
-        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert fragment(follow(client, "undo", undo)) == RESTORED
 
     def test_undo_by_json_is_refused(self, client, undo, database):
         assert_error(
-            hand_in(client, "email_restore", undo),
+            hand_in(client, "undo", undo),
             400,
             "validation_failed",
-            details="type: email_restore is for the link's page alone",
+            details="type: undo is for the link's page alone",
         )
         assert database.value("SELECT email FROM users") == "mallory@evil.example"
 
     def test_undo_link_survives_a_password_change(self, client, thief, undo, database):
         assert thief.put("/user", json={"password": "Mallorys-Horse-1"}).status_code == 200
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         assert self.restored(database)
         assert_error(sign_in(client, "alice@example.com", "Mallorys-Horse-1"), 401, "invalid_credentials")
 
     def test_undo_link_survives_a_recovery_by_the_thief(self, client, thief, undo, database, outbox):
         client.post("/recover", json={"email": "mallory@evil.example"})
         other = session_of(client, hand_in(client, "recovery", outbox.last().token))
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         assert self.restored(database)
         assert_error(other.get("/user"), 401, "session_not_found")
 
@@ -385,19 +385,19 @@ class TestUndo:
         later_links = [
             change(client, thief, outbox, f"mallory{number}@evil.example") for number in range(more)
         ]
-        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert fragment(follow(client, "undo", undo)) == RESTORED
         assert self.restored(database)
         # Links sent to Mallory's own mailboxes do not revert the undo.
         for link in later_links:
-            assert fragment(follow(client, "email_restore", link)) == EXPIRED
+            assert fragment(follow(client, "undo", link)) == EXPIRED
         assert self.restored(database)
 
     def test_undo_link_survives_the_undo_of_a_later_change(self, client, thief, undo, outbox, database):
         """A to B to C: B undoes the second change, then A undoes the first."""
         second = change(client, thief, outbox, "mallory2@evil.example")
-        assert fragment(follow(client, "email_restore", second)) == RESTORED
+        assert fragment(follow(client, "undo", second)) == RESTORED
         assert self.restored(database, "mallory@evil.example")
-        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert fragment(follow(client, "undo", undo)) == RESTORED
         assert self.restored(database)
 
     def test_undo_link_survives_a_phone_change_and_removes_pending_ones(
@@ -407,7 +407,7 @@ class TestUndo:
         phone = outbox.last(PHONE).code
         ask(thief, "mallory2@evil.example")
         pending = outbox.last("mallory2@evil.example").token
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         assert self.restored(database)
         assert_dead(client, "email_change", pending)
         assert_error(type_in(client, "phone_change", PHONE, phone), 403, "otp_expired")
@@ -416,7 +416,7 @@ class TestUndo:
     def test_undo_voids_links_sent_to_the_thief(self, client, thief, undo, outbox, database):
         client.post("/magiclink", json={"email": "mallory@evil.example"})
         token = outbox.last().token
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         assert_dead(client, "magiclink", token)
         assert database.count("sessions", "ended_at IS NULL") == 0
 
@@ -424,7 +424,7 @@ class TestUndo:
         """For five minutes, a code for grant_type=pkce is worth a session."""
         client.post("/magiclink", json={"email": "mallory@evil.example", "code_challenge": CHALLENGE})
         code = query(follow(client, "magiclink", outbox.last().token))["code"]
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         response = client.post("/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER})
         assert_error(response, 404, "flow_state_not_found")
         assert database.count("sessions", "ended_at IS NULL") == 0
@@ -433,7 +433,7 @@ class TestUndo:
         """The undo proves the owner's address; with the phone the thief could sign in again."""
         thief.put("/user", json={"phone": PHONE})
         assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         client.post("/otp", json={"phone": PHONE, "create_user": False})
         code = outbox.last(PHONE).code
         assert_error(type_in(client, "sms", PHONE, code), 403, "otp_expired")
@@ -445,18 +445,18 @@ class TestUndo:
             phone=PHONE,
         )
         undo = change(client, thief, outbox, "mallory@evil.example")
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         assert database.value("SELECT phone FROM users") == PHONE
 
     def test_undo_works_for_a_banned_user_without_lifting_the_ban(self, client, undo, database):
         database.run("UPDATE users SET banned_until = 'infinity'")
-        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert fragment(follow(client, "undo", undo)) == RESTORED
         assert self.restored(database)
         assert database.value("SELECT banned_until = 'infinity' FROM users") is True
 
     def test_undo_link_is_deleted_with_its_user(self, client, thief, undo, database):
         thief.delete("/user")
-        assert fragment(follow(client, "email_restore", undo)) == EXPIRED
+        assert fragment(follow(client, "undo", undo)) == EXPIRED
         assert database.count("users") == 0
 
     def test_thief_cannot_take_the_old_address_by_a_sign_up(self, client, undo, database, outbox):
@@ -468,7 +468,7 @@ class TestUndo:
         )
         assert database.count("users") == 2
         squatter = outbox.last("alice@example.com", "signup").token
-        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert fragment(follow(client, "undo", undo)) == RESTORED
         assert self.restored(database)
         assert_dead(client, "signup", squatter)
 
@@ -478,7 +478,7 @@ class TestUndo:
     ):
         client.post(request_for, json={"email": "alice@example.com"})
         assert database.count("users") == 2
-        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert fragment(follow(client, "undo", undo)) == RESTORED
         assert self.restored(database)
 
     @pytest.mark.parametrize("setting", ["AUTH_EMAIL_CONFIRM_REQUIRED=false", "AUTH_AUTOCONFIRM=true"])
@@ -489,28 +489,28 @@ class TestUndo:
         squatter = {"email": "alice@example.com", "password": "Mallorys-Horse-1"}
         assert client.post("/signup", json=squatter).status_code == 201
         assert sign_in(client, **squatter).status_code == 200
-        assert fragment(follow(client, "email_restore", undo)) == RESTORED
+        assert fragment(follow(client, "undo", undo)) == RESTORED
         assert self.restored(database)
 
     def test_user_who_proved_the_old_address_meanwhile_keeps_it(self, client, undo, database, outbox):
         client.post("/magiclink", json={"email": "alice@example.com"})
         owner = session_of(client, hand_in(client, "magiclink", outbox.last().token))
         before = database.everything("users", "identities", "sessions")
-        assert fragment(follow(client, "email_restore", undo)) == TAKEN
+        assert fragment(follow(client, "undo", undo)) == TAKEN
         assert database.everything("users", "identities", "sessions") == before
         assert owner.get("/user").json["email"] == "alice@example.com"
 
     def test_undo_leaves_other_users_unchanged(self, client, undo, bob, database):
         session = bob.sign_in()
         before = database.all("SELECT * FROM users WHERE id = %(id)s", id=bob.id)
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         assert database.all("SELECT * FROM users WHERE id = %(id)s", id=bob.id) == before
         assert session.get("/user").status_code == 200
 
     def test_owner_can_change_and_undo_again(self, client, undo, alice, outbox, database):
-        follow(client, "email_restore", undo)
+        follow(client, "undo", undo)
         client.post("/magiclink", json={"email": alice.email})
         session = session_of(client, hand_in(client, "magiclink", outbox.last().token))
         again = change(client, session, outbox, NEW)
-        assert fragment(follow(client, "email_restore", again)) == RESTORED
+        assert fragment(follow(client, "undo", again)) == RESTORED
         assert self.restored(database)

@@ -212,7 +212,7 @@ class TestUse:
             "email_change",
             "email",
             "sms",
-            "email_restore",
+            "undo",
             "email_change_new",
         } - accepted:
             assert fragment(follow(client, other, token)) == EXPIRED
@@ -437,7 +437,7 @@ class TestRefusals:
             ({"type": "sms", "email": DAVE}, A_SENTENCE),
             ({"type": "email", "email": DAVE}, A_SENTENCE),
             ({"type": "reauthentication", "email": DAVE}, A_SENTENCE),
-            ({"type": "email_restore", "email": DAVE}, A_SENTENCE),
+            ({"type": "undo", "email": DAVE}, A_SENTENCE),
             ({"type": "magiclink", "email": "dave"}, A_SENTENCE),
             ({"type": "magiclink", "email": DAVE, "redirect_to": 1}, "redirect_to: must be a string"),
             ({"type": "signup", "email": DAVE, "password": 1}, A_SENTENCE),

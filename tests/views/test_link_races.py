@@ -54,7 +54,7 @@ class TestFiftyRequestsAtOnce:
         assert [succeeded(answer) for answer in answers].count(True) == 1
         signs_in = type != "email_change" or 200 in [answer.status_code for answer in answers]
         assert database.count("sessions") == before + signs_in
-        assert database.count("one_time_tokens", "purpose <> 'email_restore' AND spent_at IS NULL") == 0
+        assert database.count("one_time_tokens", "purpose <> 'undo' AND spent_at IS NULL") == 0
 
     @pytest.mark.parametrize("type", ["magiclink", "signup", "email_change", "sms", "phone_change"])
     def test_code_succeeds_once(self, server, client, service_role, outbox, database, type):
@@ -418,13 +418,13 @@ class TestRacesWithRequestsThatVoidLinks:
         undo = outbox.last(alice.email).token
         thief.put("/user", json={"email": "mallory2@evil.example"})
         go_on = outbox.last("mallory2@evil.example").token
-        acts = [lambda c: follow(c, "email_restore", undo), lambda c: follow(c, "email_change", go_on)]
+        acts = [lambda c: follow(c, "undo", undo), lambda c: follow(c, "email_change", go_on)]
         answers = race(alice.id, acts[order], acts[1 - order])
         assert succeeded(answers[order])
         assert database.value("SELECT email FROM users") == alice.email
         # The notices in the thief's mailbox must not restore it either.
         for message in outbox.sent("mallory@evil.example", "email_changed"):
-            assert fragment(follow(client, "email_restore", message.token)) == EXPIRED
+            assert fragment(follow(client, "undo", message.token)) == EXPIRED
         assert database.value("SELECT email FROM users") == alice.email
         assert database.count("sessions", "ended_at IS NULL") == 0
 

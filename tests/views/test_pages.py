@@ -252,12 +252,13 @@ class TestPagesOfAddressChanges:
     def test_page_that_restores_an_address_shows_its_effects(self, client, change, outbox, database):
         press(client, "email_change", change)
         restore = outbox.last("erin@example.com", "email_changed").token
-        page = look(client, path("email_restore", restore))
-        assert page.heading == "Restore your email address"
-        assert "Continue to make erin@example.com your email address at localhost:8000 again." in page.text
-        assert "This signs you out everywhere and removes your password" in page.text
+        page = look(client, path("undo", restore))
+        assert page.heading == "Undo the change"
+        assert "Continue to undo the change to your account at localhost:8000" in page.text
+        assert "erin@example.com" in page.text
+        assert "This also signs you out everywhere, removes your password" in page.text
         assert "new@" not in page.html
-        assert set(fragment(press(client, "email_restore", restore))) == {"message", "type"}
+        assert set(fragment(press(client, "undo", restore))) == {"message", "type"}
         assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)
 
 
@@ -339,9 +340,7 @@ class TestDeadLinkPage:
         ]
         assert headings == ["This link no longer works"] + ["Sign in to localhost:8000"] * 3
 
-    @pytest.mark.parametrize(
-        "type", ["signup", "magiclink", "recovery", "invite", "email_change", "email_restore"]
-    )
+    @pytest.mark.parametrize("type", ["signup", "magiclink", "recovery", "invite", "email_change", "undo"])
     def test_advice_depends_on_the_type_of_the_link(self, client, type):
         assert look(client, path(type, "x" * 43)).texts["p"][-1] == TEXTS["en"]["dead"][type].replace(
             "{{ site }}", "localhost:8000"

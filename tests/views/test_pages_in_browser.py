@@ -191,9 +191,9 @@ def test_email_change_can_be_confirmed_and_undone(page, site, here, alice, outbo
     page.wait_for("Your new email address is confirmed.")
     assert page.url == f"{here}/"
     page.open("about:blank")
-    page.open(here + path("email_restore", outbox.last("alice@example.com").token))
+    page.open(here + path("undo", outbox.last("alice@example.com").token))
     page.click("Continue")
-    page.wait_for("Your email address is restored.")
+    page.wait_for("The change is undone")
     assert database.value("SELECT email FROM users") == "alice@example.com"
 
 

@@ -131,16 +131,17 @@ class TestCode:
         client.post("/otp", json={"phone": PHONE})
         assert type_in(client, "sms", PHONE, outbox.last().code).status_code == 200
 
-    def test_change_mails_a_notice(self, client, session, alice, outbox):
+    def test_change_mails_a_notice_with_an_undo_link(self, client, session, alice, outbox):
         change(session, PHONE)
         type_in(client, "phone_change", PHONE, outbox.last().code)
         notice = outbox.last(alice.email)
-        assert (notice.kind, notice.channel, notice.token, notice.code) == (
+        assert (notice.kind, notice.channel, notice.code, notice.lifetime) == (
             "phone_changed",
             "email",
             None,
-            None,
+            7 * 86_400,
         )
+        assert notice.variables["new_phone"] == PHONE
         assert len(outbox.sent()) == 2
 
     def test_old_number_does_not_sign_in(self, client, session, outbox, database):

@@ -171,7 +171,7 @@ class TestPhoneChange:
         ),
         ({"type": "recovery", "email": DAVE}, A_SENTENCE),
         ({"type": "invite", "email": DAVE}, A_SENTENCE),
-        ({"type": "email_restore", "email": DAVE}, A_SENTENCE),
+        ({"type": "undo", "email": DAVE}, A_SENTENCE),
         ({"type": "reauthentication", "email": DAVE}, A_SENTENCE),
         ({"type": "sms_signup", "phone": PHONE}, A_SENTENCE),
         ({"type": 1, "email": DAVE}, "type: must be a string"),

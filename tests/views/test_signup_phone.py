@@ -275,8 +275,8 @@ def test_phone_user_can_add_an_email_later(client, outbox):
     assert_signed_in(
         client, response, expected | {"app_metadata": {"provider": "phone", "providers": ["phone", "email"]}}
     )
-    # There is no old address to notify.
-    assert outbox.kinds() == [("sms", PHONE), ("email_change", "dave@example.com")]
+    notices = [("email_change", "dave@example.com"), ("email_changed", PHONE)]
+    assert outbox.kinds() == [("sms", PHONE), *notices]
 
 
 def test_resend_needs_no_password(client, outbox):

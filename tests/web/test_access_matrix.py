@@ -91,6 +91,7 @@ ADMIN = [
     Route("post", "/admin/users", 400),
     Route("get", "/admin/users/{user_id}", 404),
     Route("get", "/admin/users/{user_id}/timeline", 404),
+    Route("get", "/admin/users/{user_id}/recent_changes", 404),
     Route("get", "/admin/audit", 200),
 ]
 # The service role key alone.

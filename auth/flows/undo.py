@@ -1,0 +1,103 @@
+"""Notices of changes, and the link in them that undoes the change and what was added since."""
+
+from typing import Any
+
+from auth.context import latchkey
+from auth.flows.outgoing import Message, notify
+from auth.tokens import one_time
+from auth.web import audit
+from sql import Transaction
+
+
+def tell(
+    tx: Transaction,
+    user: Any,
+    kind: str,
+    session_id: str | None,
+    *,
+    restored: str | None = None,
+    **others: Any,
+) -> None:
+    """Write the notice of a change, with a link that undoes it, to the address from before.
+
+    Call it before the change. `restored` is the provider of the identity that the change replaces or removes;
+    `others` are variables of the template.
+    """
+    target = _proved_address(user)
+    if target is None:
+        return
+    message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True)
+    message.write_undo_token(tx, user.id, session_id, restored)
+    message.write(tx, user.id, kind, **others)
+
+
+def tell_of_identity(tx: Transaction, user: Any, kind: str, provider: str, session_id: str | None) -> None:
+    """Write the notice of a linked or unlinked identity, without a link if the user's email is not proved."""
+    if _proved_address(user):
+        restored = provider if kind == "identity_unlinked" else None
+        tell(tx, user, kind, session_id, restored=restored, provider=provider)
+    elif user.email:
+        notify(tx, user.id, user.email, kind, provider=provider)
+
+
+def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
+    """Undo a change by its spent link. Raises `UniqueViolation` if another user has proved the address."""
+    target, restored = spent.target, spent.restores or {}
+    kept, user = "email" if "@" in target else "phone", tx.one("lock_user", user_id=spent.user_id)
+    is_changed = target != getattr(user, kept) or restored.get("provider") == kept
+    added = list_undone(token_hash, tx)
+    replaced = {kept} if is_changed else set()
+    tx.run(
+        "remove_ways_to_sign_in",
+        user_id=user.id,
+        ids=[way.id for way in added],
+        providers=list(replaced | ({restored["provider"]} if restored else set())),
+    )
+    if restored and _restores_identity(tx, user.id, restored, kept):
+        tx.run("restore_identity", user_id=user.id, identity=restored)
+    if is_changed:
+        _free(tx, target, user.id)
+        tx.run(f"change_{kept}", user_id=user.id, is_proved=True, **{kept: target})
+        if restored.get("provider") != kept:
+            tx.run("write_address_identity", user_id=user.id, provider=kept, address=target)
+    tx.run("void_password", user_id=user.id)
+    tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="change_undone")
+    tx.run("void_tokens", user_id=user.id)
+    tx.run("void_undo_links", user_id=user.id, moment=spent.created_at)
+    email = target if kept == "email" else tx.one("lock_user", user_id=user.id).email
+    removed = [f"{way.type} {way.label}" for way in added]
+    audit.record(tx, user.id, email, ["change_undone"], ["user.updated"], removed=removed)
+
+
+def list_undone(token_hash: bytes | None, db: Any = None) -> Any:
+    """Return what the undo by a link removes, in the order in which it was added."""
+    return (db or latchkey.db).all("list_undone", token_hash=token_hash, purposes=list(one_time.UNDO))
+
+
+def _proved_address(user: Any) -> str | None:
+    if user.email_proved:
+        return user.email
+    return user.phone if user.phone_proved and latchkey.settings.offers_phone else None
+
+
+def _restores_identity(tx: Transaction, user_id: str, restored: dict[str, Any], kept: str) -> bool:
+    """Give a removed phone back, unless another user has proved it since."""
+    if restored["provider"] != "phone" or kept == "phone":
+        return True
+    phone = restored["identity_data"]["phone"]
+    _free(tx, phone, user_id)
+    if tx.one("select_taken_address", email=None, phone=phone, user_id=user_id):
+        return False
+    tx.run("change_phone", user_id=user_id, phone=phone, is_proved=True)
+    return True
+
+
+def _free(tx: Transaction, address: str, owner_id: str) -> None:
+    """Take an address from a user who has not proved it."""
+    tx.run("delete_unused_holder", address=address, owner_id=owner_id)
+    holder = tx.one("select_unproved_holder", address=address, owner_id=owner_id)
+    if holder:
+        kind = "email" if "@" in address else "phone"
+        tx.run("remove_ways_to_sign_in", user_id=holder.id, ids=[], providers=[kind])
+        email = None if kind == "email" else holder.email
+        audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)

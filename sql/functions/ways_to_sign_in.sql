@@ -1,0 +1,36 @@
+-- What was added to a user since: all that can sign in later belongs in this list. The identity of an address
+-- is as old as the address. What the user was created with was not added; an OAuth sign-up writes the email
+-- a microsecond later.
+CREATE OR REPLACE FUNCTION added_to(owner uuid, since timestamptz)
+  RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
+  LANGUAGE sql STABLE ROWS 1
+AS $$
+  SELECT i.id, CASE WHEN is_address THEN i.provider ELSE 'identity' END, moment,
+         CASE WHEN is_address THEN i.identity_data ->> i.provider
+              ELSE concat_ws(' ', i.provider, i.identity_data ->> 'email') END
+    FROM identities AS i
+    JOIN users AS u ON u.id = i.user_id
+   CROSS JOIN LATERAL (SELECT i.provider IN ('email', 'phone')) AS kind (is_address)
+   CROSS JOIN LATERAL (SELECT CASE WHEN is_address THEN i.updated_at ELSE i.created_at END) AS added (moment)
+   WHERE i.user_id = owner AND moment >= since AND moment > u.created_at + interval '1 microsecond'
+$$;
+
+-- An undo removes what was added since the session that made the change began, and in the week before it.
+CREATE OR REPLACE FUNCTION undone_since(acting_session uuid, changed_at timestamptz) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT least(changed_at - interval '7 days', (SELECT created_at FROM sessions WHERE id = acting_session))
+$$;
+
+-- `usable`: the configured providers, and email and phone if they are enabled. A password alone is no way.
+CREATE OR REPLACE FUNCTION can_sign_in(owner uuid, usable text[]) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT EXISTS (
+    SELECT
+      FROM identities AS i
+      JOIN users AS u ON u.id = i.user_id
+     WHERE i.user_id = owner AND i.provider = ANY (usable)
+       AND CASE i.provider WHEN 'email' THEN u.email_proved WHEN 'phone' THEN u.phone_proved ELSE true END
+  )
+$$;

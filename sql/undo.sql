@@ -1,0 +1,60 @@
+-- name: write_undo_token(token_id uuid, user_id uuid, target text, token_hash bytea, session_id uuid,
+--                        restored text, lifetime integer)
+-- Run it before the change, to keep the identity that the change replaces or removes. One that an undo would
+-- remove is not kept: it may be the thief's. For the same reason no link outlives those to earlier addresses.
+INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, session_id, restores, expires_at)
+SELECT :token_id, :user_id, 'undo', :target, :token_hash, :session_id,
+       (SELECT to_jsonb(i)
+          FROM identities AS i
+          JOIN users AS u ON u.id = i.user_id
+         WHERE i.user_id = :user_id AND i.provider = :restored
+           AND CASE i.provider WHEN 'email' THEN u.email_proved WHEN 'phone' THEN u.phone_proved
+                               ELSE true END
+           AND NOT EXISTS (SELECT FROM added_to(:user_id, undone_since(:session_id, now())) AS added
+                            WHERE added.id = i.id)),
+       least(now() + make_interval(secs => :lifetime),
+             (SELECT max(earlier.expires_at)
+                FROM one_time_tokens AS earlier
+               WHERE earlier.user_id = :user_id AND earlier.purpose IN ('undo', 'email_restore')
+                 AND earlier.target <> :target
+                 AND earlier.spent_at IS NULL AND earlier.expires_at > now()))
+RETURNING extract(epoch FROM expires_at - now())::integer AS lifetime;
+
+-- name: lock_users_of_undo(token_hash bytea)
+-- Locks the user, and the users who have the addresses now, always in one order.
+SELECT u.id
+  FROM users AS u
+  JOIN one_time_tokens AS t
+    ON u.id = t.user_id OR u.email = t.target OR u.phone = t.target
+       OR u.phone = t.restores -> 'identity_data' ->> 'phone'
+ WHERE t.token_hash = :token_hash AND t.purpose IN ('undo', 'email_restore')
+ ORDER BY u.id
+   FOR UPDATE OF u;
+
+-- name: delete_unused_holder(address text, owner_id uuid, origin jsonb)
+DELETE FROM users AS u
+ WHERE (u.email = :address OR u.phone = :address) AND u.id <> :owner_id
+   AND NOT u.email_proved AND NOT u.phone_proved AND u.last_sign_in_at IS NULL
+RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
+                      '{"because": "change_undone"}');
+
+-- name: select_unproved_holder(address text, owner_id uuid)
+SELECT id, email
+  FROM users
+ WHERE (email = :address AND NOT email_proved OR phone = :address AND NOT phone_proved) AND id <> :owner_id;
+
+-- name: restore_identity(user_id uuid, identity jsonb)
+INSERT INTO identities
+SELECT restored.*
+  FROM jsonb_populate_record(NULL::identities, :identity) AS restored
+ WHERE restored.user_id = :user_id
+ON CONFLICT DO NOTHING;
+
+-- name: void_password(user_id uuid)
+UPDATE users SET password_hash = NULL, updated_at = now() WHERE id = :user_id;
+
+-- name: void_undo_links(user_id uuid, moment timestamptz)
+-- Those of later changes, whose addresses may be the thief's; without a moment, all.
+DELETE FROM one_time_tokens
+ WHERE user_id = :user_id AND purpose IN ('undo', 'email_restore')
+   AND (:moment IS NULL OR created_at > :moment);

@@ -1,0 +1,457 @@
+"""Mallory has stolen a session of Alice and adds ways to sign in. Alice gets her account back by what the
+messages tell her, and Mallory keeps nothing.
+"""
+
+import re
+
+import pytest
+
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.cast import PASSWORD, register, session_of, sign_in
+from tests.support.links import (
+    BROWSER,
+    EXPIRED,
+    OTHER_PHONE,
+    PHONE,
+    follow,
+    fragment,
+    hand_in,
+    path,
+    type_in,
+)
+from tests.support.oauth import SITE, link
+from tests.support.server import at_once
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+MALLORY = "mallory@evil.example"
+NEW = "Another-Horse-1"
+UNDONE = {
+    "message": "The change is undone, and what was added since is removed; sign in again with a new password",
+    "type": "undo",
+}
+LAST_WAY = (422, "single_identity_not_deletable")
+
+
+def age(database, days=30):
+    """Move all that exists into the past."""
+    for table, columns in {
+        "users": ("created_at",),
+        "identities": ("created_at", "updated_at"),
+        "sessions": ("created_at",),
+    }.items():
+        for column in columns:
+            database.run(
+                f"UPDATE {table} SET {column} = {column} - make_interval(days => %(days)s)", days=days
+            )
+
+
+@pytest.fixture
+def owner(alice, database):
+    """Alice, whose account is a month old."""
+    age(database)
+    return alice
+
+
+@pytest.fixture
+def thief(owner):
+    return owner.sign_in()
+
+
+@pytest.fixture(autouse=True)
+def _mallory_at_google(google):
+    google.person = {"sub": "mallory", "email": "m@gmail.example", "email_verified": True, "name": "M"}
+
+
+def add_phone(session, outbox, phone=PHONE):
+    """Change the phone of a session's user, and return the session that the code opens."""
+    assert session.put("/user", json={"phone": phone}).status_code == 200
+    response = type_in(session.client, "phone_change", phone, outbox.last(phone, "phone_change").code)
+    return session_of(session.client, response)
+
+
+def change_email(session, outbox, email=MALLORY):
+    assert session.put("/user", json={"email": email}).status_code == 200
+    response = follow(session.client, "email_change", outbox.last(email, "email_change").token)
+    assert fragment(response)["type"] == "email_change"
+
+
+def open_link(client, mailbox, address):
+    """Open the link of the newest message to an address, as its sentence says."""
+    url = mailbox.link_for(address)
+    assert url.startswith(f"{SITE}/verify?")
+    return client.get(url.removeprefix(SITE))
+
+
+def recover(client, outbox, email):
+    client.post("/recover", json={"email": email})
+    return hand_in(client, "recovery", outbox.last(email, "recovery").token)
+
+
+def signs_in_by_phone(client, outbox, phone, user_id):
+    client.post("/otp", json={"phone": phone, "create_user": False})
+    sent = outbox.sent(phone, "sms")
+    response = sent and type_in(client, "sms", phone, sent[-1].code)
+    return bool(response) and response.status_code == 200 and response.json["user"]["id"] == user_id
+
+
+def assert_taken_back(client, owner, outbox, thief):
+    """Assert that no session and no password works, and that Alice gets in by her mailbox alone."""
+    assert_error(thief.get("/user"), 401, "session_not_found")
+    assert_error(thief.refresh(), 400, "refresh_token_not_found")
+    assert_error(owner.try_to_sign_in(), 401, "invalid_credentials")
+    session = session_of(client, recover(client, outbox, owner.email))
+    assert session.put("/user", json={"password": NEW}).status_code == 200
+    assert owner.try_to_sign_in(NEW).json["user"]["id"] == owner.id
+    return session
+
+
+class TestNotice:
+    def test_added_phone_is_undone_by_the_link_in_the_mail(self, client, owner, thief, outbox, mailbox):
+        by_phone = add_phone(thief, outbox)
+        (notice,) = mailbox.messages_to(owner.email)
+        assert "If this was not you, open this link to undo the change." in notice.text
+        assert fragment(open_link(client, mailbox, owner.email)) == UNDONE
+        session = assert_taken_back(client, owner, outbox, thief)
+        assert_error(by_phone.get("/user"), 401, "session_not_found")
+        assert not signs_in_by_phone(client, outbox, PHONE, owner.id)
+        assert session.get("/user").json["phone"] is None
+
+    def test_linked_identity_is_undone_by_the_link_in_the_mail(self, service, owner, thief, outbox, mailbox):
+        session = thief.on(service.client)
+        link(service, session, "google")
+        by_provider = service.signed_in("google")
+        assert fragment(open_link(service.client, mailbox, owner.email)) == UNDONE
+        assert_error(by_provider.get("/user"), 401, "session_not_found")
+        session = assert_taken_back(service.client, owner, outbox, session)
+        assert [each["provider"] for each in session.get("/user").json["identities"]] == ["email"]
+        assert service.session(service.sign_in("google")).get("/user").json["id"] != owner.id
+
+    def test_undo_of_an_email_change_removes_what_the_session_added_first(
+        self, service, owner, thief, outbox, mailbox
+    ):
+        client, session = service.client, thief.on(service.client)
+        add_phone(session, outbox)
+        link(service, session, "google")
+        change_email(session, outbox)
+        assert fragment(open_link(client, mailbox, owner.email)) == UNDONE
+        back = assert_taken_back(client, owner, outbox, session).get("/user").json
+        assert (back["email"], back["phone"], back["app_metadata"]["providers"]) == (
+            owner.email,
+            None,
+            ["email"],
+        )
+        assert not signs_in_by_phone(client, outbox, PHONE, owner.id)
+
+    def test_undo_removes_what_a_long_session_added_weeks_ago(self, client, owner, thief, outbox, database):
+        add_phone(thief, outbox)
+        age(database, days=20)
+        assert thief.post("/reauthenticate", json={"current_password": PASSWORD}).status_code == 200
+        change_email(thief, outbox)
+        follow(client, "undo", outbox.last(owner.email, "email_changed").token)
+        assert database.value("SELECT phone FROM users") is None
+
+    @pytest.mark.parametrize(("days", "kept"), [(6, None), (8, PHONE)])
+    def test_undo_removes_what_any_session_added_in_seven_days(
+        self, client, owner, outbox, database, days, kept
+    ):
+        add_phone(owner.sign_in(), outbox)
+        age(database, days)
+        change_email(owner.sign_in(), outbox)
+        follow(client, "undo", outbox.last(owner.email, "email_changed").token)
+        assert database.value("SELECT phone FROM users") == kept
+
+    def test_what_the_user_was_created_with_stays(self, client, service_role, outbox, database):
+        body = {"email": "dora@example.com", "password": PASSWORD, "phone": PHONE}
+        confirmed = {"email_confirm": True, "phone_confirm": True}
+        client.post("/admin/users", json=body | confirmed, headers=service_role)
+        session = session_of(client, sign_in(client, "dora@example.com"))
+        change_email(session, outbox)
+        follow(client, "undo", outbox.last("dora@example.com", "email_changed").token)
+        assert database.value("SELECT phone FROM users") == PHONE
+
+    def test_page_names_what_the_undo_removes(self, client, owner, thief, outbox):
+        add_phone(thief, outbox)
+        change_email(thief, outbox)
+        token = outbox.last(owner.email, "email_changed").token
+        page = client.get(path("undo", token), headers=BROWSER).text
+        assert "This will be removed:" in page
+        assert re.search(rf"<li>.*…{PHONE[-3:]}.*</li>", page)
+        assert PHONE not in page
+
+    def test_links_mailed_by_the_release_before_still_work(self, client, owner, thief, outbox, database):
+        change_email(thief, outbox)
+        database.run("UPDATE one_time_tokens SET purpose = 'email_restore' WHERE purpose = 'undo'")
+        token = outbox.last(owner.email, "email_changed").token
+        assert client.get(path("email_restore", token), headers=BROWSER).status_code == 200
+        assert fragment(follow(client, "email_restore", token)) == UNDONE | {"type": "email_restore"}
+        assert database.value("SELECT email FROM users") == owner.email
+
+
+class TestRestoring:
+    @pytest.fixture
+    def with_phone(self, owner, outbox, database):
+        add_phone(owner.sign_in(), outbox)
+        age(database, 10)
+        return owner
+
+    def undo_last(self, client, owner, outbox, kind):
+        assert fragment(follow(client, "undo", outbox.last(owner.email, kind).token)) == UNDONE
+
+    @pytest.mark.parametrize("to", [OTHER_PHONE, None])
+    def test_replaced_or_removed_phone_comes_back(self, client, with_phone, outbox, database, to):
+        thief = with_phone.sign_in()
+        before = database.all("SELECT * FROM identities ORDER BY created_at")
+        if to:
+            add_phone(thief, outbox, to)
+        else:
+            assert thief.put("/user", json={"phone": None}).status_code == 200
+        self.undo_last(client, with_phone, outbox, "phone_changed")
+        assert database.value("SELECT phone FROM users") == PHONE
+        assert database.all("SELECT * FROM identities ORDER BY created_at") == before
+        assert signs_in_by_phone(client, outbox, PHONE, with_phone.id)
+
+    def test_removed_email_comes_back(self, client, with_phone, outbox, database):
+        thief = with_phone.sign_in()
+        assert thief.put("/user", json={"email": None}).json["email"] is None
+        self.undo_last(client, with_phone, outbox, "email_changed")
+        assert_taken_back(client, with_phone, outbox, thief)
+
+    def test_unlinked_identity_comes_back(self, service, owner, outbox, database):
+        session = owner.sign_in().on(service.client)
+        link(service, session, "google")
+        age(database, 10)
+        thief = owner.sign_in().on(service.client)
+        identity = next(
+            each for each in thief.get("/user").json["identities"] if each["provider"] == "google"
+        )
+        assert thief.delete(f"/user/identities/{identity['id']}").status_code == 200
+        self.undo_last(service.client, owner, outbox, "identity_unlinked")
+        assert service.signed_in("google").get("/user").json["id"] == owner.id
+
+    def test_phone_of_the_thief_does_not_come_back(self, client, owner, thief, outbox, database):
+        add_phone(thief, outbox, PHONE)
+        add_phone(thief, outbox, OTHER_PHONE)
+        self.undo_last(client, owner, outbox, "phone_changed")
+        assert database.value("SELECT phone FROM users") is None
+
+    def test_squatter_does_not_keep_the_phone(self, client, with_phone, outbox, service_role, database):
+        thief = with_phone.sign_in()
+        add_phone(thief, outbox, OTHER_PHONE)
+        client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
+        self.undo_last(client, with_phone, outbox, "phone_changed")
+        assert signs_in_by_phone(client, outbox, PHONE, with_phone.id)
+        assert database.count("users") == 1
+
+    def test_user_who_proved_the_phone_meanwhile_keeps_it(self, client, with_phone, outbox, database):
+        add_phone(with_phone.sign_in(), outbox, OTHER_PHONE)
+        client.post("/otp", json={"phone": PHONE})
+        other = type_in(client, "sms", PHONE, outbox.last(PHONE, "sms").code).json["user"]
+        self.undo_last(client, with_phone, outbox, "phone_changed")
+        assert signs_in_by_phone(client, outbox, PHONE, other["id"])
+        assert database.value("SELECT phone FROM users WHERE id = %(id)s", id=with_phone.id) is None
+
+    def test_user_without_an_email_gets_the_link_by_sms(self, client, outbox, mailbox, database):
+        client.post("/otp", json={"phone": PHONE})
+        thief = session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE, "sms").code))
+        age(database)
+        database.run("UPDATE sessions SET created_at = now()")
+        add_phone(thief, outbox, OTHER_PHONE)
+        assert fragment(open_link(client, mailbox, PHONE)) == UNDONE
+        assert_error(thief.get("/user"), 401, "session_not_found")
+        assert signs_in_by_phone(client, outbox, PHONE, thief.user["id"])
+        assert not signs_in_by_phone(client, outbox, OTHER_PHONE, thief.user["id"])
+
+
+class TestLinksToTheThief:
+    """An address that was the thief's for a while gets undo links too."""
+
+    def test_they_end_with_the_links_to_earlier_addresses(self, owner, thief, outbox, database):
+        change_email(thief, outbox)
+        database.run(
+            "UPDATE one_time_tokens SET expires_at = expires_at - interval '6 days' WHERE purpose = 'undo'"
+        )
+        change_email(thief, outbox, "mallory2@evil.example")
+        assert 86_000 < outbox.last(MALLORY, "email_changed").lifetime <= 86_400
+        assert (
+            database.count("one_time_tokens", "purpose = 'undo' AND expires_at > now() + interval '1 day'")
+            == 0
+        )
+
+    def test_several_links_to_one_address_last_seven_days_each(self, owner, thief, outbox, database):
+        add_phone(thief, outbox)
+        database.run(
+            "UPDATE one_time_tokens SET expires_at = expires_at - interval '6 days' WHERE purpose = 'undo'"
+        )
+        change_email(thief, outbox)
+        assert outbox.last(owner.email, "email_changed").lifetime == 7 * 86_400
+
+    @pytest.mark.parametrize("change", [{"email": "alice@example.com"}, {"phone": None}], ids=str)
+    def test_change_by_an_administrator_voids_them(
+        self, client, owner, thief, outbox, service_role, database, change
+    ):
+        add_phone(thief, outbox)
+        change_email(thief, outbox)
+        change_email(thief, outbox, "mallory2@evil.example")
+        to_mallory = outbox.last(MALLORY, "email_changed").token
+        response = client.put(f"/admin/users/{owner.id}", json=change, headers=service_role)
+        assert response.status_code == 200
+        assert fragment(follow(client, "undo", to_mallory)) == EXPIRED
+
+
+class TestRecovery:
+    def test_recovery_shows_what_was_added_and_removes_it(self, service, owner, thief, outbox):
+        client, session = service.client, thief.on(service.client)
+        by_phone = add_phone(session, outbox)
+        link(service, session, "google")
+        response = recover(client, outbox, owner.email)
+        recent = response.json["recent_changes"]
+        assert [each | {"label": each["label"].split()[0]} for each in recent] == [
+            {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE},
+            {"id": A_UUID, "type": "identity", "added_at": A_TIMESTAMP, "label": "google"},
+        ]
+        back = session_of(client, response)
+        changed = back.put("/user", json={"password": NEW, "remove": [each["id"] for each in recent]})
+        assert changed.status_code == 200
+        assert (changed.json["phone"], changed.json["app_metadata"]["providers"]) == (None, ["email"])
+        for stolen in (session, by_phone):
+            assert_error(stolen.get("/user"), 401, "session_not_found")
+        assert not signs_in_by_phone(client, outbox, PHONE, owner.id)
+        assert service.session(service.sign_in("google")).get("/user").json["id"] != owner.id
+        assert recover(client, outbox, owner.email).json["recent_changes"] == []
+
+    def test_removal_alone_ends_the_other_sessions(self, client, owner, thief, outbox):
+        add_phone(thief, outbox)
+        response = recover(client, outbox, owner.email)
+        back = session_of(client, response)
+        assert (
+            back.put("/user", json={"remove": [response.json["recent_changes"][0]["id"]]}).status_code == 200
+        )
+        assert_error(thief.get("/user"), 401, "session_not_found")
+        assert back.get("/user").json["phone"] is None
+
+    def test_older_additions_are_not_listed(self, client, owner, thief, outbox, database):
+        add_phone(thief, outbox)
+        age(database, 8)
+        assert recover(client, outbox, owner.email).json["recent_changes"] == []
+
+    def test_other_sign_ins_do_not_list_changes(self, client, owner, thief, outbox):
+        add_phone(thief, outbox)
+        client.post("/magiclink", json={"email": owner.email})
+        response = hand_in(client, "magiclink", outbox.last(owner.email, "magiclink").token)
+        assert "recent_changes" not in response.json
+
+    @pytest.mark.parametrize("end", ["recovery", "password"])
+    def test_pending_change_of_the_thief_cannot_be_confirmed_later(self, client, owner, thief, outbox, end):
+        thief.put("/user", json={"phone": PHONE})
+        if end == "recovery":
+            session_of(client, recover(client, outbox, owner.email))
+        else:
+            owner.sign_in().put("/user", json={"password": NEW})
+        code = outbox.last(PHONE, "phone_change").code
+        assert_error(type_in(client, "phone_change", PHONE, code), 403, "otp_expired")
+        client.post("/resend", json={"type": "phone_change", "phone": PHONE})
+        assert len(outbox.sent(PHONE, "phone_change")) == 1
+
+    def test_administrator_sees_and_removes_what_was_added(self, client, owner, thief, outbox, service_role):
+        by_phone = add_phone(thief, outbox)
+        route = f"/admin/users/{owner.id}"
+        response = client.get(f"{route}/recent_changes", headers=service_role)
+        (change,) = response.json["recent_changes"]
+        assert change == {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE}
+        response = client.put(route, json={"remove": [change["id"].upper()]}, headers=service_role)
+        assert (response.status_code, response.json["phone"]) == (200, None)
+        for stolen in (thief, by_phone):
+            assert_error(stolen.get("/user"), 401, "session_not_found")
+        assert_ok(client.get(f"{route}/recent_changes", headers=service_role), {"recent_changes": []})
+
+
+class TestRemoval:
+    @pytest.fixture
+    def session(self, owner, outbox, database):
+        """Alice, who has had an email and a phone for a month."""
+        session = add_phone(owner.sign_in(), outbox)
+        age(database)
+        database.run("UPDATE sessions SET created_at = now()")
+        return session
+
+    @pytest.mark.parametrize("kind", ["email", "phone"])
+    def test_null_removes_an_address(self, client, session, owner, outbox, database, kind):
+        other = owner.sign_in()
+        response = session.put("/user", json={kind: None})
+        assert (response.status_code, response.json[kind], response.json[f"{kind}_confirmed_at"]) == (
+            200,
+            None,
+            None,
+        )
+        remaining = "phone" if kind == "email" else "email"
+        assert [each["provider"] for each in response.json["identities"]] == [remaining]
+        notice = outbox.sent()[-1]
+        assert (notice.kind, notice.to, notice.lifetime) == (f"{kind}_changed", owner.email, 7 * 86_400)
+        assert_error(other.get("/user"), 401, "session_not_found")
+        assert session.get("/user").status_code == 200
+
+    @pytest.mark.parametrize("kind", ["email", "phone"])
+    def test_removal_needs_a_proof(self, session, database, kind):
+        database.run("UPDATE sessions SET created_at = now() - interval '15 minutes'")
+        assert_error(
+            session.put("/user", json={kind: None}), 400, "reauthentication_needed", details=A_SENTENCE
+        )
+        assert session.put("/user", json={kind: None, "current_password": PASSWORD}).status_code == 200
+
+    def test_last_address_stays_although_there_is_a_password(self, owner, outbox):
+        session = owner.sign_in()
+        assert_error(session.put("/user", json={"email": None}), *LAST_WAY)
+        assert session.get("/user").json["email"] == owner.email
+        assert outbox.sent() == []
+
+    def test_both_addresses_cannot_be_removed(self, session, database):
+        before = database.everything("users", "identities", "sessions", "one_time_tokens", "outbox")
+        assert_error(session.put("/user", json={"email": None, "phone": None}), *LAST_WAY)
+        assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
+
+    def test_one_of_two_addresses_removed_concurrently_stays(self, app, session, database):
+        def remove(kind):
+            return session.on(app.test_client()).put("/user", json={kind: None}).status_code
+
+        statuses = at_once(2, lambda index: remove(("email", "phone")[index]))
+        assert sorted(statuses) == [200, 422]
+        assert database.count("users", "num_nonnulls(email, phone) = 1") == 1
+
+    def test_unproved_address_is_no_way_to_sign_in(self, session, database):
+        database.run("UPDATE users SET email_proved = false")
+        assert_error(session.put("/user", json={"phone": None}), *LAST_WAY)
+
+    def test_address_of_a_disabled_channel_is_no_way_to_sign_in(self, make_app, session):
+        client = make_app(AUTH_PHONE_ENABLED="false").test_client()
+        assert_error(session.on(client).put("/user", json={"email": None}), *LAST_WAY)
+
+    @pytest.mark.parametrize("ids", [["6e334b05-ee63-412a-a14e-8f0fe85097cd"], ["x"], "x", [1]], ids=str)
+    def test_ids_that_are_not_recent_changes_are_refused(self, session, database, ids):
+        response = session.put("/user", json={"remove": ids})
+        assert_error(response, 400, "validation_failed", details=A_SENTENCE)
+
+    def test_identity_of_another_user_is_not_removed(self, client, session, service_role, outbox, database):
+        bob = register(client, service_role, "bob@example.com").sign_in()
+        add_phone(bob, outbox, OTHER_PHONE)
+        bobs = database.value("SELECT id::text FROM identities ORDER BY updated_at DESC LIMIT 1")
+        assert_error(
+            session.put("/user", json={"remove": [bobs]}), 400, "validation_failed", details=A_SENTENCE
+        )
+        assert bob.get("/user").json["phone"] == OTHER_PHONE
+
+    @pytest.mark.parametrize("kind", ["email", "phone"])
+    def test_administrator_removes_an_address(self, client, session, owner, service_role, outbox, kind):
+        sent = len(outbox.sent())
+        route = f"/admin/users/{owner.id}"
+        response = client.put(route, json={kind: None}, headers=service_role)
+        assert (response.status_code, response.json[kind]) == (200, None)
+        assert_error(session.get("/user"), 401, "session_not_found")
+        # An undo link might go to a thief.
+        assert len(outbox.sent()) == sent
+        other = {"email": "phone", "phone": "email"}[kind]
+        assert_error(client.put(route, json={other: None}, headers=service_role), *LAST_WAY)
+
+    def test_administrator_replaces_the_only_address(self, client, owner, service_role):
+        change = {"email": None, "phone": PHONE, "phone_confirm": True}
+        response = client.put(f"/admin/users/{owner.id}", json=change, headers=service_role)
+        assert (response.status_code, response.json["email"], response.json["phone"]) == (200, None, PHONE)
