@@ -269,7 +269,7 @@ class TestListening:
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
             running.process.send_signal(number)
             assert running.process.wait(10) == 0
-            assert running.said()[-1] == "Stopped."
+            assert running.text().splitlines()[-1] == "Stopped."
         assert database.count("webhooks") == 0
 
     def test_listen_refuses_unsigned_requests(self, hooks, command, database):
