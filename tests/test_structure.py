@@ -60,6 +60,7 @@ READ_ONLY = {
         "list_users",
         "get_any_user",
         "list_recent_changes",
+        "get_recent_changes",
         "introspect",
         "list_dev_inbox",
         "get_dev_inbox_message",

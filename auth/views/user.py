@@ -1,7 +1,7 @@
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
-from auth.flows import outgoing
+from auth.flows import outgoing, removal
 from auth.flows.reauthentication import lock_caller, reauthenticate, record_reauthentication
 from auth.flows.user_changes import change_user
 from auth.web import guard, schemas
@@ -18,6 +18,14 @@ def get_user() -> Response:
     """Return the caller."""
     row = guard.admit(latchkey.db.one("select_user", **guard.caller()))
     return JsonResponse(row.user_object)
+
+
+@blueprint.get("/user/recent_changes")
+@guard.access_token
+def get_recent_changes() -> Response:
+    """Return what was added to the caller in the last seven days; PUT /user removes it."""
+    guard.live_caller()
+    return jsonify(recent_changes=removal.list_recent(latchkey.db, guard.caller_id()))
 
 
 def _keeps_addresses() -> bool:

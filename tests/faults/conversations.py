@@ -261,6 +261,7 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "update_user, email": _caller(lambda session: session.put("/user", json={"email": NEW})),
     "update_user, phone": _caller(lambda session: session.put("/user", json={"phone": PHONE})),
     "reauthenticate": _caller(lambda session: session.get("/reauthenticate")),
+    "get_recent_changes": _caller(lambda session: session.get("/user/recent_changes")),
     "confirm_reauthentication": _caller(
         lambda session: session.post("/reauthenticate", json={"current_password": PASSWORD})
     ),

@@ -13,6 +13,7 @@ from tests.support.links import (
     EXPIRED,
     OTHER_PHONE,
     PHONE,
+    assert_signs_in,
     follow,
     fragment,
     hand_in,
@@ -328,6 +329,15 @@ class TestRecovery:
         )
         assert_error(thief.get("/user"), 401, "session_not_found")
         assert back.get("/user").json["phone"] is None
+
+    def test_owner_who_recovers_by_the_link_of_the_mail_sees_the_same(self, client, owner, thief, outbox):
+        add_phone(thief, outbox)
+        client.post("/recover", json={"email": owner.email})
+        back = assert_signs_in(client, "recovery", outbox.last(owner.email, "recovery").token)
+        (change,) = back.get("/user/recent_changes").json["recent_changes"]
+        assert change == {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE}
+        assert back.put("/user", json={"remove": [change["id"]], "password": NEW}).json["phone"] is None
+        assert_ok(back.get("/user/recent_changes"), {"recent_changes": []})
 
     def test_older_additions_are_not_listed(self, client, owner, thief, outbox, database):
         add_phone(thief, outbox)

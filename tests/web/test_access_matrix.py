@@ -80,6 +80,7 @@ USER = [
     Route("post", "/logout", 200),
     Route("get", "/sessions", 200),
     Route("delete", "/sessions/{session_id}", 404),
+    Route("get", "/user/recent_changes", 200),
     Route("get", "/reauthenticate", 200),
     Route("post", "/reauthenticate", 400),
     Route("get", "/user/identities/authorize", 200, "?provider=github"),
