@@ -313,7 +313,7 @@ class TestData:
 
 
 # Settings that the fixtures make for GitHub and Twitter, and that must not be set here.
-UNSET = {"AUTHORIZE_URL": "", "TOKEN_URL": "", "USERINFO_URL": "", "EMAILS_URL": ""}
+UNSET = dict.fromkeys(["AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
 
 
 @pytest.fixture

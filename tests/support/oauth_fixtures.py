@@ -66,12 +66,11 @@ def service(app_with_providers: Any, fakes: Fakes, database: Any, app: Any) -> S
 
 @pytest.fixture
 def make_service(make_app: Callable, fakes: Fakes) -> Callable[..., Service]:
-    """Make a service with other settings and an empty cache of providers."""
+    """Make a service with other settings and an empty cache of providers. None unsets a setting."""
 
-    def make(**changes: str) -> Service:
-        return Service(
-            make_app(fresh=True, **(fakes.settings() | ALLOW_LIST | changes)),
-            changes.get("AUTH_BASE_URL", SITE),
-        )
+    def make(**changes: str | None) -> Service:
+        settings = fakes.settings() | ALLOW_LIST | changes
+        given = {name: value for name, value in settings.items() if value is not None}
+        return Service(make_app(fresh=True, **given), changes.get("AUTH_BASE_URL") or SITE)
 
     return make

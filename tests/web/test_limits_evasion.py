@@ -62,6 +62,8 @@ class TestForgedClientAddress:
     def test_forged_header_does_not_change_the_network(self, limited, name):
         client = limited()
         values = ["192.0.2.1", "for=192.0.2.2", "::1", "127.0.0.1", "198.51.100.1, 192.0.2.3"]
+        if name == "Host":
+            values = [f"192.0.2.{number}" for number in range(5)]
         assert statuses(lambda value: client.post(LOG_IN, json={}, headers={name: value}), values) == [
             400,
             400,

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg2
 import pytest
 import redis
+from flask.cli import FlaskGroup
 from limits import RateLimitItemPerDay, RateLimitItemPerHour, RateLimitItemPerMinute, parse
 from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage, Storage, storage_from_string
@@ -340,6 +341,7 @@ class TestUnreachableServer:
 
 @pytest.mark.parametrize("arguments", [["config"], ["limits"]], ids=" ".join)
 def test_command_of_the_extension_shows_the_limits(app, arguments):
-    result = app.test_cli_runner().invoke(args=["limiter", *arguments])
+    flask = FlaskGroup(create_app=lambda: app)
+    result = app.test_cli_runner().invoke(flask, ["limiter", *arguments])
     assert result.exception is None
     assert "per 5 minute" in result.output or "PostgresStorage" in result.output
