@@ -344,3 +344,11 @@ def test_link_in_the_documentation_has_a_target(document, target):
     assert file.exists()
     if anchor:
         assert anchor in anchors(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    re.findall(r"\[(test_\w+)\]\(\.\./(tests/[\w/]+\.py)\)", (ROOT / "docs" / "security.md").read_text()),
+)
+def test_promise_of_the_security_page_has_its_test(name, path):
+    assert re.search(rf"^ *def {name}\(", (ROOT / path).read_text(), re.MULTILINE)

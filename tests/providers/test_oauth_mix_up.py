@@ -324,7 +324,7 @@ class TestCallback:
         assert (response.status_code, response.data, database.count("oauth_flows")) == (200, b"", 1)
 
     def test_callbacks_share_one_rate_limit(self, make_service):
-        service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="2 per minute")
+        service = make_service(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_AUTHORIZE="2 per minute")
         paths = ["/callback", "/providers/acme/callback", "/providers/google/callback"]
         assert [service.client.get(path).status_code for path in paths] == [303, 303, 429]
 
