@@ -607,7 +607,7 @@ class TestStaticFiles:
         assert again.headers["X-Content-Type-Options"] == "nosniff"
 
     def test_files_are_not_limited(self, make_app):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour").test_client()
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LINKS="1 per hour").test_client()
         for _ in range(3):
             response = client.get("/static/page.css")
             assert response.status_code == 200

@@ -31,7 +31,6 @@ CLIENT_HEADERS = [
     "Forwarded-For",
     "X-Forwarded-Host",
     "X-Host",
-    "Host",
     "User-Agent",
     "X-Request-Id",
     "Origin",
@@ -85,6 +84,12 @@ class TestForgedClientAddress:
             429,
             429,
         ]
+
+    def test_host_does_not_change_the_network(self, limited):
+        client = limited()
+        hosts = [f"192.0.2.{number}" for number in range(4)]
+        answers = statuses(lambda host: client.post(LOG_IN, json={}, headers={"Host": host}), hosts)
+        assert answers == [400, 400, 400, 429]
 
     @pytest.mark.parametrize(
         "sent",
