@@ -55,6 +55,9 @@ CREATE TABLE users (
 CREATE INDEX users_created_at ON users (created_at, id);
 CREATE INDEX users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
 CREATE INDEX users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
+-- For the janitor. Without last_sign_in_at, or sign-ins would not be heap-only updates.
+CREATE INDEX users_unproved ON users (created_at)
+  WHERE made_by IN ('signup', 'message') AND NOT email_proved AND NOT phone_proved;
 CREATE INDEX users_new_email ON users (new_email) WHERE new_email IS NOT NULL;
 CREATE INDEX users_new_phone ON users (new_phone) WHERE new_phone IS NOT NULL;
 
@@ -158,6 +161,7 @@ CREATE TABLE oauth_flows (
   expires_at      timestamptz NOT NULL
 );
 CREATE INDEX oauth_flows_expires_at ON oauth_flows (expires_at);
+CREATE INDEX oauth_flows_user_id ON oauth_flows (user_id) WHERE user_id IS NOT NULL;
 
 CREATE TABLE spent_id_tokens (
   token_hash  bytea PRIMARY KEY,

@@ -74,3 +74,27 @@ DELETE FROM audit_log
  WHERE id = ANY (ARRAY(SELECT id FROM audit_log
                         WHERE at <= now() - make_interval(days => :audit_retention)
                         ORDER BY at LIMIT :batch FOR UPDATE SKIP LOCKED));
+
+-- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
+-- Users whom any stranger can make, and whom nobody has used. Users from before version 6, the first that
+-- deletes them, are kept for as long after the upgrade.
+DELETE FROM users AS u
+ WHERE u.id = ANY (ARRAY(
+         SELECT unused.id
+           FROM users AS unused
+          CROSS JOIN (VALUES (now() - make_interval(days => :unconfirmed_retention))) AS past (day)
+          WHERE unused.made_by IN ('signup', 'message')
+            AND NOT unused.email_proved AND NOT unused.phone_proved
+            AND unused.created_at <= past.day
+            AND (SELECT min(applied_at) FROM schema_version WHERE version >= 6) <= past.day
+            AND unused.last_sign_in_at IS NULL AND unused.role = 'authenticated'
+            AND (unused.banned_until > now()) IS NOT TRUE
+            AND NOT EXISTS (SELECT
+                              FROM identities AS i
+                             WHERE i.user_id = unused.id AND i.provider NOT IN ('email', 'phone'))
+            AND NOT EXISTS (SELECT
+                              FROM one_time_tokens AS t
+                             WHERE t.user_id = unused.id AND t.expires_at > now())
+          LIMIT :batch FOR UPDATE OF unused SKIP LOCKED
+       ))
+RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "unused"}');

@@ -19,6 +19,7 @@ STATEMENTS = (
     "delete_old_messages",
     "delete_old_networks",
     "delete_old_audit_rows",
+    "delete_unused_users",
 )
 
 

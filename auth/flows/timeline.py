@@ -93,6 +93,7 @@ _BECAUSE = {
     "declined": '"This was not me"',
     "email_restored": "email change undone",
     "change_undone": "a change was undone",
+    "unused": "never confirmed and never used",
 }
 _CHANNELS = {"email": "mail", "sms": "SMS"}
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]

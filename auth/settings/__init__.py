@@ -174,6 +174,7 @@ class Settings:
     webhook_private_networks: bool = _flag(None)
     deliver: bool = _flag(True)
     audit_retention: int = _number(400, 1, 36_500)
+    unconfirmed_retention: int = _number(30, 1, 36_500)
     db_prepare: bool = _flag(True)
     log_format: str = _choice("", "", "text", "json")
     log_level: str = _choice("info", "debug", "info", "warning", "error")

@@ -21,6 +21,7 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
         "sessions_per_user": config.sessions_per_user,
         "audit_retention": config.audit_retention,
+        "unconfirmed_retention": config.unconfirmed_retention,
         "give_up": GIVE_UP,
         "reauthentication_age": config.reauthentication_age,
         "proof_age": proof_age(config),

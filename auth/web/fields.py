@@ -1,6 +1,7 @@
 """Strict field types for bodies and queries: "true" and 1 are not booleans, and nothing is converted."""
 
 import functools
+import json
 import math
 import re
 from collections.abc import Callable
@@ -113,6 +114,12 @@ def _ban_duration(value: Any) -> float:
     return seconds
 
 
+def _strangers_metadata(value: Any) -> Any:
+    _require(isinstance(value, dict), "must be an object")
+    _require(len(json.dumps(value, ensure_ascii=False).encode()) <= 1024, "must be at most 1 KiB as JSON")
+    return value
+
+
 Text = _field(_text)
 LongText = _field(functools.partial(_text, most=64 * 1024))
 NonEmptyText = _matching(r"(?s:.+)", "must not be empty")
@@ -123,6 +130,8 @@ Phone = _address(addresses.canonical_phone)
 Password = _field(_password)
 # The database limits the size, which a merge may exceed too.
 Metadata = _instance_of(dict, "must be an object")
+# Callers without a credential could fill the disk.
+StrangersMetadata = _field(_strangers_metadata)
 Role = _field(_role)
 Timestamp = _field(_timestamp)
 Uuid = _matching(_UUID, "must be a UUID")

@@ -57,18 +57,18 @@ class Challenged(Input):
 
 class Signup(Addressed, Challenged):
     password = fields.Password(required=True)
-    data = fields.Metadata(load_default=dict)
+    data = fields.StrangersMetadata(load_default=dict)
 
 
 class Otp(Addressed, Challenged):
     create_user = fields.Flag(load_default=True)
-    data = fields.Metadata(load_default=dict)
+    data = fields.StrangersMetadata(load_default=dict)
 
 
 class Magiclink(Challenged):
     email = fields.Email(required=True)
     create_user = fields.Flag(load_default=True)
-    data = fields.Metadata(load_default=dict)
+    data = fields.StrangersMetadata(load_default=dict)
 
 
 class Resend(Addressed, Challenged):
