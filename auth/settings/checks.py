@@ -124,9 +124,15 @@ def jwk_set(value: str) -> None:
         # The text of an OSError has the path, which may be a mistyped key.
         reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
-            "must be a JWK Set with private ES256, EdDSA or RS256 keys, or the path of a file that holds one"
+            "must be a JWK Set or array of ES256, EdDSA, RS256 or HS256 keys, or the path of a file with one"
             f" ({reason})"
         ) from None
+
+
+def signing_jwk_set(value: str) -> None:
+    jwk_set(value)
+    if not access_tokens.can_sign(value):
+        raise ValueError("must be a JWK Set with a key that can sign, or AUTH_JWT_SECRET must be set")
 
 
 def rate_limits(value: str) -> None:

@@ -31,10 +31,17 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
         ]
     problems = []
     for name in (name for name in needed if name not in absent):
-        text, problem = _checked(files[name], checks.jwk_set if name == "jwt_keys" else checks.secret)
-        values[name] = text if name == "jwt_keys" else (text,)
+        text, problem = _checked(
+            files[name], checks.signing_jwk_set if name == "jwt_keys" else _check_secrets
+        )
+        values[name] = text if name == "jwt_keys" else tuple(text.split(","))
         problems += [f"{files[name]}: {problem}"] if problem else []
     return problems
+
+
+def _check_secrets(text: str) -> None:
+    for secret in text.split(","):
+        checks.secret(secret)
 
 
 def _checked(path: Path, check: checks.Check) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from jwt.algorithms import ECAlgorithm
 TYPE = "at+jwt"
 # RFC 7515, section 7.1. PyJWT would accept "=" too, which gives a token several spellings.
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
-ALGORITHMS = ("ES256", "EdDSA", "RS256")
+ALGORITHMS = ("ES256", "EdDSA", "RS256", "HS256")
+_LEAST_SECRET = 32  # bytes
 REMEMBERED = 2048  # verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB
 # Escaping would make metadata in most scripts two or three times as long.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -47,13 +48,17 @@ class Caller:
 
 @dataclass(frozen=True)
 class Key:
-    """A key and its only algorithm (RFC 8725, section 3.1)."""
+    """A key and its only algorithm (RFC 8725, section 3.1). `signing_key` is None if it only verifies.
+
+    `is_preferred` if its `key_ops` name `sign`. A shared secret has no `public_jwk`.
+    """
 
     algorithm: str
     kid: str | None
     signing_key: Any
     verifying_key: Any
     public_jwk: Mapping[str, str] | None
+    is_preferred: bool = False
 
 
 class AccessTokens:
@@ -68,7 +73,7 @@ class AccessTokens:
         keys = parse_jwk_set(jwk_set) if jwk_set else []
         if secret:
             keys.insert(0, Key("HS256", None, secret, secret, None))
-        self._signing_key = keys[0]
+        self._signing_key = _signing_key(keys, bool(secret))
         self._keys = {key.kid: key for key in keys}
         self.jwks = {"keys": [key.public_jwk for key in keys if key.public_jwk]}
         # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
@@ -146,10 +151,11 @@ def new_jwk_set() -> str:
 
 def parse_jwk_set(text: str) -> list[Key]:
     """Parse JSON or the file at a path. Raises `OSError`, and `ValueError` that does not quote keys."""
-    if not text.lstrip().startswith("{"):
+    if not text.lstrip().startswith(("{", "[")):
         text = Path(text).read_text()
     try:
-        jwks = json.loads(text)["keys"]
+        parsed = json.loads(text)
+        jwks = parsed if isinstance(parsed, list) else parsed["keys"]
         keys = [_parse_jwk(jwk) for jwk in jwks]
     except (KeyError, TypeError, AttributeError, ValueError, jwt.PyJWTError) as error:
         # PyJWT's messages quote the key.
@@ -160,29 +166,58 @@ def parse_jwk_set(text: str) -> list[Key]:
     return keys
 
 
+def can_sign(jwk_set: str) -> bool:
+    return any(key.signing_key for key in parse_jwk_set(jwk_set))
+
+
+def _signing_key(keys: Sequence[Key], has_secret: bool) -> Key:
+    """Return the secret, else the key that is meant to sign, else the first that can."""
+    usable = [key for key in keys if key.signing_key]
+    preferred = [key for key in usable if key.is_preferred]
+    return usable[0] if has_secret or not preferred else preferred[0]
+
+
 def fingerprints(jwk_set: str) -> list[str]:
-    """Return a digest of each public key with its `kid`, under which other nodes look it up."""
+    """Return a digest of each public key or secret with its `kid`, under which other nodes look it up."""
     keys = parse_jwk_set(jwk_set) if jwk_set else []
-    return [hashlib.sha256(json.dumps(key.public_jwk, sort_keys=True).encode()).hexdigest() for key in keys]
+    known: list[Mapping[str, Any]] = [
+        key.public_jwk or {"kid": key.kid, "k": key.verifying_key.hex()} for key in keys
+    ]
+    return [hashlib.sha256(json.dumps(jwk, sort_keys=True).encode()).hexdigest() for jwk in known]
 
 
 class _JwkError(ValueError):
     pass
 
 
-def _parse_jwk(jwk: dict[str, str]) -> Key:
+def _parse_jwk(jwk: dict[str, Any]) -> Key:
     parsed = jwt.PyJWK.from_dict(jwk)
-    if parsed.algorithm_name not in ALGORITHMS:
+    algorithm, operations = parsed.algorithm_name, jwk.get("key_ops")
+    if algorithm not in ALGORITHMS:
         raise _JwkError(f"a key's algorithm is not one of {', '.join(ALGORITHMS)}")
-    if "d" not in jwk:
-        raise _JwkError("a key is not private")
-    if parsed.algorithm_name == "RS256" and parsed.key.key_size < 2048:
+    if operations is not None and not {"sign", "verify"} & set(operations):
+        raise _JwkError("the key_ops of a key name neither sign nor verify")
+    signs, is_preferred = operations is None or "sign" in operations, "sign" in (operations or ())
+    if algorithm == "HS256":
+        return _shared_key(jwk, parsed.key, signs, is_preferred)
+    if signs and "d" not in jwk:
+        raise _JwkError("a key is not private, and its key_ops are not verify")
+    if algorithm == "RS256" and parsed.key.key_size < 2048:
         raise _JwkError("an RSA key is shorter than 2048 bits")
-    public_key = parsed.key.public_key()
     kid = jwk.get("kid") or _thumbprint(jwk)
     public = {member: jwk[member] for member in _THUMBPRINT_MEMBERS[jwk["kty"]]}
-    public |= {"kid": kid, "alg": parsed.algorithm_name, "use": "sig"}
-    return Key(parsed.algorithm_name, kid, parsed.key, public_key, public)
+    public |= {"kid": kid, "alg": algorithm, "use": "sig"}
+    verifying_key = parsed.key.public_key() if "d" in jwk else parsed.key
+    return Key(algorithm, kid, parsed.key if signs else None, verifying_key, public, is_preferred)
+
+
+def _shared_key(jwk: Mapping[str, Any], secret: bytes, signs: bool, is_preferred: bool) -> Key:
+    if len(secret) < _LEAST_SECRET:
+        raise _JwkError(f"an oct key is shorter than {_LEAST_SECRET} bytes")
+    # Its thumbprint would let holders of tokens try secrets (RFC 7638, section 7).
+    if not jwk.get("kid"):
+        raise _JwkError("an oct key has no kid")
+    return Key("HS256", jwk["kid"], secret if signs else None, secret, None, is_preferred)
 
 
 def _thumbprint(jwk: Mapping[str, str]) -> str:

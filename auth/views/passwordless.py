@@ -77,13 +77,13 @@ def _request(purpose: str, body: dict[str, Any]) -> Response:
     message = outgoing.Message(email or body["phone"])
     may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
     with latchkey.db.transaction() as tx:
-        has_quota = outgoing.count(tx, outgoing.quota(email or body["phone"])).seconds_left == 0
+        has_quota = outgoing.count(tx, outgoing.quota(tx, email or body["phone"])).seconds_left == 0
         created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
         user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
         bound_to = {"code_challenge": body.get("code_challenge"), "session_id": user and user.session_id}
         message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to)
-        kind = purpose.replace("sms_signup", "sms") if is_due else "none"
+        kind = purpose.replace("sms_signup", "signup") if is_due else "none"
         message.write(tx, user_id, kind, **link | (user.sign_up if user else {}))
         acts = ["user_created" if created_id else None, "message_requested"]
         events = ["user.created" if created_id else None]

@@ -17,6 +17,7 @@ _KINDS = {
     "message": ("messages", "messages"),
     "invite": ("invitations", "invitations"),
     "sms": ("messages", "SMS"),
+    "sms_new": ("messages", "SMS to numbers without a confirmed user"),
 }
 _USED_UP = {
     "passwords": ": more are refused",
@@ -32,7 +33,8 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
     `addresses` may contain the id of a user, whose wrong passwords are also counted over all addresses.
     """
     # Whole keys: those of invitations to one address begin like the one for all.
-    totals = [key("sms", settings.rate_limit_sms_total), key("invite", settings.rate_limit_invite)]
+    totals = [key(name, settings.rate_limit_sms_total) for name in ("sms", "sms_new")]
+    totals.append(key("invite", settings.rate_limit_invite))
     rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
     counts = [count for count in (_count(settings, row) for row in rows) if count]
     return [
@@ -47,9 +49,14 @@ def key(prefix: str, limit: RateLimitItem) -> str:
     return f"{prefix} {limit.get_expiry()}"
 
 
+def share_of_new_numbers(total: RateLimitItem) -> RateLimitItem:
+    """Return the limit for numbers without a confirmed user: a quarter is kept for the others."""
+    return type(total)(max(1, total.amount * 3 // 4), total.multiples)
+
+
 def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     prefix, *parts = row.key.split(" ")
-    seconds = int(parts.pop()) if prefix in ("message", "invite", "sms") else None
+    seconds = int(parts.pop()) if prefix in ("message", "invite", "sms", "sms_new") else None
     address, network = [*parts, None, None][:2]
     amount = _amount(_limits(settings, prefix, address, network), seconds)
     if prefix == "code":
@@ -91,6 +98,7 @@ def _limits(
         "user": [settings.rate_limit_login_failures if network else settings.rate_limit_account_failures],
         "invite": [invitations],
         "sms": [settings.rate_limit_sms_total],
+        "sms_new": [share_of_new_numbers(settings.rate_limit_sms_total)],
     }.get(prefix, [])
 
 

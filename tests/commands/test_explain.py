@@ -139,7 +139,7 @@ class TestObstacles:
         app.test_client().post("/otp", json={"phone": PHONE})
         lines = explain(alice.email, on=app)
         assert lines[0] == CLEAR
-        (told,) = [line for line in lines if line.startswith("counted")]
+        told = next(line for line in lines if line.startswith("counted"))
         assert re.fullmatch(
             r"counted       1 of 1 SMS in all, until [-\d]+ \d\d:\d\d: more are not sent", told
         )

@@ -40,7 +40,7 @@ MAILS = {
     "identity_unlinked": "undo",
     "webhook_disabled": None,
 }
-SMS = ("sms", "phone_change", "reauthentication")
+SMS = ("sms", "signup", "phone_change", "reauthentication")
 SMS_NOTICES = ("email_changed", "phone_changed", "identity_linked", "identity_unlinked")
 
 each_language = pytest.mark.parametrize("language", sorted(CATALOGUES))
@@ -239,6 +239,22 @@ class TestSms:
     @each_sms
     def test_english_sms_fits_into_one_part(self, kind):
         assert len(render(kind, "sms", {"code": CODE}, 600).text.strip()) <= 160
+
+    @each_language
+    def test_sms_that_confirms_a_sign_up_says_so(self, language):
+        sign_up, sign_in = (
+            render(kind, "sms", {"code": CODE}, 600, locale=language).text.splitlines()[0]
+            for kind in ("signup", "sms")
+        )
+        said = {
+            "de": "neue Konto",
+            "en": "new account",
+            "es": "nueva cuenta",
+            "fr": "nouveau compte",
+            "zh": "新账户",
+        }
+        assert said[language] in sign_up
+        assert said[language] not in sign_in
 
 
 class TestHostileValues:

@@ -227,7 +227,7 @@ class TestSmsTotal:
         return make_app(
             AUTH_RATE_LIMITS_ENABLED="true",
             AUTH_RATE_LIMIT_RECOVER="100000 per minute",
-            AUTH_RATE_LIMIT_SMS_TOTAL="3 per hour",
+            AUTH_RATE_LIMIT_SMS_TOTAL="4 per hour",
         )
 
     def test_no_sms_is_sent_over_the_total(self, client, outbox, database):
@@ -263,10 +263,64 @@ class TestSmsTotal:
             AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_RECOVER="100000 per minute"
         ).test_client()
         ask(client, PHONE, path="/otp")
-        assert database.run("UPDATE failure_counts SET count = 199 WHERE key = 'sms 3600'") == 1
+        for key, count in (("sms 3600", 199), ("sms_new 3600", 148)):
+            assert database.run(f"UPDATE failure_counts SET count = {count} WHERE key = '{key}'") == 1
         ask(client, OTHER_PHONE, path="/otp")
         ask(client, "+491705555555", path="/otp")
         assert outbox.kinds() == [("sms", PHONE), ("sms", OTHER_PHONE)]
+
+    def test_default_share_of_new_numbers_is_150_an_hour(self, make_app, outbox, database):
+        client = make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_RECOVER="100000 per minute"
+        ).test_client()
+        ask(client, PHONE, path="/otp")
+        database.run("UPDATE failure_counts SET count = 149 WHERE key = 'sms_new 3600'")
+        for phone in (OTHER_PHONE, "+491705555555"):
+            ask(client, phone, path="/otp")
+        assert outbox.kinds() == [("sms", PHONE), ("sms", OTHER_PHONE)]
+
+    @pytest.mark.parametrize("path", ["/otp", "/signup"])
+    def test_new_numbers_of_one_network_have_a_quota(self, make_app, outbox, path):
+        client = make_app(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SIGNUP="1000 per minute"
+        ).test_client()
+        for number in range(12):
+            body = {"phone": f"+4917012345{number:02}", "password": PASSWORD}
+            assert client.post(path, json=body, environ_overrides=NETWORK).status_code in (200, 201)
+        assert (len(outbox.sent()), outbox.suppressed()) == (10, 2)
+        client.post(path, json={"phone": OTHER_PHONE, "password": PASSWORD}, environ_overrides=ELSEWHERE)
+        assert len(outbox.sent(OTHER_PHONE)) == 1
+
+    def test_confirmed_users_keep_a_reserve(self, client, service_role, outbox):
+        body = {"email": "phil@example.com", "phone": PHONE, "phone_confirm": True}
+        assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
+        for number in range(20):
+            place = {"REMOTE_ADDR": f"192.0.2.{number}"}
+            ask(client, f"+4917012345{number:02}", path="/otp", place=place)
+        assert len(outbox.sent()) == 3
+        ask(client, PHONE, path="/otp")
+        assert len(outbox.sent(PHONE)) == 1
+
+    def test_unconfirmed_users_have_no_reserve(self, client, service_role, outbox):
+        client.post("/admin/users", json={"email": "phil@example.com", "phone": PHONE}, headers=service_role)
+        for number in range(3):
+            ask(client, f"+4917012345{number:02}", path="/otp")
+        ask(client, PHONE, path="/otp")
+        assert outbox.sent(PHONE) == []
+
+    def test_confirmed_numbers_cost_the_same_statements_and_counts(
+        self, client, service_role, database, parts
+    ):
+        body = {"email": "phil@example.com", "phone": PHONE, "phone_confirm": True}
+        client.post("/admin/users", json=body, headers=service_role)
+        costs = []
+        for phone in (PHONE, OTHER_PHONE):
+            before = parts.db.statements_run, database.count("failure_counts")
+            ask(client, phone, path="/otp", create_user=False)
+            after = parts.db.statements_run, database.count("failure_counts")
+            costs.append((after[0] - before[0], after[1] - before[1]))
+            database.run("DELETE FROM failure_counts")
+        assert costs[0] == costs[1]
 
 
 class TestSignedInUsers:

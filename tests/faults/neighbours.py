@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from auth.operations.embedded_postgres import EmbeddedPostgres, _programs
+from auth.operations.embedded_postgres import EmbeddedPostgres, find_programs
 from tests.faults.world import World
 from tests.support.postgres import Postgres
 from tests.support.processes import free_port, wait_until
@@ -33,7 +33,7 @@ class Replica(Postgres):
     def __init__(self, primary: Postgres, directory: Path) -> None:
         directory.mkdir()
         backup = [
-            str(_programs() / "pg_basebackup"),
+            str(find_programs() / "pg_basebackup"),
             "-D",
             str(directory / "postgres"),
             "-R",

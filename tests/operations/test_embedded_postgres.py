@@ -17,7 +17,7 @@ from auth.operations.embedded_postgres import (
     EmbeddedPostgres,
     EmbeddedPostgresError,
     StateInUseError,
-    _programs,
+    find_programs,
 )
 from tests.support.processes import wait_until
 
@@ -115,7 +115,7 @@ def test_psql_connects_by_the_url(start):
     _, url = start()
 
     done = subprocess.run(
-        [_programs() / "psql", url, "-tAc", "SELECT what FROM kept"],
+        [find_programs() / "psql", url, "-tAc", "SELECT what FROM kept"],
         capture_output=True,
         text=True,
         check=True,
@@ -137,7 +137,7 @@ def test_other_user_cannot_connect(start):
     _, url = start()
 
     done = subprocess.run(
-        [_programs() / "psql", url, "-c", "SELECT 1"],
+        [find_programs() / "psql", url, "-c", "SELECT 1"],
         user=54321,
         group=54321,
         extra_groups=[],

@@ -228,8 +228,14 @@ class TestInvalidValues:
             {name: value for name, value in private_jwk("ES256").items() if name != "d"},
             private_jwk("ES256") | {"crv": "P-384"},
             {"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "alg": "HS256"},
+            {"kty": "oct", "k": "c2VjcmV0c2VjcmV0", "kid": "a"},
+            private_jwk("ES256") | {"key_ops": ["verify"]},
+            private_jwk("ES256") | {"key_ops": ["encrypt"]},
         ],
-        ids=["algorithm of another key type", "public key", "unsupported curve", "secret"],
+        ids=[
+            *("algorithm of another key type", "public key", "unsupported curve", "secret without a kid"),
+            *("short secret", "key that only verifies", "key for something else"),
+        ],
     )
     def test_key_that_cannot_sign_is_reported_without_its_contents(self, load, jwk):
         (problem,) = problems(load, AUTH_JWT_KEYS=json.dumps({"keys": [jwk]})).values()

@@ -4,14 +4,14 @@ import subprocess
 
 import pytest
 
-from auth.operations.embedded_postgres import _programs
+from auth.operations.embedded_postgres import find_programs
 from tests.support.cast import PASSWORD
 
 
 @pytest.fixture
 def restore(database, database_url, tmp_path):
     def restore():
-        programs, file = _programs(), tmp_path / "latchkey.dump"
+        programs, file = find_programs(), tmp_path / "latchkey.dump"
         options = ["--clean", "--if-exists", "--single-transaction"]
         for command in (
             [programs / "pg_dump", "-Fc", "-f", file, database_url],

@@ -1,9 +1,8 @@
 """The schema: created in a new database, and upgraded in the database of an earlier release."""
 
+import re
 from contextlib import closing
 from itertools import chain
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import psycopg2
 import pytest
@@ -17,24 +16,6 @@ from tests.support.dump import SCHEMAS
 from tests.support.server import at_once
 
 NEW = ["schema.sql", "functions"]
-
-
-@pytest.fixture
-def new_database(database, database_url):
-    """Create an empty database, or one filled from an SQL file, and return its URL."""
-    names: list[str] = []
-
-    def make(path: Path | None = None) -> str:
-        names.append(f"{urlsplit(database_url).path[1:]}_{len(names)}")
-        database.run(f"CREATE DATABASE {names[-1]}")
-        url = urlsplit(database_url)._replace(path=f"/{names[-1]}").geturl()
-        if path:
-            execute(url, path.read_text())
-        return url
-
-    yield make
-    for name in names:
-        database.run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
@@ -131,6 +112,13 @@ class TestMigrations:
         expected = f"the schema has version {version}, but this release works with {schema.OLDEST} to {schema.NEWEST}"
         with pytest.raises(psycopg2.ProgrammingError, match=f"^{expected}$"):
             schema.apply(url)
+
+
+def test_every_released_version_has_a_dump():
+    changelog = (schema.SCHEMA.parent / "CHANGELOG.md").read_text()
+    released = re.findall(r"^## ([0-9.]+)\b", changelog, re.MULTILINE)
+    assert "0.1.0" in released
+    assert set(released) <= {path.stem for path in SCHEMAS.glob("*.sql")}
 
 
 class TestUpgrade:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from auth import __version__
-from auth.operations.embedded_postgres import EmbeddedPostgres, _programs
+from auth.operations.embedded_postgres import EmbeddedPostgres, find_programs
 from sql import schema
 from tests.conftest import ENVIRONMENT, SERVICE_ROLE_KEY, new_app
 from tests.support.cast import PASSWORD, register
@@ -24,7 +24,7 @@ def main() -> None:
         try:
             schema.apply(url)
             fill({**ENVIRONMENT, "DATABASE_URL": url, "AUTH_STATE_DIR": str(state_dir)})
-            (SCHEMAS / f"{__version__}.sql").write_text(dump(url, _programs()))
+            (SCHEMAS / f"{__version__}.sql").write_text(dump(url, find_programs()))
         finally:
             postgres.stop()
 

@@ -522,3 +522,62 @@ def test_cached_token_is_refused_when_its_session_ends(client, session, alice):
     Session(client, session.access_token, "", {}).post("/logout?scope=local")
     assert_error(session.get("/user"), 401, "session_not_found")
     assert alice.sign_in().get("/user").json["email"] == ANYTHING
+
+
+OCT = {"kty": "oct", "k": encode(b"a shared secret of 32 bytes or so"), "kid": "shared"}
+
+
+class TestFormsOfKeys:
+    """AUTH_JWT_KEYS with shared secrets, keys that only verify, and a chosen key that signs."""
+
+    @pytest.fixture
+    def use(self, make_app, alice):
+        """Sign in with these keys; return the session and the kid and algorithm of its token."""
+
+        def use(keys, **others):
+            client = make_app(AUTH_JWT_KEYS=json.dumps(keys), **others).test_client()
+            session = alice.sign_in(client=client)
+            assert session.get("/user").status_code == 200
+            header = jwt.get_unverified_header(session.access_token)
+            return session, (header.get("kid"), header["alg"])
+
+        return use
+
+    def test_bare_array_is_a_set(self, use):
+        assert use([private_jwk("ES256", kid="a")])[1] == ("a", "ES256")
+
+    def test_key_that_signs_is_chosen(self, use):
+        keys = [private_jwk("ES256", kid="a"), private_jwk("EdDSA", kid="b", key_ops=["sign", "verify"])]
+        assert use(keys)[1] == ("b", "EdDSA")
+
+    def test_first_key_that_can_sign_is_chosen(self, use):
+        keys = [private_jwk("ES256", kid="a", key_ops=["verify"]), private_jwk("RS256", kid="b")]
+        assert use(keys)[1] == ("b", "RS256")
+
+    def test_shared_secret_signs_and_is_not_published(self, use):
+        session, used = use([OCT, private_jwk("ES256", kid="a")])
+        assert used == ("shared", "HS256")
+        published = session.client.get("/.well-known/jwks.json")
+        assert [key["kid"] for key in published.json["keys"]] == ["a"]
+        assert OCT["k"] not in published.text
+
+    def test_public_key_verifies(self, use):
+        old = private_jwk("ES256", kid="old")
+        session, _ = use([old])
+        public = {name: old[name] for name in ("kty", "crv", "x", "y", "kid")} | {"key_ops": ["verify"]}
+        renewed, used = use([public, private_jwk("ES256", kid="new")])
+        assert used == ("new", "ES256")
+        assert session.on(renewed.client).get("/user").status_code == 200
+
+    def test_setting_of_a_secret_signs_beside_keys_that_only_verify(self, use):
+        keys = [private_jwk("ES256", kid="a", key_ops=["verify"])]
+        assert use(keys, AUTH_JWT_SECRET=HS_SECRET)[1] == (None, "HS256")
+
+    def test_token_of_a_secret_is_refused_under_the_kid_of_a_public_key(self, use):
+        """Algorithm confusion: each key has one algorithm."""
+        key = private_jwk("ES256", kid="a")
+        session, _ = use([key, OCT])
+        secret = json.dumps({name: key[name] for name in ("kty", "crv", "x", "y")}).encode()
+        signed = f"{encode({'typ': 'at+jwt', 'kid': 'a', 'alg': 'HS256'})}.{encode(session.claims)}"
+        forged = f"{signed}.{encode(hmac.digest(secret, signed.encode(), hashlib.sha256))}"
+        assert_error(get_user(session.client, forged), 401, "bad_jwt")

@@ -76,7 +76,7 @@ class TestSignUp:
         resend(client, "sms", PHONE)
         first, second = outbox.sent()
         assert (second.kind, second.channel, second.to, second.token, second.lifetime) == (
-            "sms",
+            "signup",
             "sms",
             PHONE,
             None,

@@ -61,7 +61,7 @@ def test_phone_sign_up_sends_a_code_without_a_link(client, outbox):
     client.post("/signup", json=DAVE)
     (message,) = outbox.sent()
     assert (message.kind, message.channel, message.to, message.token, message.lifetime) == (
-        "sms",
+        "signup",
         "sms",
         PHONE,
         None,
@@ -164,9 +164,26 @@ class TestTakenNumber:
     def test_pending_change_to_a_number_does_not_reserve_it(self, client, alice, outbox):
         alice.sign_in().put("/user", json={"phone": PHONE})
         client.post("/signup", json=DAVE)
-        assert type_in(client, "sms", PHONE, outbox.last(kind="sms").code).status_code == 200
+        assert type_in(client, "sms", PHONE, outbox.last(kind="signup").code).status_code == 200
         phone_change = outbox.last(kind="phone_change").code
         assert_error(type_in(client, "phone_change", PHONE, phone_change), 403, "otp_expired")
+
+
+class TestSquatting:
+    """Mallory signs up with Dave's number, and Dave requests a code to sign in."""
+
+    def test_messages_say_which_code_confirms_the_sign_up(self, client, outbox):
+        client.post("/signup", json=DAVE)
+        client.post("/otp", json={"phone": PHONE})
+        client.post("/resend", json={"type": "sms", "phone": PHONE})
+        assert [message.kind for message in outbox.sent(PHONE)] == ["signup", "sms", "signup"]
+
+    def test_sign_in_code_removes_the_password_of_the_sign_up(self, client, outbox):
+        client.post("/signup", json=DAVE)
+        client.post("/resend", json={"type": "sms", "phone": PHONE})
+        client.post("/otp", json={"phone": PHONE})
+        assert type_in(client, "sms", PHONE, outbox.last(PHONE).code).status_code == 200
+        assert_error(sign_in(client), 401, "invalid_credentials")
 
 
 class TestRepeatedSignUp:
@@ -276,7 +293,7 @@ def test_phone_user_can_add_an_email_later(client, outbox):
         client, response, expected | {"app_metadata": {"provider": "phone", "providers": ["phone", "email"]}}
     )
     notices = [("email_change", "dave@example.com"), ("email_changed", PHONE)]
-    assert outbox.kinds() == [("sms", PHONE), *notices]
+    assert outbox.kinds() == [("signup", PHONE), *notices]
 
 
 def test_resend_needs_no_password(client, outbox):

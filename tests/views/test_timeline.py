@@ -323,9 +323,9 @@ class TestLimits:
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **self.TOTALS).test_client()
         client.post("/otp", json={"phone": PHONE})
         client.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
-        invitations, messages = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json[
-            "limits"
-        ]
+        path = f"/admin/users/{alice.id}/timeline"
+        invitations, messages, new_numbers = client.get(path, headers=service_role).json["limits"]
+        assert "1 of 1 SMS to numbers without a confirmed user in all" in new_numbers["text"]
         assert messages == {
             "text": Like(
                 "a sentence", r"1 of 1 SMS in all, until \d{4}-\d\d-\d\d \d\d:\d\d: more are not sent"
@@ -356,7 +356,7 @@ class TestLimits:
         before.post("/otp", json={"phone": PHONE})
         before.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
         path = f"/admin/users/{alice.id}/timeline"
-        assert len(before.get(path, headers=service_role).json["limits"]) == 2
+        assert len(before.get(path, headers=service_role).json["limits"]) == 3
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true", **self.TOTALS).test_client()
         assert client.get(path, headers=service_role).json["limits"] == []
 

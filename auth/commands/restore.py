@@ -1,0 +1,71 @@
+import json
+import time
+from pathlib import Path
+
+import click
+
+from auth.commands import load_settings
+from auth.commands.backup import failures, progress_of
+from auth.operations import backups, restores
+from auth.operations.embedded_postgres import EmbeddedPostgres
+from auth.operations.restored_secrets import RestoredSecrets
+
+
+@click.command("restore")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--passphrase-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read the passphrase from this file instead of AUTH_BACKUP_PASSPHRASE.",
+)
+@click.option("--keep-sessions", is_flag=True, help="Leave users signed in who were so at the backup.")
+@click.option("--resend", is_flag=True, help="Send the messages and events that waited at the backup.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def command(
+    file: Path, passphrase_file: Path | None, keep_sessions: bool, resend: bool, as_json: bool
+) -> None:
+    """Replace the database and the secrets by those of the backup FILE. Stop the service on all nodes first.
+
+    Verifies all of FILE before it changes anything. An interrupted restore leaves everything as it was. Links
+    and codes in messages become invalid.
+
+    Exits with 3 if FILE is damaged or the passphrase is wrong, and with 1 after any other failure.
+
+    \b
+    Example: latchkey restore /backups/latchkey.age --passphrase-file /etc/latchkey.passphrase
+    """
+    begin = time.monotonic()
+    options = restores.Options(keep_sessions=keep_sessions, resend=resend)
+    with failures(file):
+        settings = load_settings(missing_secrets="ignore")
+        passphrase = backups.read_passphrase(passphrase_file)
+        size = file.stat().st_size
+        with progress_of(f"Verifying {file}", size) as progress:
+            manifest = backups.verify(file, passphrase, progress)
+        secrets = RestoredSecrets(settings, manifest)
+        postgres = None if settings.database_url else EmbeddedPostgres(settings.state_dir)
+        try:
+            url = postgres.start() if postgres else settings.database_url
+            with progress_of("Restoring", size) as progress:
+                former = restores.restore(url, file, passphrase, secrets, options, progress)
+        finally:
+            if postgres:
+                postgres.stop()
+    outcome = {
+        "file": str(file),
+        "seconds": round(time.monotonic() - begin, 1),
+        "former_database": former,
+        "environment_file": str(secrets.environment_file) if secrets.environment_file else None,
+        "kept_variables": secrets.kept_variables,
+    }
+    if as_json:
+        click.echo(json.dumps(outcome | manifest.summary()))
+        return
+    rows = f"{manifest.tables['users']:,} users, {sum(manifest.tables.values()):,} rows"
+    click.echo(f"Restored {rows}, backed up at {manifest.created_at}, in {outcome['seconds']} s.")
+    if former:
+        click.echo(f"The database before is now called {former}. The next restore deletes it.")
+    if secrets.environment_file:
+        click.echo(f"{secrets.environment_file} has the settings of the service that was backed up.")
+    for variable in secrets.kept_variables:
+        click.echo(f"{variable} is set, so the value in the backup was not restored.")

@@ -1,0 +1,79 @@
+"""The secrets of a backup, which become files of the state directory together with its database."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from auth.operations.backups import BackupError, Manifest
+from auth.settings import Settings, state
+
+# The variables that the service prefers to the files.
+_VARIABLES = {
+    "secret_key": "AUTH_SECRET_KEY",
+    "service_role_key": "AUTH_SERVICE_ROLE_KEY",
+    "jwt_keys.json": "AUTH_JWT_KEYS",
+}
+
+
+class RestoredSecrets:
+    """`admit` adds the secrets to those that are in use; `settle` removes all others. Between the two calls,
+    the service works with the old database and with the restored one.
+    """
+
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+        """Raises `BackupError` if the environment has another key."""
+        self._directory = settings.state_dir
+        self._manifest = manifest
+        in_environment = [name for name, variable in _VARIABLES.items() if os.environ.get(variable)]
+        self.kept_variables = [_VARIABLES[name] for name in in_environment]
+        self.environment_file = self._directory / "restored.env" if manifest.environment else None
+        restored = {
+            "secret_key": manifest.secret_key,
+            "service_role_key": manifest.service_role_key,
+            "jwt_keys.json": (manifest.jwt_keys or {"keys": []})["keys"],
+        }
+        self._restored = {
+            name: values for name, values in restored.items() if values and name not in in_environment
+        }
+        if set(manifest.secret_key) - set(settings.secret_key) and "secret_key" in in_environment:
+            raise BackupError(
+                "AUTH_SECRET_KEY is set, and lacks a key of the backup. Unset it: the restore puts the keys"
+                f" into {self._directory}."
+            )
+
+    def admit(self) -> None:
+        state.make_directory(self._directory)
+        for name, values in self._restored.items():
+            self._write(name, [*self._current(name), *values])
+
+    def settle(self) -> None:
+        for name, values in self._restored.items():
+            self._write(name, values)
+        if self.environment_file:
+            lines = [f"{name}={_quoted(value)}\n" for name, value in self._manifest.environment.items()]
+            self._replace(self.environment_file, "".join(lines))
+
+    def _current(self, name: str) -> list:
+        path = self._directory / name
+        if not path.exists():
+            return []
+        text = path.read_text()
+        return json.loads(text)["keys"] if name == "jwt_keys.json" else text.strip().split(",")
+
+    def _write(self, name: str, values: list) -> None:
+        different = [value for at, value in enumerate(values) if value not in values[:at]]
+        text = json.dumps({"keys": different}) if name == "jwt_keys.json" else ",".join(different)
+        self._replace(self._directory / name, text + "\n")
+
+    def _replace(self, path: Path, text: str) -> None:
+        descriptor, draft = tempfile.mkstemp(dir=self._directory, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,60 @@
+-- Run by `latchkey backup` and `latchkey restore` alone.
+
+-- name: export_snapshot()
+SELECT pg_export_snapshot() AS snapshot,
+       iso_8601(now()) AS created_at,
+       (SELECT max(version) FROM schema_version) AS schema_version,
+       current_setting('server_version_num')::integer / 10000 AS postgres;
+
+-- name: compose_count_of_rows()
+-- Returns a statement that counts the rows of each table. Unlogged tables are not backed up.
+SELECT string_agg(format('SELECT %L AS name, count(*) AS rows FROM %I.%I', c.relname, n.nspname, c.relname),
+                  ' UNION ALL ' ORDER BY c.relname) AS statement
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname = current_schema();
+
+-- name: select_restore_target()
+-- Postgres hides the type of other roles' backends.
+SELECT current_database() AS name,
+       current_setting('server_version_num')::integer / 10000 AS postgres,
+       EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema()) AS has_tables,
+       pg_has_role(d.datdba, 'MEMBER') AND (r.rolcreatedb OR r.rolsuper) AS is_replaceable,
+       (SELECT count(*)
+          FROM pg_stat_activity AS a
+         WHERE a.datname = d.datname AND a.pid <> pg_backend_pid() AND a.usesysid IS NOT NULL
+           AND coalesce(a.backend_type, 'client backend') = 'client backend'
+       ) AS clients
+  FROM pg_database AS d
+  JOIN pg_roles AS r ON r.rolname = current_user
+ WHERE d.datname = current_database();
+
+-- name: take_restore_lock()
+SELECT pg_try_advisory_lock(7239004118) AS is_ours;
+
+-- name: void_restored_links()
+DELETE FROM one_time_tokens WHERE spent_at IS NULL;
+
+-- name: void_restored_authorization_codes()
+DELETE FROM authorization_codes;
+
+-- name: void_restored_oauth_flows()
+DELETE FROM oauth_flows;
+
+-- name: end_restored_sessions()
+UPDATE sessions SET ended_at = now(), end_reason = 'ended_by_admin' WHERE ended_at IS NULL;
+
+-- name: void_restored_messages()
+UPDATE outbox
+   SET outcome = 'void', finished_at = now(), secret = NULL, last_error = 'restored from a backup'
+ WHERE outcome IS NULL;
+
+-- name: list_webhook_secrets()
+SELECT id, secret FROM webhooks;
+
+-- name: count_stale_user_objects()
+SELECT count(*) AS total
+  FROM users AS u
+ CROSS JOIN identities_of(u.id) AS linked
+  LEFT JOIN user_objects AS copy ON copy.user_id = u.id
+ WHERE copy.object IS DISTINCT FROM user_object(u, linked.objects, linked.providers)::text;

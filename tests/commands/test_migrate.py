@@ -1,0 +1,48 @@
+"""`latchkey migrate`: brings the database of an earlier release up to date."""
+
+import pytest
+from click.testing import CliRunner
+
+from auth.commands import main
+from sql import schema
+from tests.conftest import clear_settings
+from tests.support import catalog
+from tests.support.dump import SCHEMAS
+
+
+@pytest.fixture
+def url(new_database):
+    return new_database(SCHEMAS / "0.1.0.sql")
+
+
+@pytest.fixture
+def migrate(monkeypatch, tmp_path, url):
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", url)
+    return lambda: CliRunner().invoke(main, ["migrate"])
+
+
+def test_database_of_an_earlier_release_is_upgraded_once(migrate):
+    steps = [path.stem for version, path in schema.MIGRATIONS.items() if version > 1]
+    first, second = migrate(), migrate()
+    assert (first.exit_code, first.output.split()) == (0, [*steps, "functions"])
+    assert (second.exit_code, second.output) == (0, "The schema is up to date.\n")
+
+
+def test_failed_migration_changes_nothing_and_is_named(migrate, url, monkeypatch, tmp_path):
+    broken = tmp_path / "0002_breaks.sql"
+    broken.write_text("CREATE TABLE added (x integer);\nINSERT INTO added VALUES ('nonsense');\n")
+    monkeypatch.setitem(schema.MIGRATIONS, 2, broken)
+    before = catalog.lines(url)
+    result = migrate()
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert result.output.startswith("Error: DATABASE_URL: 0002_breaks: ")
+    assert catalog.lines(url) == before
+
+
+def test_unreachable_database_is_one_line(migrate, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://auth:topsecret@127.0.0.1:1/auth")
+    result = migrate()
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert "topsecret" not in result.output
