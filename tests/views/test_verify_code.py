@@ -19,6 +19,7 @@ from tests.support.links import (
     fragment,
     hand_in,
     later,
+    own_form,
     send,
     type_in,
 )
@@ -295,9 +296,8 @@ class TestMisplacedCodes:
         assert database.count("sessions") == 0
 
     def test_code_in_a_form_is_refused(self, client, magiclink, database):
-        response = client.post(
-            "/verify", data={"type": "magiclink", "token": magiclink.code, "email": magiclink.to}
-        )
+        form = {"type": "magiclink", "token": magiclink.code, "email": magiclink.to} | own_form(client)
+        response = client.post("/verify", data=form)
         assert fragment(response)["error_code"] == "otp_expired"
         assert database.count("sessions") == 0
 
@@ -398,7 +398,6 @@ def test_thirty_first_try_in_five_minutes_from_one_network_is_429(make_app, magi
         assert response.headers["X-RateLimit-Remaining"] == str(29 - number)
     before = database.everything("users", "sessions", "one_time_tokens", "failure_counts")
     assert_error(type_in(client, "magiclink", magiclink.to, magiclink.code), 429, "over_request_rate_limit")
-    assert_error(follow(client, "magiclink", magiclink.token), 429, "over_request_rate_limit")
     assert_error(
         client.post("/auth/v1/verify", json={"type": "magiclink", "token_hash": magiclink.token}),
         429,

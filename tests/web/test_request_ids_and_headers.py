@@ -17,7 +17,7 @@ def one_of_each(client, session):
         "200 with a token": session.get("/user"),
         "201": client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}),
         "303": client.get("/verify?token=x&type=signup"),
-        "400": client.post("/signup", json={}),
+        "400": client.post("/magiclink", json={}),
         "400 for JSON": client.post("/signup", data="{", content_type="application/json"),
         "401": client.get("/user"),
         "403": session.post("/admin/users", json={"email": "x@example.com"}),
@@ -228,7 +228,7 @@ class TestResponsesOfTheServer:
 
     def test_body_of_a_mebibyte_is_read(self, server):
         response = server.post(
-            "/signup", content=b" " * 1024 * 1024, headers={"Content-Type": "application/json"}
+            "/magiclink", content=b" " * 1024 * 1024, headers={"Content-Type": "application/json"}
         )
         assert response.status_code == 400
         assert response.json["error_code"] == "validation_failed"
