@@ -115,6 +115,7 @@ class Settings:
     # Of these two, the first value is used and all are accepted.
     secret_key: tuple[str, ...] = _list((), checks.secret, may_be_empty=False)
     service_role_key: tuple[str, ...] = _list((), checks.secret, may_be_empty=False)
+    service_role_jwt: bool = _flag(False)
     jwt_keys: str = _text("", checks.optional(checks.jwk_set))
     jwt_secret: str | None = _text(None, checks.jwt_secret)
     jwt_issuer: str = _text("")

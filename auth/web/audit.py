@@ -9,7 +9,7 @@ import structlog
 from flask import Response, after_this_request, g, has_request_context, request
 
 from auth.context import latchkey
-from sql import Transaction
+from sql import Database, Transaction
 
 log = structlog.get_logger()
 
@@ -51,7 +51,7 @@ def origin() -> dict[str, str | None]:
 
 
 def record(
-    tx: Transaction,
+    tx: Database | Transaction,
     user_id: str | None,
     email: str | None,
     acts: Sequence[str | None],

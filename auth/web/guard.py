@@ -14,6 +14,7 @@ from flask.typing import ResponseReturnValue
 from auth.context import latchkey
 from auth.net import networks
 from auth.tokens.access_tokens import Caller, InvalidAccessToken
+from auth.web import audit
 from auth.web.errors import ApiError
 
 View = Callable[..., ResponseReturnValue]
@@ -125,10 +126,15 @@ def _require_service_role() -> None:
 def _require_administrative_credentials() -> None:
     """Set `g.caller` to the holder of the access token, or to None for the service role key."""
     g.is_administrative = True
-    is_keyless = not _has_service_role_key()
-    if is_keyless and _single_header("apikey") and not _single_header("Authorization"):
+    if _has_service_role_key():
+        g.caller = None
+    elif used := _service_role_jwt():
+        g.caller = None
+        audit.record(latchkey.db, None, None, ["service_role_jwt_used"], [], **used)
+    elif _single_header("apikey") and not _single_header("Authorization"):
         raise ApiError("service_role.bad_jwt")
-    g.caller = _token_holder() if is_keyless else None
+    else:
+        g.caller = _token_holder()
 
 
 def _token_holder() -> Caller:
@@ -161,6 +167,18 @@ def _has_service_role_key() -> bool:
     # Compare all pairs, so that the time does not tell which one matches.
     matches = [hmac.compare_digest(key.encode(), value.encode()) for key in keys for value in sent if value]
     return any(matches)
+
+
+def _service_role_jwt() -> dict[str, str | None] | None:
+    """Return `role` and `kid` of a service role's JWT. Clients with a session send it as `apikey` too."""
+    if not latchkey.settings.service_role_jwt:
+        return None
+    authorization = _single_header("Authorization") or f"Bearer {_single_header('apikey')}"
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        with contextlib.suppress(InvalidAccessToken):
+            return latchkey.access_tokens.service_role(token.strip())
+    return None
 
 
 def _is_on_this_machine() -> bool:

@@ -347,7 +347,7 @@ def test_documentation_lists_exactly_the_recorded_actions():
     acts |= set().union(
         *(
             acts_in(ast.parse(path.read_text()))
-            for room in ("flows", "views")
+            for room in ("flows", "views", "web")
             for path in (schema.SCHEMA.parent / "auth" / room).glob("*.py")
         )
     )

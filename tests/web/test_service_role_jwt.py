@@ -1,0 +1,129 @@
+"""AUTH_SERVICE_ROLE_JWT: JWTs of a service role in place of the service role key."""
+
+import json
+import time
+
+import jwt
+import pytest
+
+from tests.support.answers import assert_error
+from tests.tokens.test_access_tokens import HS_SECRET, OCT, encode, private_jwk
+
+NOW = int(time.time())
+SIGNING = private_jwk("ES256", kid="signing")
+OLD = private_jwk("ES256", kid="old", key_ops=["verify"])
+
+
+def made(key=HS_SECRET, algorithm="HS256", headers=None, role="service_role", **claims):
+    return jwt.encode({"role": role, **claims}, key, algorithm, headers)
+
+
+def signed_by(jwk, **claims):
+    key = jwt.PyJWK({name: value for name, value in jwk.items() if name != "key_ops"}).key
+    return made(key, "HS256" if jwk["kty"] == "oct" else "ES256", {"kid": jwk["kid"]}, **claims)
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def client(make_app):
+    keys = json.dumps([SIGNING, OCT, OLD])
+    app = make_app(AUTH_SERVICE_ROLE_JWT="true", AUTH_JWT_SECRET=HS_SECRET, AUTH_JWT_KEYS=keys)
+    return app.test_client()
+
+
+def uses(database):
+    rows = database.all(
+        "SELECT actor, details FROM audit_log WHERE action = 'service_role_jwt_used' ORDER BY at"
+    )
+    return [(row.actor, row.details) for row in rows]
+
+
+class TestAccepted:
+    @pytest.mark.parametrize(
+        ("token", "details"),
+        [
+            (made(), {"role": "service_role"}),
+            (made(role="supabase_admin"), {"role": "supabase_admin"}),
+            (made(exp=NOW + 3600, nbf=NOW - 5, iss="supabase", iat=NOW + 9), {"role": "service_role"}),
+            (made(headers={"typ": "anything"}), {"role": "service_role"}),
+            (signed_by(SIGNING), {"role": "service_role", "kid": "signing"}),
+            (signed_by(OCT), {"role": "service_role", "kid": "shared"}),
+        ],
+        ids=["secret", "supabase_admin", "other claims", "type", "private key", "shared key"],
+    )
+    def test_token_counts_as_the_key_and_is_audited(self, client, database, token, details):
+        response = client.post("/introspect", json={"token": "x"}, headers=bearer(token))
+        assert response.status_code == 200
+        assert uses(database) == [("service_role", details)]
+
+    def test_token_in_apikey_counts_without_authorization(self, client):
+        assert client.get("/admin/users", headers={"apikey": made()}).status_code == 200
+
+    def test_opaque_key_wins_in_either_header(self, client, service_role, database):
+        key = service_role["Authorization"].removeprefix("Bearer ")
+        for headers in ({"apikey": key, **bearer(made())}, {"apikey": made(), **service_role}):
+            assert client.post("/introspect", json={"token": "x"}, headers=headers).status_code == 200
+        assert uses(database) == []
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        "token",
+        [
+            made(role="authenticated"),
+            made(role="anon"),
+            made(role=None),
+            made(role=["service_role"]),
+            made(exp=NOW - 5),
+            made(nbf=NOW + 3600),
+            made(exp=NOW + 3600.5),
+            made(key=HS_SECRET * 2),
+            made(headers={"kid": "unknown"}),
+            signed_by(OLD),
+            f"{encode({'alg': 'none'})}.{encode({'role': 'service_role'})}.",
+            f"{made()}=",
+            "garbage",
+        ],
+        ids=[
+            *("user", "anon", "no role", "list of roles", "expired", "not yet valid", "fraction"),
+            *(
+                "other secret",
+                "unknown kid",
+                "key that only verifies",
+                "unsigned",
+                "other spelling",
+                "garbage",
+            ),
+        ],
+    )
+    def test_other_token_is_401(self, client, database, token):
+        for headers in (bearer(token), {"apikey": token}):
+            assert client.get("/admin/users", headers=headers).status_code == 401
+        assert uses(database) == []
+
+    def test_infinite_expiry_is_401(self, client):
+        payload = encode(b'{"role": "service_role", "exp": 1e999}')
+        token = jwt.PyJWS().encode(b'{"role": "service_role", "exp": 1e999}', HS_SECRET, "HS256")
+        assert payload in token
+        assert_error(client.get("/admin/users", headers=bearer(token)), 401, "bad_jwt")
+
+    def test_authorization_of_a_user_decides_over_a_token_in_apikey(self, client, alice):
+        session = alice.sign_in(client=client)
+        headers = {"apikey": made(), **session.authorization}
+        assert_error(client.get("/admin/users", headers=headers), 403, "not_admin")
+
+    def test_token_is_401_by_default(self, make_app):
+        client = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
+        assert_error(client.get("/admin/users", headers=bearer(made())), 401, "bad_jwt")
+
+    def test_token_is_no_access_token(self, client):
+        assert_error(client.get("/user", headers=bearer(made())), 401, "bad_jwt")
+
+    @pytest.mark.parametrize("role", ["service_role", "supabase_admin"])
+    def test_user_cannot_get_the_role(self, client, service_role, role):
+        body = {"email": "dave@example.com", "role": role}
+        response = client.post("/admin/users", json=body, headers=service_role)
+        assert response.status_code == 400
