@@ -59,7 +59,7 @@ class Manifest:
     tables: dict[str, int]
     secret_key: list[str]
     service_role_key: list[str]
-    jwt_keys: dict[str, Any] | None
+    jwt_keys: list[dict[str, Any]]
     environment: dict[str, str]
 
     @classmethod
@@ -187,17 +187,18 @@ def _snapshot(settings: Settings, url: str) -> Iterator[tuple[Manifest, str]]:
                 tables=count_rows(cursor),
                 secret_key=list(settings.secret_key),
                 service_role_key=list(settings.service_role_key),
-                jwt_keys=_jwk_set(settings.jwt_keys),
+                jwt_keys=read_jwks(settings.jwt_keys),
                 environment=_environment(),
             )
             yield manifest, row.snapshot
 
 
-def _jwk_set(text: str) -> dict[str, Any] | None:
-    """Parse the setting, which may be the path of a file."""
+def read_jwks(text: str) -> list[dict[str, Any]]:
+    """Return the keys of a JWK Set or an array, or of the file at a path."""
     if not text:
-        return None
-    return json.loads(text if text.lstrip().startswith("{") else Path(text).read_text())
+        return []
+    parsed = json.loads(text if text.lstrip().startswith(("{", "[")) else Path(text).read_text())
+    return parsed if isinstance(parsed, list) else parsed["keys"]
 
 
 def _environment() -> dict[str, str]:

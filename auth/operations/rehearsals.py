@@ -30,6 +30,9 @@ class _Secrets:
     def admit(self) -> None:
         pass
 
+    def withdraw(self) -> None:
+        pass
+
     def settle(self) -> None:
         pass
 
@@ -95,7 +98,7 @@ def _environment(directory: Path, url: str, manifest: Manifest) -> Mapping[str, 
         "AUTH_DELIVER": "false",
     }
     if manifest.jwt_keys:
-        environment["AUTH_JWT_KEYS"] = json.dumps(manifest.jwt_keys)
+        environment["AUTH_JWT_KEYS"] = json.dumps({"keys": manifest.jwt_keys})
     if secret := manifest.environment.get("AUTH_JWT_SECRET"):
         environment["AUTH_JWT_SECRET"] = secret
     return environment

@@ -4,8 +4,9 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from auth.operations.backups import BackupError, Manifest
+from auth.operations.backups import BackupError, Manifest, read_jwks
 from auth.settings import Settings, state
 
 # The variables that the service prefers to the files.
@@ -17,8 +18,8 @@ _VARIABLES = {
 
 
 class RestoredSecrets:
-    """`admit` adds the secrets to those that are in use; `settle` removes all others. Between the two calls,
-    the service works with the old database and with the restored one.
+    """`admit` adds the secrets to those that are in use; `settle` removes all others, or `withdraw` the added
+    ones. In between, the service works with the old database and with the restored one.
     """
 
     def __init__(self, settings: Settings, manifest: Manifest) -> None:
@@ -28,10 +29,10 @@ class RestoredSecrets:
         in_environment = [name for name, variable in _VARIABLES.items() if os.environ.get(variable)]
         self.kept_variables = [_VARIABLES[name] for name in in_environment]
         self.environment_file = self._directory / "restored.env" if manifest.environment else None
-        restored = {
+        restored: dict[str, list[Any]] = {
             "secret_key": manifest.secret_key,
             "service_role_key": manifest.service_role_key,
-            "jwt_keys.json": (manifest.jwt_keys or {"keys": []})["keys"],
+            "jwt_keys.json": manifest.jwt_keys,
         }
         self._restored = {
             name: values for name, values in restored.items() if values and name not in in_environment
@@ -44,8 +45,16 @@ class RestoredSecrets:
 
     def admit(self) -> None:
         state.make_directory(self._directory)
+        self._former = {name: self._current(name) for name in self._restored}
         for name, values in self._restored.items():
-            self._write(name, [*self._current(name), *values])
+            self._write(name, [*self._former[name], *values])
+
+    def withdraw(self) -> None:
+        for name, values in self._former.items():
+            if values:
+                self._write(name, values)
+            else:
+                (self._directory / name).unlink()
 
     def settle(self) -> None:
         for name, values in self._restored.items():
@@ -58,11 +67,16 @@ class RestoredSecrets:
         path = self._directory / name
         if not path.exists():
             return []
-        text = path.read_text()
-        return json.loads(text)["keys"] if name == "jwt_keys.json" else text.strip().split(",")
+        if name == "jwt_keys.json":
+            return read_jwks(str(path))
+        return path.read_text().strip().split(",")
 
     def _write(self, name: str, values: list) -> None:
-        different = [value for at, value in enumerate(values) if value not in values[:at]]
+        by_id: dict[str, Any] = {}
+        for value in values:
+            # A JWK Set may have each kid once.
+            by_id.setdefault(str(value.get("kid") or value) if isinstance(value, dict) else value, value)
+        different = list(by_id.values())
         text = json.dumps({"keys": different}) if name == "jwt_keys.json" else ",".join(different)
         self._replace(self._directory / name, text + "\n")
 

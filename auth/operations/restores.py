@@ -35,6 +35,8 @@ class Secrets(Protocol):
 
     def admit(self) -> None: ...
 
+    def withdraw(self) -> None: ...
+
     def settle(self) -> None: ...
 
 
@@ -62,7 +64,11 @@ def restore(
             _check_target(target)
             if not target.is_replaceable:
                 secrets.admit()
-                _fill(url, path, passphrase, target.postgres, options, progress)
+                try:
+                    _fill(url, path, passphrase, target.postgres, options, progress)
+                except BaseException:
+                    secrets.withdraw()
+                    raise
                 secrets.settle()
                 return None
             draft = f"{target.name[: _LONGEST_NAME - 10]}_restoring"
@@ -70,14 +76,10 @@ def restore(
             _run(cursor, "CREATE DATABASE {} TEMPLATE template0", draft)
             try:
                 _fill(_of(url, draft), path, passphrase, target.postgres, options, progress)
-                secrets.admit()
             except BaseException:
                 _run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", draft)
                 raise
-    former = f"{target.name[: _LONGEST_NAME - 15]}_before_restore"
-    _replace(url, target.name, draft, former, keeps_former=target.has_tables)
-    secrets.settle()
-    return former if target.has_tables else None
+    return _replace(url, target, draft, secrets)
 
 
 def _check_target(target: Any) -> None:
@@ -173,25 +175,32 @@ def _fitted(pieces: Iterator[bytes], postgres: int) -> Iterator[bytes]:
     yield from pieces
 
 
-def _replace(url: str, name: str, draft: str, former: str, *, keeps_former: bool) -> None:
-    """Give the name of a database to another one, atomically."""
+def _replace(url: str, target: Any, draft: str, secrets: Secrets) -> str | None:
+    """Give the target's name to the draft, atomically. Return the new name of a target with tables."""
+    former = f"{target.name[: _LONGEST_NAME - 15]}_before_restore"
     # Postgres renames no database that someone is connected to.
-    other = "template1" if name == "postgres" else "postgres"
+    other = "template1" if target.name == "postgres" else "postgres"
     with closing(connect(_of(url, other))) as connection:
         connection.autocommit = True
         with connection.cursor() as cursor:
             _run(cursor, "DROP DATABASE IF EXISTS {}", former)
+            secrets.admit()
             try:
                 cursor.execute("BEGIN")
-                _run(cursor, "ALTER DATABASE {} RENAME TO {}", name, former)
-                _run(cursor, "ALTER DATABASE {} RENAME TO {}", draft, name)
+                _run(cursor, "ALTER DATABASE {} RENAME TO {}", target.name, former)
+                _run(cursor, "ALTER DATABASE {} RENAME TO {}", draft, target.name)
                 cursor.execute("COMMIT")
             except psycopg2.Error:
+                # Fails where the outcome is unknown: then both databases need their secrets.
                 cursor.execute("ROLLBACK")
+                secrets.withdraw()
                 _run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", draft)
                 raise
-            if not keeps_former:
-                _run(cursor, "DROP DATABASE {}", former)
+            secrets.settle()
+            if target.has_tables:
+                return former
+            _run(cursor, "DROP DATABASE {}", former)
+            return None
 
 
 def _run(cursor: Any, text: str, *databases: str) -> None:

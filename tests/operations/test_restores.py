@@ -1,0 +1,146 @@
+"""Restoring into databases beside that of the tests."""
+
+import dataclasses
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg2
+import pytest
+
+from auth.operations import age, backups, restores
+from auth.operations.backups import BackupError
+from auth.operations.restored_secrets import RestoredSecrets
+from auth.settings import kept_secrets
+
+PASSPHRASE = "a passphrase of these tests"
+TARGET = "latchkey_restore_tests"
+SECRETS = {
+    "secret_key": "the secret key of this machine before",
+    "service_role_key": "the service role key of this machine before",
+}
+# Other tables with an expiry time hold nothing that lets a person in.
+HARMLESS = {"failure_counts", "request_counts", "spent_id_tokens"}
+
+
+@pytest.fixture(autouse=True)
+def _cheap(monkeypatch):
+    monkeypatch.setattr(age, "_WORK_FACTOR", 10)
+
+
+@pytest.fixture
+def url(database, database_url):
+    """An empty database, which a role with few rights owns."""
+    name = f"{TARGET}_{urlsplit(database_url).path[1:]}"
+    drop = 'DROP DATABASE IF EXISTS "{}" WITH (FORCE)'
+    if not database.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+        pytest.skip("NOT TESTED: the role of TEST_DATABASE_URL cannot create roles")
+    database.run(f"CREATE ROLE {TARGET}")
+    database.run(f"GRANT {TARGET} TO current_user")
+    database.run(f'CREATE DATABASE "{name}" OWNER {TARGET}')
+    yield urlsplit(database_url)._replace(path=f"/{name}").geturl()
+    for suffix in ("", "_restoring", "_before_restore"):
+        database.run(drop.format(name + suffix))
+    database.run(f"DROP ROLE {TARGET}")
+
+
+@pytest.fixture
+def backup(alice, parts, database_url, tmp_path):
+    file = tmp_path / "backup.age"
+    backups.write(parts.settings, database_url, file, PASSPHRASE, keep=1)
+    return file
+
+
+@pytest.fixture
+def restore(backup, parts, tmp_path):
+    """Return a function that restores into a database, with the secrets of a state directory."""
+
+    def restore(url):
+        manifest = backups.verify(backup, PASSPHRASE, lambda _: None)
+        settings = dataclasses.replace(parts.settings, state_dir=tmp_path / "var")
+        secrets = RestoredSecrets(settings, manifest)
+        return restores.restore(url, backup, PASSPHRASE, secrets, restores.Options(), lambda _: None)
+
+    return restore
+
+
+@pytest.fixture
+def directory(tmp_path):
+    directory = tmp_path / "var"
+    directory.mkdir()
+    for name, secret in SECRETS.items():
+        (directory / name).write_text(secret + "\n")
+    return directory
+
+
+def files_of(directory):
+    return {path.name: path.read_text() for path in directory.iterdir()}
+
+
+def query(url, statement):
+    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
+def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
+    url, restore, directory, parts
+):
+    as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{TARGET}"
+    assert restore(as_role) is None
+    assert query(url, "SELECT email FROM users") == [("alice@example.com",)]
+    assert files_of(directory)["service_role_key"] == parts.settings.service_role_key[0] + "\n"
+
+    with pytest.raises(BackupError, match="is not empty, and this role cannot replace it"):
+        restore(as_role)
+
+
+def test_database_in_use_is_refused(url, restore, directory):
+    before = files_of(directory)
+    with closing(psycopg2.connect(url)), pytest.raises(BackupError, match="1 connections to the database"):
+        restore(url)
+    assert files_of(directory) == before
+
+
+def test_database_that_is_used_again_at_the_last_step_stays_with_its_secrets(
+    url, restore, directory, database, monkeypatch
+):
+    monkeypatch.setattr(restores, "_check_target", lambda target: None)
+    before = files_of(directory)
+    with closing(psycopg2.connect(url)), pytest.raises(psycopg2.errors.ObjectInUse):
+        restore(url)
+    assert files_of(directory) == before
+    assert query(url, "SELECT to_regclass('users')") == [(None,)]
+    assert database.value("SELECT count(*) FROM pg_database WHERE datname LIKE '%%_restoring'") == 0
+
+
+def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_exchanged(
+    url, restore, directory, parts, monkeypatch
+):
+    """A restore that is killed then leaves a service that starts, whichever database has the name."""
+    seen: dict[str, Any] = {}
+
+    def look(*_):
+        values = dict.fromkeys(("jwt_keys", "jwt_secret", "secret_key", "service_role_key"), "")
+        problems = kept_secrets.add(values | {"state_dir": directory}, "refuse")
+        seen.update(problems=problems, **files_of(directory))
+
+    run = restores._run
+    monkeypatch.setattr(
+        restores,
+        "_run",
+        lambda cursor, text, *names: (look() if "RENAME" in text else None, run(cursor, text, *names)),
+    )
+    restore(url)
+    assert seen["problems"] == []
+    assert seen["secret_key"].strip().split(",") == [SECRETS["secret_key"], *parts.settings.secret_key]
+    assert files_of(directory)["secret_key"].strip() == ",".join(parts.settings.secret_key)
+
+
+def test_every_table_whose_rows_expire_is_emptied_or_known_to_be_harmless(database):
+    rows = database.all(
+        "SELECT table_name AS name FROM information_schema.columns"
+        " WHERE table_schema = 'public' AND column_name = 'expires_at'"
+    )
+    voided = {"one_time_tokens", "authorization_codes", "oauth_flows", "outbox"}
+    assert {row.name for row in rows} == voided | HARMLESS
