@@ -1,8 +1,10 @@
 import json
 import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,11 +13,13 @@ import psycopg2
 from click import progressbar
 
 from auth.commands import open_database, open_parts
+from auth.operations import age, backups
 from auth.transfer import reading
 from auth.transfer.importing import Import, Outcome
 from auth.transfer.products import PRODUCTS
 from auth.transfer.records import Choices
 
+_AGE = b"age-encryption.org/v1\n"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
@@ -34,6 +38,11 @@ _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="File with the hash_config that the Firebase console shows.",
 )
+@click.option(
+    "--passphrase-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="For an encrypted FILE: read the passphrase from this file instead of AUTH_BACKUP_PASSPHRASE.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print each outcome and the sums as a line of JSON.")
 def import_(
     file: Path,
@@ -43,6 +52,7 @@ def import_(
     allow_admins: bool,
     without_passwords: bool,
     hash_config: Path | None,
+    passphrase_file: Path | None,
     as_json: bool,
 ) -> None:
     """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
@@ -64,8 +74,11 @@ def import_(
         is_dry_run=dry_run,
     )
     try:
-        entries, total = reading.read(file)
-        counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
+        with _decrypted(file, passphrase_file) as readable:
+            entries, total = reading.read(readable)
+            counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
+    except age.CannotDecrypt as error:
+        raise click.ClickException(f"{file} cannot be used: {error}.") from None
     except reading.UnreadableFile as error:
         raise click.ClickException(str(error)) from None
     except psycopg2.Error as error:
@@ -80,6 +93,28 @@ def import_(
         click.echo(f"{verb} {sums['created']:,} users; {rest}")
     if sums["refused"]:
         raise click.exceptions.Exit(3)
+
+
+def read_passphrase(path: Path | None) -> str:
+    try:
+        return backups.read_passphrase(path)
+    except backups.BackupError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@contextmanager
+def _decrypted(path: Path, passphrase_file: Path | None) -> Iterator[Path]:
+    """Return a file itself, or a temporary one with its plaintext that only this user can read."""
+    with path.open("rb") as file:
+        if file.read(len(_AGE)) != _AGE:
+            yield path
+            return
+        file.seek(0)
+        with tempfile.NamedTemporaryFile() as plaintext:
+            for piece in age.decrypt(file, read_passphrase(passphrase_file)):
+                plaintext.write(piece)
+            plaintext.flush()
+            yield Path(plaintext.name)
 
 
 def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all: bool) -> Counter[str]:

@@ -104,3 +104,46 @@ def test_export_and_import_into_an_empty_service_restores_all_users(
     assert sign_in(client, alice.email).status_code == 200
     login = {"email": carol.email, "password": PASSWORD}
     assert client.post("/login-admin", json=login).status_code == 200
+
+
+def test_export_is_encrypted_and_imported_with_the_passphrase(app, client, alice, database, tmp_path):
+    path, passphrase = tmp_path / "users.age", tmp_path / "passphrase"
+    passphrase.write_text("a passphrase of this test\n")
+    options = [str(path), "--passphrase-file", str(passphrase)]
+    assert run_command(app, "users", "export", *options).exit_code == 0
+    assert alice.email.encode() not in path.read_bytes()
+    database.empty()
+
+    passphrase.write_text("another passphrase\n")
+    refused = run_command(app, "users", "import", *options)
+    assert refused.exit_code == 1
+    assert "the passphrase is wrong" in refused.output
+    assert database.count("users") == 0
+
+    passphrase.write_text("a passphrase of this test\n")
+    assert run_command(app, "users", "import", *options, "--trust-addresses").exit_code == 0
+    assert sign_in(client, alice.email).status_code == 200
+
+
+def test_truncated_export_imports_nobody(app, alice, database, tmp_path):
+    path = tmp_path / "users.age"
+    environment = {"AUTH_BACKUP_PASSPHRASE": "a passphrase of this test"}
+    assert run_command(app, "users", "export", str(path), env=environment).exit_code == 0
+    path.write_bytes(path.read_bytes()[:-1])
+    database.empty()
+    result = run_command(app, "users", "import", str(path), env=environment)
+    assert result.exit_code == 1
+    assert "truncated" in result.output
+    assert database.count("users") == 0
+
+
+def test_export_needs_a_passphrase_or_plaintext(app, tmp_path):
+    result = run_command(app, "users", "export", str(tmp_path / "users.age"))
+    assert result.exit_code == 1
+    assert "There is no passphrase" in result.output
+    result = run_command(
+        app, "users", "export", str(tmp_path / "users.age"), env={"AUTH_BACKUP_PASSPHRASE": "short"}
+    )
+    assert result.exit_code == 1
+    assert "at least 12 characters" in result.output
+    assert os.listdir(tmp_path) == []
