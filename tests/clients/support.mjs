@@ -57,8 +57,13 @@ export async function message(to, isWanted = () => true) {
 
 /** Press the button on a link's page; return the URL to which the browser goes next. */
 export async function open(link) {
-  const { origin, pathname, searchParams } = new URL(link);
-  const response = await fetch(origin + pathname, { method: "POST", body: searchParams, redirect: "manual" });
+  const page = await fetch(link, { headers: { Accept: "text/html" } });
+  const fields = [...(await page.text()).matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)">/g)];
+  const body = new URLSearchParams(fields.map(([, name, value]) => [name, value.replaceAll("&amp;", "&")]));
+  const cookies = page.headers.getSetCookie().map((cookie) => cookie.split(";")[0]);
+  const { origin, pathname } = new URL(link);
+  const headers = { Cookie: cookies.join("; "), Origin: origin, "Sec-Fetch-Site": "same-origin" };
+  const response = await fetch(origin + pathname, { method: "POST", body, headers, redirect: "manual" });
   assert.equal(response.status, 303);
   return new URL(response.headers.get("Location"));
 }
