@@ -103,7 +103,8 @@ CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
 -- A link, a code or both, sent to `target`; see is_good_link and spend_code for which are valid. `restores`
--- is the identity that an undo brings back. Links of purpose `email_restore` are from 0.1.0.
+-- is the identity that an undo brings back. Links of purpose `email_restore` are from 0.1.0. Those of a
+-- sign-up carry what it asked for, because several people may sign up with one address.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -121,6 +122,8 @@ CREATE TABLE one_time_tokens (
   expires_at       timestamptz NOT NULL,
   spent_at         timestamptz,
   restores         jsonb,
+  user_metadata    user_metadata,
+  user_agent       text,
   CONSTRAINT one_time_tokens_purpose_check CHECK (
     purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change',
                 'phone_change', 'email_restore', 'reauthentication', 'undo')

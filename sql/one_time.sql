@@ -29,25 +29,36 @@ SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', 
 
 -- name: select_link(token_hash bytea, purposes text[])
 SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS purpose,
-       t.target, t.redirect_to, u.email, u.phone, u.signup_user_agent,
-       is_unused_sign_up(u) AS can_be_declined, iso_8601(u.created_at) AS signed_up_at
+       t.target, t.redirect_to, u.email, u.phone,
+       coalesce(t.user_agent, u.signup_user_agent) AS signup_user_agent,
+       is_unused_sign_up(u) AS can_be_declined,
+       iso_8601(CASE WHEN t.user_metadata IS NULL THEN u.created_at ELSE t.created_at END) AS signed_up_at
   FROM one_time_tokens AS t
   JOIN users AS u ON u.id = t.user_id
  WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND is_good_link(t);
 
 -- name: decline_signup(token_hash bytea, origin jsonb)
-DELETE FROM users AS u
- USING one_time_tokens AS t
- WHERE t.token_hash = :token_hash AND t.purpose = 'signup'
-   AND t.spent_at IS NULL AND t.expires_at > now()
-   AND u.id = t.user_id AND is_unused_sign_up(u)
-RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}');
+-- A user for whom other people have signed up too has no password until one of them proves the address.
+WITH signed_up AS (
+  SELECT u.id, t.id AS token_id, u.password_hash IS NOT NULL AS is_only_one
+    FROM one_time_tokens AS t
+    JOIN users AS u ON u.id = t.user_id
+   WHERE t.token_hash = :token_hash AND t.purpose = 'signup'
+     AND t.spent_at IS NULL AND t.expires_at > now() AND is_unused_sign_up(u)
+     FOR UPDATE OF u
+), deleted AS (
+  DELETE FROM users AS u USING signed_up WHERE u.id = signed_up.id AND signed_up.is_only_one
+  RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}')
+)
+DELETE FROM one_time_tokens AS t USING signed_up WHERE t.id = signed_up.token_id;
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_mac bytea, purposes text[])
-SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at, restores
+SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
+       created_at, restores
   FROM spend_link(:token_hash, :purposes)
  UNION ALL
-SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, session_id, created_at, restores
+SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
+       created_at, restores
   FROM spend_code(:target, :code_mac, :purposes);
 
 -- name: select_proof(user_id uuid, provider text)
@@ -95,6 +106,10 @@ UPDATE users
        password_hash = coalesce(:password_hash, password_hash),
        last_sign_in_at = now(),
        updated_at = CASE WHEN :password_hash IS NOT NULL THEN now() ELSE updated_at END
+ WHERE id = :user_id;
+
+-- name: adopt_sign_up(user_id uuid, password_hash text, user_metadata user_metadata)
+UPDATE users SET password_hash = :password_hash, user_metadata = merge_metadata('{}', :user_metadata)
  WHERE id = :user_id;
 
 -- name: change_email(user_id uuid, email text, is_proved boolean)

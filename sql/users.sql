@@ -1,8 +1,9 @@
--- name: delete_unused_sign_up(address text, is_replaced boolean, origin jsonb)
-DELETE FROM users AS u
- WHERE (u.email = :address OR u.phone = :address) AND :is_replaced AND is_unused_sign_up(u)
-RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
-                      '{"because": "signed_up_again"}');
+-- name: dispute_sign_up(address text, is_repeated boolean)
+-- Several people have signed up with this address. From now on a password and data are only those of the link
+-- or code that is used; one that is sent again belongs to none of them.
+UPDATE users AS u
+   SET password_hash = NULL, user_metadata = '{}', signup_user_agent = NULL
+ WHERE (u.email = :address OR u.phone = :address) AND :is_repeated AND is_unused_sign_up(u);
 
 -- name: insert_sign_up(email text, phone text, password_hash text, user_metadata user_metadata,
 --                      is_confirmed boolean, user_agent text, audience text)
@@ -56,7 +57,11 @@ SELECT created.id IS NOT NULL AS is_created,
   LEFT JOIN created ON true;
 
 -- name: select_address_owner(address text)
-SELECT u.id, is_unused_sign_up(u) AS is_unused FROM users AS u WHERE u.email = :address OR u.phone = :address;
+-- FOR KEY SHARE prevents a deletion.
+SELECT u.id, is_unused_sign_up(u) AS is_unused
+  FROM users AS u
+ WHERE u.email = :address OR u.phone = :address
+   FOR KEY SHARE;
 
 -- name: record_refused_sign_up(user_id uuid, origin jsonb)
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');

@@ -16,7 +16,9 @@ from auth.web.limits import Window, note, refusal
 from sql import Transaction
 
 _MAX_LANGUAGES = 200
-_COLUMNS = dict.fromkeys(("redirect_to", "code_challenge", "session_id", "password_hash"))
+_COLUMNS = dict.fromkeys(
+    ("redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata", "user_agent")
+)
 
 Windows = Sequence[tuple[str, RateLimitItem]]
 

@@ -31,28 +31,35 @@ def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
     one message too, so that a client cannot tell them apart. Else a taken address raises `ApiError`.
+    Several people may sign up with one address: the link or code that is used decides whose password counts.
     """
     address, settings, email = _address(body), latchkey.settings, body.get("email")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
     message, redirect_to = outgoing.Message(address), checked_redirect(body)
     with latchkey.db.transaction() as tx:
         has_quota = outgoing.count(tx, outgoing.quota(tx, address)).seconds_left == 0
-        # Without quota no mail goes out, and the new sign-up could not be confirmed: keep the old one.
-        tx.run("delete_unused_sign_up", address=address, is_replaced=is_hidden and has_quota)
         user = _insert(tx, body, password_hash, is_confirmed=False)
         owner = tx.one("select_address_owner", address=address)
         owner_id = owner and owner.id
-
+        # Without quota no mail goes out, and the sign-up could not be confirmed.
         kind = _kind(body, user, owner, is_hidden) if has_quota else "none"
         has_secrets = kind == "signup"
-        link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
+        tx.run("dispute_sign_up", address=address, is_repeated=has_secrets and not user.is_created)
         purpose = "signup" if email else "sms_signup"
-        message.write_token(tx, owner_id if has_secrets else None, purpose, **link)
+        link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
+        own = {
+            "password_hash": password_hash,
+            "user_metadata": body["data"],
+            "user_agent": g.client["user_agent"],
+        }
+        message.write_token(tx, owner_id if has_secrets else None, purpose, **link, **own)
         message.write(tx, owner_id, kind, secret=has_secrets, redirect_to=redirect_to)
 
         if user.is_created:
             made = {"by": "signup", "method": "password"}
             audit.record(tx, user.id, email, ["user_created"], ["user.created"], **made)
+        elif has_secrets:
+            audit.record(tx, owner_id, email, ["message_requested"], [], purpose=purpose, is_sent=True)
         else:
             tx.run("record_refused_sign_up", user_id=owner_id)
     if not user.is_created and not is_hidden:
@@ -80,9 +87,11 @@ def create_addressed_user(tx: Transaction, body: dict[str, Any], made_by: str, *
 def _kind(body: dict[str, Any], user: Any, owner: Any, is_hidden: bool) -> str:
     if user.is_created:
         return "signup"
-    # A concurrent request may have made the unused sign-up: no attempt on another user's address.
-    is_attempt = is_hidden and "email" in body and owner is not None and not owner.is_unused
-    return "signup_attempt" if is_attempt else "none"
+    if not is_hidden or owner is None:
+        return "none"
+    if owner.is_unused:
+        return "signup"
+    return "signup_attempt" if "email" in body else "none"
 
 
 def _address(body: dict[str, Any]) -> str:

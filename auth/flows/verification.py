@@ -59,7 +59,8 @@ def _spend(link_type: str, proof: Proof, redirects: bool) -> Outcome:
 
 
 def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
-    user_id, password_hash = spent.user_id, spent.password_hash
+    user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
+    password_hash = None if is_sign_up else spent.password_hash
     by_email = "@" in spent.target
     owner = {"user_id": user_id, "provider": "email" if by_email else "phone"}
     proof = tx.one("select_proof", **owner)
@@ -69,8 +70,10 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
         return Outcome(refusal=ApiError("user_banned"))
 
     if proof.is_first:
-        keeps_password = spent.purpose in ("signup", "sms_signup")
-        tx.run("drop_unproved", **owner, drops_email=proof.drops_email, keeps_password=keeps_password)
+        tx.run("drop_unproved", **owner, drops_email=proof.drops_email, keeps_password=is_sign_up)
+        if spent.user_metadata is not None:
+            own = {"password_hash": spent.password_hash, "user_metadata": spent.user_metadata}
+            tx.run("adopt_sign_up", user_id=user_id, **own)
     tx.run("confirm_address", **owner, password_hash=password_hash)
     if proof.is_first or password_hash:
         reason = "password_changed" if password_hash else "address_proved"

@@ -20,11 +20,11 @@ CREATE OR REPLACE FUNCTION is_good_link(t one_time_tokens) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT t.spent_at IS NULL AND t.expires_at > now()
-     AND (t.purpose IN ('undo', 'email_restore')
+     AND (t.purpose IN ('undo', 'email_restore') OR t.user_metadata IS NOT NULL
           OR 3 > (SELECT count(*)
                     FROM one_time_tokens AS newer
                    WHERE newer.user_id = t.user_id AND newer.purpose = t.purpose
-                     AND newer.created_at > t.created_at))
+                     AND newer.user_metadata IS NULL AND newer.created_at > t.created_at))
 $$;
 
 CREATE OR REPLACE FUNCTION spend_link(hash bytea, purposes text[]) RETURNS SETOF one_time_tokens

@@ -1,5 +1,7 @@
 """POST /signup: registration by email and password."""
 
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 
 from tests.support.answers import (
@@ -13,6 +15,7 @@ from tests.support.answers import (
     user,
 )
 from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.links import press
 from tests.support.server import at_once, until_served
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
@@ -163,34 +166,57 @@ class TestTakenAddress:
 
 
 class TestRepeatedSignUp:
-    def test_unconfirmed_sign_up_is_replaced(self, client, database, service_role):
-        first = client.post("/signup", json=DAVE | {"data": {"name": "Mallory"}}).json
-        database.run(
-            "UPDATE users SET created_at = created_at - interval '1 hour', updated_at = updated_at - interval '1 hour'"
-        )
-        second = client.post("/signup", json=DAVE | {"password": "Another-Horse-1"})
-        assert_ok(second, signed_up("dave@example.com"), 201)
-        assert second.json["id"] != first["id"]
-        assert second.json["created_at"] >= first["created_at"]
-        assert_error(client.get(f"/admin/users/{first['id']}", headers=service_role), 404, "user_not_found")
-        assert (
-            database.count("users") == database.count("identities") == database.count("one_time_tokens") == 1
-        )
+    """Two people sign up with one address: each link decides for its own password and data."""
 
-    def test_replaced_sign_up_voids_the_old_link(self, client, mailbox):
-        client.post("/signup", json=DAVE)
-        old = mailbox.link_for("dave@example.com")
-        client.post("/signup", json=DAVE | {"password": "Another-Horse-1"})
-        new = mailbox.link_for("dave@example.com")
-        assert "error_code=otp_expired" in client.get(old).location
-        assert "access_token=" in client.get(new).location
-        assert_error(sign_in(client, "dave@example.com", PASSWORD), 401, "invalid_credentials")
-        assert sign_in(client, "dave@example.com", "Another-Horse-1").status_code == 200
+    OTHER = "Another-Horse-1"
 
-    def test_replaced_sign_up_drops_a_link_not_yet_mailed(self, client, mailbox):
+    @pytest.fixture
+    def links(self, client, mailbox):
+        """The links of Mallory, who signs up first, and of Dave."""
+        made = []
+        for password, name in ((self.OTHER, "Mallory"), (PASSWORD, "Dave")):
+            response = client.post("/signup", json=DAVE | {"password": password, "data": {"name": name}})
+            assert_ok(response, signed_up("dave@example.com", user_metadata={"name": name}), 201)
+            made.append(mailbox.link_for("dave@example.com"))
+        return made
+
+    @pytest.mark.parametrize("first", [True, False], ids=["earlier", "later"])
+    def test_link_confirms_its_own_password_and_data(self, client, links, database, first):
+        used, other = links if first else reversed(links)
+        assert "access_token=" in client.get(used).location
+        assert "error_code=otp_expired" in client.get(other).location
+        right, wrong = (self.OTHER, PASSWORD) if first else (PASSWORD, self.OTHER)
+        assert sign_in(client, "dave@example.com", right).status_code == 200
+        assert_error(sign_in(client, "dave@example.com", wrong), 401, "invalid_credentials")
+        (row,) = database.all("SELECT user_metadata FROM users")
+        assert row.user_metadata == {"name": "Mallory" if first else "Dave"}
+
+    def test_link_survives_many_more_sign_ups(self, client, mailbox):
         client.post("/signup", json=DAVE)
-        client.post("/signup", json=DAVE)
-        assert len(mailbox.messages()) == 1
+        link = mailbox.link_for("dave@example.com")
+        for _ in range(5):
+            client.post("/signup", json=DAVE | {"password": self.OTHER})
+        assert "access_token=" in client.get(link).location
+        assert sign_in(client, "dave@example.com", PASSWORD).status_code == 200
+
+    def test_link_sent_again_confirms_no_password(self, client, links, mailbox, database):
+        client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
+        assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
+        for password in (PASSWORD, self.OTHER):
+            assert_error(sign_in(client, "dave@example.com", password), 401, "invalid_credentials")
+        assert database.value("SELECT user_metadata FROM users") == {}
+
+    def test_declining_one_sign_up_keeps_the_other(self, client, links, database):
+        mallorys, daves = links
+        token = parse_qs(urlsplit(mallorys).query)["token"][0]
+        assert press(client, "signup", token, action="decline").status_code == 200
+        assert "error_code=otp_expired" in client.get(mallorys).location
+        assert "access_token=" in client.get(daves).location
+        assert sign_in(client, "dave@example.com", PASSWORD).status_code == 200
+
+    def test_one_user_is_created_and_told_of(self, client, links, database):
+        assert [database.count(table) for table in ("users", "identities")] == [1, 1]
+        assert database.count("audit_log", "action = 'user_created'") == 1
 
     def test_replaced_sign_up_mails_no_notice(self, client, mailbox):
         client.post("/signup", json=DAVE)
@@ -226,8 +252,8 @@ class TestConcurrentSignUps:
         assert all(answer.json == signed_up("dave@example.com") for answer in answers)
         made = database.one("SELECT id FROM users")
         assert made.id in [answer.json["id"] for answer in answers]
-        assert database.count("identities") == database.count("one_time_tokens") == 1
-        # Only the sign-up that counts got a link, and none got the notice about a taken address.
+        assert (database.count("identities"), database.count("one_time_tokens")) == (1, 50)
+        # None got the notice about a taken address.
         assert told_of_an_attempt(mailbox, "dave@example.com") == []
         assert "access_token=" in server.get(mailbox.link_for("dave@example.com")).location
 
