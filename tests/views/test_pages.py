@@ -165,7 +165,7 @@ class TestContinuePage:
 
 class TestSignUpPage:
     def test_page_shows_time_and_browser_of_the_sign_up(self, client, link, database):
-        database.run("UPDATE users SET created_at = '2026-01-02 03:04:05+01'")
+        database.run("UPDATE one_time_tokens SET created_at = '2026-01-02 03:04:05+01'")
         page = look(client, link)
         assert "Signed up on 2026-01-02 02:04 UTC, with Firefox on Linux." in page.text
         assert page.all("time") == [{"datetime": "2026-01-02T02:04Z"}]
