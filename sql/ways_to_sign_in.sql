@@ -9,7 +9,7 @@ SELECT added.id, added.type, added.label
   FROM one_time_tokens AS t
  CROSS JOIN added_to(t.user_id, undone_since(t.session_id, t.created_at)) AS added
  WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes)
-   AND added.type <> CASE WHEN t.target LIKE '+%' THEN 'phone' ELSE 'email' END
+   AND added.type <> CASE WHEN t.target LIKE '%@%' THEN 'email' ELSE 'phone' END
  ORDER BY added.added_at, added.id;
 
 -- name: list_ways_to_sign_in(user_id uuid, ids text[])

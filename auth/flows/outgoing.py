@@ -43,7 +43,7 @@ class Message:
         lifetime: int = one_time.LINK_LIFETIME,
         sms_link: bool = False,
     ) -> None:
-        is_phone = address.startswith("+")
+        is_phone = "@" not in address
         code_lifetime = one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME
         self.id = new_id()
         self.link = one_time.new_token() if link and (sms_link or not is_phone) else None
@@ -114,7 +114,7 @@ def quota(tx: Transaction, address: str) -> Windows:
     settings, network = latchkey.settings, g.client["network"]
     windows = [(f"message {address} {network}", limit) for limit in settings.rate_limit_messages]
     windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
-    if not address.startswith("+"):
+    if "@" in address:
         return windows
     total = settings.rate_limit_sms_total
     # As many windows for a known number, so that it takes as long.
@@ -140,7 +140,7 @@ def take_quota(tx: Transaction, address: str, windows: Windows | None = None) ->
     row = count(tx, quota(tx, address) if windows is None else windows)
     if row.seconds_left:
         note(Window(row.amount, 0, row.seconds_left))
-        is_sms = address.startswith("+")
+        is_sms = "@" not in address
         key = "over_sms_send_rate_limit" if is_sms else "over_email_send_rate_limit"
         raise refusal(key, row.seconds_left)
     return row

@@ -93,9 +93,9 @@ class TestHostileProvider:
         # AUTH_PROVIDER_GITLAB_ISSUER=https://git.example.com is run by the operator of that host.
         service = make_service(
             **{
-                "AUTH_PROVIDER_APPLE_PRIVATE_KEY": "",
-                "AUTH_PROVIDER_APPLE_TEAM_ID": "",
-                "AUTH_PROVIDER_APPLE_KEY_ID": "",
+                "AUTH_PROVIDER_APPLE_PRIVATE_KEY": None,
+                "AUTH_PROVIDER_APPLE_TEAM_ID": None,
+                "AUTH_PROVIDER_APPLE_KEY_ID": None,
             }
             | acme.settings(name)
         )
@@ -143,12 +143,12 @@ class TestHostileProvider:
 
 class TestRedirectUri:
     def redirect_uri(
-        self, make_service: Callable[..., Service], fakes: Fakes, name: str, **settings: str
+        self, make_service: Callable[..., Service], fakes: Fakes, name: str, **settings: str | None
     ) -> str:
         """Return the redirect_uri sent to a provider that needs no discovery."""
         prefix = f"AUTH_PROVIDER_{name.upper()}_"
         unset = {
-            key: ""
+            key: None
             for key in fakes.settings()
             if key.startswith(prefix) and not key.endswith("LINK_BY_EMAIL")
         }
@@ -206,7 +206,7 @@ class TestRedirectUri:
     def test_other_provider_has_its_own_redirect_uri(self, make_service, fakes, name):
         urls = {f"{key}_URL": "https://github.com/x" for key in ("AUTHORIZE", "TOKEN", "USERINFO")}
         assert (
-            self.redirect_uri(make_service, fakes, name, ISSUER="", **urls)
+            self.redirect_uri(make_service, fakes, name, ISSUER=None, **urls)
             == f"{SITE}/providers/{name}/callback"
         )
 

@@ -6,12 +6,13 @@ import string
 import pytest
 
 from auth.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken, RefreshTokens
+from tests.conftest import secret
 from tests.support.answers import A_REFRESH_TOKEN, assert_error
 from tests.support.cast import Session, refresh
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 SESSION_ID = "0190a5b4-6d7e-7c3a-9f00-0123456789ab"
-OLD, NEW = "old-root-secret-" * 2, "new-root-secret-" * 2
+OLD, NEW = secret("old"), secret("new")
 
 
 @pytest.fixture
@@ -72,13 +73,13 @@ def test_database_stores_no_token(alice, database):
     session = alice.sign_in().refreshed()
     everything = str(database.everything())
     raw = base64.urlsafe_b64decode(session.refresh_token)
-    for secret in (
+    for value in (
         session.refresh_token,
         session.access_token,
         raw[24:].hex(),
         session.access_token.split(".")[2],
     ):
-        assert secret not in everything
+        assert value not in everything
 
 
 class TestRotationOfTheSecretKey:

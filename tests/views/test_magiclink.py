@@ -413,3 +413,8 @@ def test_page_of_the_link_redirects_to_the_requested_target(make_app, alice, out
         fragment(follow(client, "magiclink", outbox.last().token), "https://app.example.com/in")["type"]
         == "magiclink"
     )
+
+
+def test_email_that_begins_with_a_plus_is_not_a_phone_number(client, outbox):
+    assert_ok(client.post("/magiclink", json={"email": "+1555@example.com"}), ON_ITS_WAY)
+    assert_signs_in(client, "magiclink", outbox.last("+1555@example.com").token)

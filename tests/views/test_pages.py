@@ -400,7 +400,7 @@ class TestWelcomePage:
         assert (page.status, page.heading) == (200, "Latchkey")
         assert "This is an authentication service. It is running." in page.text
         assert f"Version {__version__}" in page.text
-        assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "application/yaml"
+        assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "text/html"
 
     def test_outcome_is_announced_to_screen_readers(self, client):
         assert {"id": "outcome", "role": "status"} in look(client, "/").all("p")

@@ -86,7 +86,7 @@ def test_any_origin_may_read_errors(client):
         404: client.get("/nothing", headers=ORIGIN),
         405: client.put("/token", headers=ORIGIN),
         415: client.post("/token", data="x", headers=ORIGIN),
-        400: client.post("/signup", json={}, headers=ORIGIN),
+        400: client.post("/magiclink", json={}, headers=ORIGIN),
     }
     for status, response in answers.items():
         assert response.status_code == status

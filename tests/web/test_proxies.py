@@ -117,9 +117,8 @@ class TestAddressesInResponses:
 
     @pytest.mark.parametrize("proxies", ["0", "1"])
     def test_links_and_issuer_do_not_follow_headers(self, make_app, alice, outbox, proxies):
-        client = make_app(
-            AUTH_TRUSTED_PROXIES=proxies, AUTH_BASE_URL="https://auth.example.com"
-        ).test_client()
+        settings = {"AUTH_BASE_URL": "https://auth.example.com", "AUTH_VERIFY_ON_GET": "programs"}
+        client = make_app(AUTH_TRUSTED_PROXIES=proxies, **settings).test_client()
         evil = {
             "Host": "evil.example",
             "X-Forwarded-Host": "evil.example",
