@@ -80,7 +80,7 @@ class TestKeptSecrets:
             kept(tmp_path / "var", "secret_key")
 
 
-def test_start_does_not_print_secrets(tmp_path, database_url):
+def test_start_does_not_print_secrets(tmp_path, database, database_url):
     state_dir = tmp_path / "var"
     with Service(state_dir, DATABASE_URL=database_url, AUTH_BCRYPT_COST="4") as service:
         service.get("/health")
