@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.contract import OPENAPI
 from tests.support.server import ServerClient, at_once
@@ -37,7 +39,7 @@ def run(server: ServerClient, directory: Path, name: str, *options: str) -> tupl
     place.mkdir()
     configuration = place / "schemathesis.toml"
     configuration.write_text(
-        CONFIGURATION.format(hooks=Path(__file__).with_name("support") / "schemathesis_hooks.py")
+        CONFIGURATION.format(hooks=Path(__file__).parents[1] / "support" / "schemathesis_hooks.py")
     )
     seconds = os.environ.get("SCHEMATHESIS_SECONDS")
     how_long = (
@@ -75,6 +77,7 @@ def run(server: ServerClient, directory: Path, name: str, *options: str) -> tupl
     return done.returncode, done.stdout.partition("= FAILURES =")[2] or done.stdout + done.stderr
 
 
+@pytest.mark.selection
 def test_schemathesis_finds_no_violation(server, tmp_path):
     # Without credentials, most requests of the coverage phase would be 401.
     runs = [

@@ -21,7 +21,10 @@ from tests.support.cast import Session, refresh, register, session_of, sign_in
 from tests.support.processes import CHECKOUT, Service
 from tests.support.server import ServerClient
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.selection,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
 
 PASSPHRASE = "a passphrase of these tests"
 SETTINGS: dict[str, Any] = {"AUTH_DELIVER": "false", "AUTH_WORKERS": "1", "AUTH_BCRYPT_COST": "4"}
