@@ -28,6 +28,7 @@ WITHOUT = {
     "health",
     "welcome",
     "get_settings",
+    "docs",
     "openapi",
     "jwks",
     "oauth_metadata",
