@@ -8,20 +8,18 @@ import dataclasses
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import limits
 from dotenv import dotenv_values
 from environs import Env, EnvValidationError
 from limits import RateLimitItem
-from marshmallow.validate import Length, OneOf, Range, Regexp
+from marshmallow.validate import Length, OneOf, Regexp
 
 from auth.net.networks import is_loopback
-from auth.settings import checks, kept_secrets, state, targets
-from auth.settings.checks import Check, validator
+from auth.settings import checks, kept_secrets, kinds, state, targets
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 
@@ -35,55 +33,6 @@ _NEEDED_BY_SMS_PROVIDER = {
     "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
     "webhook": ("sms_webhook_url", "sms_webhook_secret"),
 }
-
-
-def _setting(read: Callable[[Env, str], object], *, may_be_empty: bool = False) -> Any:
-    """Declare a setting by the function that reads its variable; `Env` collects the errors."""
-    return dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
-
-
-def _text(default: str | None, *each: Check) -> Any:
-    return _setting(lambda env, name: env.str(name, default, validate=validator(*each)))
-
-
-def _number(default: int | None, least: int, most: int) -> Any:
-    problem = f"Must be a whole number from {least} to {most}."
-    options: dict[str, Any] = {
-        "validate": Range(least, most, error=problem),
-        "error_messages": {"invalid": problem},
-    }
-    return _setting(lambda env, name: env.int(name, default, **options))
-
-
-def _flag(default: bool | None) -> Any:
-    return _setting(lambda env, name: checks.flag(env, name, default))
-
-
-def _choice(default: str | None, *choices: str) -> Any:
-    return _text(default, OneOf(choices, error=f"Must be one of {', '.join(filter(None, choices))}."))
-
-
-def _list(default: tuple[str, ...], check: Check, *, may_be_empty: bool = True) -> Any:
-    def check_all(values: list[str]) -> None:
-        for value in values:
-            check(value)
-
-    options: dict[str, Any] = {"subcast": str.strip, "validate": validator(check_all)}
-    return _setting(
-        lambda env, name: tuple(env.list(name, list(default), **options) or ()), may_be_empty=may_be_empty
-    )
-
-
-def _limits(default: str) -> Any:
-    check = validator(checks.rate_limits)
-    return _setting(
-        lambda env, name: tuple(limits.parse_many(env.str(name, default, validate=check) or default))
-    )
-
-
-def _limit(default: str) -> Any:
-    check = validator(checks.rate_limit)
-    return _setting(lambda env, name: limits.parse(env.str(name, default, validate=check) or default))
 
 
 def _reauthentication_age(env: Env, name: str) -> int | None:
@@ -104,84 +53,84 @@ class Settings:
     providers: Mapping[str, ProviderSettings]
     # Lines about variables that are not settings.
     warnings: tuple[str, ...]
-    database_url: str = _text("", checks.optional(checks.postgres_url))
-    port: int = _number(8000, 1, 65_535)
-    bind: str = _text("127.0.0.1")
-    workers: int = _number(_cores(), 1, 256)
-    state_dir: Path = _text("var")
-    base_url: str = _text("", checks.optional(checks.public_url))
-    site_url: str = _text("", checks.optional(checks.site_url))
-    redirect_allow_list: tuple[str, ...] = _list((), checks.redirect_pattern)
+    database_url: str = kinds.text("", checks.optional(checks.postgres_url))
+    port: int = kinds.number(8000, 1, 65_535)
+    bind: str = kinds.text("127.0.0.1")
+    workers: int = kinds.number(_cores(), 1, 256)
+    state_dir: Path = kinds.text("var")
+    base_url: str = kinds.text("", checks.optional(checks.public_url))
+    site_url: str = kinds.text("", checks.optional(checks.site_url))
+    redirect_allow_list: tuple[str, ...] = kinds.list_of((), checks.redirect_pattern)
     # Of these two, the first value is used and all are accepted.
-    secret_key: tuple[str, ...] = _list((), checks.secret, may_be_empty=False)
-    service_role_key: tuple[str, ...] = _list((), checks.secret, may_be_empty=False)
-    service_role_jwt: bool = _flag(False)
-    jwt_keys: str = _text("", checks.optional(checks.jwk_set))
-    jwt_secret: str | None = _text(None, checks.jwt_secret)
-    jwt_issuer: str = _text("")
-    jwt_audience: str = _text("authenticated")
-    access_token_lifetime: int = _number(3600, 30, 86_400)
-    refresh_token_lifetime: int = _number(2_592_000, 60, 315_360_000)
-    refresh_token_rotation: bool = _flag(True)
-    refresh_reuse_interval: int = _number(60, 0, 3600)
-    session_timebox: int | None = _number(None, 60, 315_360_000)
-    sessions_per_user: int = _number(100, 1, 10_000)
-    disable_signup: bool = _flag(False)
-    autoconfirm: bool = _flag(False)
-    manual_linking: bool = _flag(True)
-    email_enabled: bool = _flag(True)
-    phone_enabled: bool = _flag(True)
-    email_confirm_required: bool = _flag(True)
-    phone_confirm_required: bool = _flag(True)
-    password_min_length: int = _number(8, 1, 128)
-    password_requirements: tuple[str, ...] = _list(
+    secret_key: tuple[str, ...] = kinds.list_of((), checks.secret, may_be_empty=False)
+    service_role_key: tuple[str, ...] = kinds.list_of((), checks.secret, may_be_empty=False)
+    service_role_jwt: bool = kinds.flag(False)
+    jwt_keys: str = kinds.text("", checks.optional(checks.jwk_set))
+    jwt_secret: str | None = kinds.text(None, checks.jwt_secret)
+    jwt_issuer: str = kinds.text("")
+    jwt_audience: str = kinds.text("authenticated")
+    access_token_lifetime: int = kinds.number(3600, 30, 86_400)
+    refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000)
+    refresh_token_rotation: bool = kinds.flag(True)
+    refresh_reuse_interval: int = kinds.number(60, 0, 3600)
+    session_timebox: int | None = kinds.number(None, 60, 315_360_000)
+    sessions_per_user: int = kinds.number(100, 1, 10_000)
+    disable_signup: bool = kinds.flag(False)
+    autoconfirm: bool = kinds.flag(False)
+    manual_linking: bool = kinds.flag(True)
+    email_enabled: bool = kinds.flag(True)
+    phone_enabled: bool = kinds.flag(True)
+    email_confirm_required: bool = kinds.flag(True)
+    phone_confirm_required: bool = kinds.flag(True)
+    password_min_length: int = kinds.number(8, 1, 128)
+    password_requirements: tuple[str, ...] = kinds.list_of(
         PASSWORD_CLASSES, OneOf(PASSWORD_CLASSES, error="Must be among {choices}.")
     )
-    password_common_check: bool = _flag(True)
-    bcrypt_cost: int = _number(10, 4, 16)
-    reauthentication_age: int | None = _setting(_reauthentication_age)
-    verify_on_get: str = _choice(None, "programs", "never")
-    rate_limits_enabled: bool = _flag(True)
-    rate_limit_storage: str = _text("postgresql", checks.rate_limit_storage)
-    rate_limit_signup: RateLimitItem = _limit("30 per 5 minutes")
-    rate_limit_login: RateLimitItem = _limit("30 per 5 minutes")
-    rate_limit_authorize: RateLimitItem = _limit("30 per 5 minutes")
-    rate_limit_login_failures: RateLimitItem = _limit("10 per 15 minutes")
-    rate_limit_account_failures: RateLimitItem = _limit("100 per day")
-    rate_limit_recover: RateLimitItem = _limit("30 per 5 minutes")
-    rate_limit_messages: tuple[RateLimitItem, ...] = _limits("1 per minute; 5 per hour")
-    rate_limit_messages_per_recipient: tuple[RateLimitItem, ...] = _limits("20 per hour")
-    rate_limit_sms_total: RateLimitItem = _limit("200 per hour")
-    rate_limit_sms_new_numbers: RateLimitItem = _limit("10 per hour")
-    rate_limit_invite: RateLimitItem = _limit("30 per hour")
-    rate_limit_invite_per_address: RateLimitItem = _limit("3 per day")
-    rate_limit_links: RateLimitItem = _limit("30 per 5 minutes")
-    rate_limit_verify: RateLimitItem = _limit("30 per 5 minutes")
-    rate_limit_refresh: RateLimitItem = _limit("60 per 5 minutes")
-    rate_limit_logout: RateLimitItem = _limit("20 per 5 minutes")
-    rate_limit_user_changes: RateLimitItem = _limit("30 per 5 minutes")
-    rate_limit_address_changes: RateLimitItem = _limit("5 per hour")
-    trusted_proxies: int = _number(0, 0, 10)
-    cors_origins: tuple[str, ...] = _list(("*",), checks.origin)
-    smtp_url: str | None = _text(None, checks.smtp_url)
-    mail_from: str = _text("Latchkey <no-reply@localhost>", targets.mail_address)
-    mail_templates: Path | None = _text(None, checks.folder)
-    sms_provider: str | None = _choice(None, "none", targets.CONSOLE, *_NEEDED_BY_SMS_PROVIDER)
-    sms_countries: tuple[str, ...] = _list((), checks.country_prefix)
-    twilio_account_sid: str = _text("", checks.twilio_id)
-    twilio_auth_token: str = _text("")
-    twilio_from: str = _text("", Length(max=64, error="Must be at most 64 characters."))
-    twilio_api_url: str = _text("https://api.twilio.com", targets.http_url)
-    sms_webhook_url: str = _text("", targets.http_url)
-    sms_webhook_secret: str = _text("", targets.webhook_secret)
-    dev_inbox: bool = _flag(False)
-    webhook_private_networks: bool = _flag(None)
-    deliver: bool = _flag(True)
-    audit_retention: int = _number(400, 1, 36_500)
-    unconfirmed_retention: int = _number(30, 1, 36_500)
-    db_prepare: bool = _flag(True)
-    log_format: str = _choice("", "", "text", "json")
-    log_level: str = _choice("info", "debug", "info", "warning", "error")
+    password_common_check: bool = kinds.flag(True)
+    bcrypt_cost: int = kinds.number(10, 4, 16)
+    reauthentication_age: int | None = kinds.setting(_reauthentication_age)
+    verify_on_get: str = kinds.choice(None, "programs", "never")
+    rate_limits_enabled: bool = kinds.flag(True)
+    rate_limit_storage: str = kinds.text("postgresql", checks.rate_limit_storage)
+    rate_limit_signup: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_login: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_authorize: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_login_failures: RateLimitItem = kinds.rate_limit("10 per 15 minutes")
+    rate_limit_account_failures: RateLimitItem = kinds.rate_limit("100 per day")
+    rate_limit_recover: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_messages: tuple[RateLimitItem, ...] = kinds.rate_limits("1 per minute; 5 per hour")
+    rate_limit_messages_per_recipient: tuple[RateLimitItem, ...] = kinds.rate_limits("20 per hour")
+    rate_limit_sms_total: RateLimitItem = kinds.rate_limit("200 per hour")
+    rate_limit_sms_new_numbers: RateLimitItem = kinds.rate_limit("10 per hour")
+    rate_limit_invite: RateLimitItem = kinds.rate_limit("30 per hour")
+    rate_limit_invite_per_address: RateLimitItem = kinds.rate_limit("3 per day")
+    rate_limit_links: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_verify: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_refresh: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
+    rate_limit_logout: RateLimitItem = kinds.rate_limit("20 per 5 minutes")
+    rate_limit_user_changes: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_address_changes: RateLimitItem = kinds.rate_limit("5 per hour")
+    trusted_proxies: int = kinds.number(0, 0, 10)
+    cors_origins: tuple[str, ...] = kinds.list_of(("*",), checks.origin)
+    smtp_url: str | None = kinds.text(None, checks.smtp_url)
+    mail_from: str = kinds.text("Latchkey <no-reply@localhost>", targets.mail_address)
+    mail_templates: Path | None = kinds.text(None, checks.folder)
+    sms_provider: str | None = kinds.choice(None, "none", targets.CONSOLE, *_NEEDED_BY_SMS_PROVIDER)
+    sms_countries: tuple[str, ...] = kinds.list_of((), checks.country_prefix)
+    twilio_account_sid: str = kinds.text("", checks.twilio_id)
+    twilio_auth_token: str = kinds.text("")
+    twilio_from: str = kinds.text("", Length(max=64, error="Must be at most 64 characters."))
+    twilio_api_url: str = kinds.text("https://api.twilio.com", targets.http_url)
+    sms_webhook_url: str = kinds.text("", targets.http_url)
+    sms_webhook_secret: str = kinds.text("", targets.webhook_secret)
+    dev_inbox: bool = kinds.flag(False)
+    webhook_private_networks: bool = kinds.flag(None)
+    deliver: bool = kinds.flag(True)
+    audit_retention: int = kinds.number(400, 1, 36_500)
+    unconfirmed_retention: int = kinds.number(30, 1, 36_500)
+    db_prepare: bool = kinds.flag(True)
+    log_format: str = kinds.choice("", "", "text", "json")
+    log_level: str = kinds.choice("info", "debug", "info", "warning", "error")
 
     @property
     def is_local(self) -> bool:

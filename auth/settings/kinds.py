@@ -1,0 +1,61 @@
+"""The kinds of settings: how the variable of each field of `Settings` is read and checked."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import limits
+from environs import Env
+from marshmallow.validate import OneOf, Range
+
+from auth.settings import checks
+from auth.settings.checks import Check, validator
+
+
+def setting(read: Callable[[Env, str], object], *, may_be_empty: bool = False) -> Any:
+    """Declare a setting by the function that reads its variable; `Env` collects the errors."""
+    return dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
+
+
+def text(default: str | None, *each: Check) -> Any:
+    return setting(lambda env, name: env.str(name, default, validate=validator(*each)))
+
+
+def number(default: int | None, least: int, most: int) -> Any:
+    problem = f"Must be a whole number from {least} to {most}."
+    options: dict[str, Any] = {
+        "validate": Range(least, most, error=problem),
+        "error_messages": {"invalid": problem},
+    }
+    return setting(lambda env, name: env.int(name, default, **options))
+
+
+def flag(default: bool | None) -> Any:
+    return setting(lambda env, name: checks.flag(env, name, default))
+
+
+def choice(default: str | None, *choices: str) -> Any:
+    return text(default, OneOf(choices, error=f"Must be one of {', '.join(filter(None, choices))}."))
+
+
+def list_of(default: tuple[str, ...], check: Check, *, may_be_empty: bool = True) -> Any:
+    def check_all(values: list[str]) -> None:
+        for value in values:
+            check(value)
+
+    options: dict[str, Any] = {"subcast": str.strip, "validate": validator(check_all)}
+    return setting(
+        lambda env, name: tuple(env.list(name, list(default), **options) or ()), may_be_empty=may_be_empty
+    )
+
+
+def rate_limits(default: str) -> Any:
+    check = validator(checks.rate_limits)
+    return setting(
+        lambda env, name: tuple(limits.parse_many(env.str(name, default, validate=check) or default))
+    )
+
+
+def rate_limit(default: str) -> Any:
+    check = validator(checks.rate_limit)
+    return setting(lambda env, name: limits.parse(env.str(name, default, validate=check) or default))
