@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import test from "node:test";
 import { admin, failed, message, newClient, newEmail, newPhone, ok, open, password, signedIn, tokensOf, url } from "./support.mjs";
 
@@ -15,6 +15,30 @@ test("createUser, getUserById and updateUserById", async () => {
   const changed = ok(await admin.updateUserById(user.id, changes)).user;
   assert.deepEqual([changed.user_metadata.name, changed.phone], ["B", changes.phone]);
   ok(await newClient().auth.signInWithPassword({ phone: changes.phone, password: "Another-Horse-1" }));
+});
+
+test("createUser keeps the id, the hash of the password and the ban of a user who moves in", async () => {
+  const [email, id] = [newEmail(), randomUUID()];
+  // bcrypt of "a password of 2019".
+  const password_hash = "$2a$04$BIvVHMENkT2qU1rtnp/bUORJ1vJCX..ABlSjqNeuCiWm5RRpESdum";
+  const { user } = ok(await admin.createUser({ id, email, password_hash, email_confirm: true, ban_duration: "24h" }));
+  assert.equal(user.id, id);
+  failed(await newClient().auth.signInWithPassword({ email, password: "a password of 2019" }), 403, "user_banned");
+  ok(await admin.updateUserById(id, { ban_duration: "none" }));
+  ok(await newClient().auth.signInWithPassword({ email, password: "a password of 2019" }));
+});
+
+test("updateUserById confirms an address", async () => {
+  const email = newEmail();
+  const { user } = ok(await admin.createUser({ email, password }));
+  failed(await newClient().auth.signInWithPassword({ email, password }), 403, "email_not_confirmed");
+  ok(await admin.updateUserById(user.id, { email_confirm: true }));
+  ok(await newClient().auth.signInWithPassword({ email, password }));
+});
+
+test("roles of the service cannot be given to a user", async () => {
+  const { user } = await signedIn();
+  failed(await admin.updateUserById(user.id, { role: "service_role" }), 400, "validation_failed");
 });
 
 test("createUser with a phone alone", async () => {
@@ -33,6 +57,7 @@ test("createUser refuses a taken email and a weak password", async () => {
 
 test("an unknown user is not found", async () => {
   failed(await admin.getUserById(randomUUID()), 404, "user_not_found");
+  failed(await admin.updateUserById(randomUUID(), { password }), 404, "user_not_found");
 });
 
 test("listUsers pages through all users", async () => {
@@ -47,8 +72,10 @@ test("listUsers pages through all users", async () => {
 });
 
 test("deleteUser deletes once", async () => {
-  const { user } = await signedIn();
+  const { client, user } = await signedIn();
+  failed(await admin.deleteUser(user.id, true), 400, "validation_failed");
   ok(await admin.deleteUser(user.id));
+  failed(await client.auth.getUser(), 401, "user_not_found");
   failed(await admin.deleteUser(user.id), 404, "user_not_found");
 });
 
@@ -92,6 +119,33 @@ test("signOut ends the sessions of a token's user", async () => {
   const { session } = ok(await client.auth.getSession());
   assert.equal((await admin.signOut(session.access_token)).error, null);
   assert.equal((await client.auth.getUser()).error.name, "AuthSessionMissingError");
+});
+
+test("signOut with a scope ends this session or the others", async () => {
+  const { client, email } = await signedIn();
+  const other = newClient();
+  ok(await other.auth.signInWithPassword({ email, password }));
+  const { session } = ok(await client.auth.getSession());
+  assert.equal((await admin.signOut(session.access_token, "others")).error, null);
+  ok(await client.auth.getUser());
+  assert.equal((await other.auth.getUser()).error.name, "AuthSessionMissingError");
+  assert.equal((await admin.signOut(session.access_token, "local")).error, null);
+  assert.equal((await client.auth.getUser()).error.name, "AuthSessionMissingError");
+});
+
+test("a JWT of the service role is a key", { skip: !process.env.LATCHKEY_SECRET && "it is not by default" }, async () => {
+  const keyOf = (role, secret) => {
+    const parts = [{ alg: "HS256", typ: "JWT" }, { role, iss: "supabase", iat: 1700000000, exp: 2000000000 }];
+    const signed = parts.map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
+    return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
+  };
+  const { LATCHKEY_SECRET: secret } = process.env;
+  const { admin: byJwt } = newClient({}, keyOf("service_role", secret)).auth;
+  ok(await byJwt.listUsers());
+  failed(await newClient({}, keyOf("anon", secret)).auth.admin.listUsers(), 401, "bad_jwt");
+  failed(await newClient({}, keyOf("service_role", "another secret")).auth.admin.listUsers(), 401, "bad_jwt");
+  // The anon key of the old project still is any text.
+  ok(await newClient({}, keyOf("anon", secret)).auth.signUp({ email: newEmail(), password }));
 });
 
 test("a user's token is not enough", async () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  admin, autoconfirms, failed, idTokens, message, newClient, newEmail, newPhone, ok, open, password, signedIn,
-  tokensOf, url,
+  admin, autoconfirms, failed, message, newClient, newEmail, newPhone, ok, open, password,
+  signedIn, tokensOf, url,
 } from "./support.mjs";
 
 const needsConfirmation = { skip: autoconfirms && "addresses need no confirmation" };
@@ -65,6 +65,30 @@ test("resend sends the confirmation again", needsConfirmation, async () => {
   assert.deepEqual(ok(await client.auth.resend({ type: "signup", email })), { user: null, session: null });
   const { code } = await message(email, ({ id }) => id !== first.id);
   ok(await client.auth.verifyOtp({ type: "signup", email, token: code }));
+});
+
+test("signUp by phone without confirmation signs in", { skip: !autoconfirms && "addresses are confirmed" }, async () => {
+  const phone = newPhone();
+  const { user, session } = ok(await newClient().auth.signUp({ phone, password }));
+  assert.deepEqual([user.phone, session.user.id], [phone, user.id]);
+});
+
+test("signUp of a taken email does not tell that it is taken", needsConfirmation, async () => {
+  const { email } = await signedIn();
+  const taken = ok(await newClient().auth.signUp({ email, password }));
+  const free = ok(await newClient().auth.signUp({ email: newEmail(), password }));
+  assert.deepEqual(Object.keys(taken.user).sort(), Object.keys(free.user).sort());
+  assert.equal(taken.session, null);
+});
+
+test("resend sends the code to a phone again", needsConfirmation, async () => {
+  const phone = newPhone();
+  const client = newClient();
+  ok(await client.auth.signUp({ phone, password }));
+  const first = await message(`+${phone}`);
+  ok(await client.auth.resend({ type: "sms", phone }));
+  const { code } = await message(`+${phone}`, ({ id }) => id !== first.id);
+  ok(await client.auth.verifyOtp({ type: "sms", phone, token: code }));
 });
 
 test("weak passwords and malformed addresses have errors of their own", async () => {
@@ -143,37 +167,28 @@ test("resetPasswordForEmail leads to a new password", async () => {
   ok(await newClient().auth.signInWithPassword({ email, password: "Another-Horse-1" }));
 });
 
-test("signInWithOAuth builds the URL that redirects to the provider", async () => {
-  const { url: target } = ok(
-    await newClient({ flowType: "pkce" }).auth.signInWithOAuth({
-      provider: "google", options: { redirectTo: `${url}/welcome`, scopes: "email", skipBrowserRedirect: true },
-    }),
-  );
-  const response = await fetch(target, { redirect: "manual" });
-  assert.equal(response.status, 302);
-  const location = new URL(response.headers.get("Location"));
-  assert.deepEqual([location.searchParams.get("scope"), location.pathname], ["email", "/authorize"]);
+test("resetPasswordForEmail with PKCE redirects with a code that tells what it is for", async () => {
+  const { email } = await signedIn();
+  const client = newClient({ flowType: "pkce" });
+  const events = [];
+  client.auth.onAuthStateChange((event) => events.push(event));
+  ok(await client.auth.resetPasswordForEmail(email, { redirectTo: `${url}/new-password` }));
+  const target = await open((await message(email, ({ kind }) => kind === "recovery")).link);
+  assert.equal(target.pathname, "/new-password");
+  ok(await client.auth.exchangeCodeForSession(target.searchParams.get("code")));
+  assert.ok(events.includes("PASSWORD_RECOVERY"), events);
+  ok(await client.auth.updateUser({ password: "Another-Horse-1" }));
 });
 
-test("signInWithIdToken signs in once", async () => {
-  const token = idTokens.pop();
-  const { session } = ok(await newClient().auth.signInWithIdToken({ provider: "google", token }));
-  assert.equal(session.user.app_metadata.provider, "google");
-  const again = await newClient().auth.signInWithIdToken({ provider: "google", token });
-  failed(again, 400, "bad_oauth_callback", "Bad ID token");
-  const other = await newClient().auth.signInWithIdToken({ provider: "apple", token });
-  failed(other, 400, "provider_disabled");
-  assert.match(other.error.message, /^Provider \(issuer "http:.+"\) is not enabled$/);
-});
-
-test("what the service does not have is refused as clients expect", async () => {
-  const { auth } = newClient();
-  const anonymous = await auth.signInAnonymously();
-  failed(anonymous, 422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled");
-  const sso = await auth.signInWithSSO({ domain: "example.com" });
-  failed(sso, 404, "saml_provider_disabled", "SAML 2.0 is disabled");
-  const web3 = await auth.signInWithWeb3({ chain: "solana", message: "m".repeat(64), signature: new Uint8Array(64) });
-  failed(web3, 422, "web3_provider_disabled", "Web3 provider is disabled");
+test("a spent link redirects with an error that the clients read", async () => {
+  const email = newEmail();
+  ok(await newClient().auth.signInWithOtp({ email, options: { emailRedirectTo: `${url}/welcome` } }));
+  const { link } = await message(email);
+  await open(link);
+  const response = await fetch(link, { redirect: "manual" });
+  const { error, error_code, error_description } = tokensOf(new URL(response.headers.get("Location")));
+  const expected = ["access_denied", "otp_expired", "Token has expired or is invalid"];
+  assert.deepEqual([error, error_code, error_description], expected);
 });
 
 test("a banned user cannot sign in", async () => {

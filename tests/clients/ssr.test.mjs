@@ -1,7 +1,7 @@
 import { createServerClient } from "@supabase/ssr";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { message, newEmail, ok, open, password, signedIn, url } from "./support.mjs";
+import { admin, message, newEmail, ok, open, password, signedIn, url } from "./support.mjs";
 
 /** A request of one browser: each makes a new client, and only the cookies live on. */
 function serverClient(cookies) {
@@ -34,4 +34,31 @@ test("PKCE keeps its verifier in the cookies", async () => {
   const code = target.searchParams.get("code");
   ok(await serverClient(cookies).auth.exchangeCodeForSession(code));
   assert.equal(ok(await serverClient(cookies).auth.getUser()).user.email, email);
+});
+
+test("OAuth with PKCE keeps its verifier in the cookies", async () => {
+  const cookies = new Map();
+  const options = { redirectTo: `${url}/callback-of-app`, skipBrowserRedirect: true };
+  const { url: target } = ok(await serverClient(cookies).auth.signInWithOAuth({ provider: "google", options }));
+  const page = await open(target);
+  ok(await serverClient(cookies).auth.exchangeCodeForSession(page.searchParams.get("code")));
+  assert.equal(ok(await serverClient(cookies).auth.getUser()).user.app_metadata.provider, "google");
+});
+
+test("the hash of a link's token signs in on the server, in another browser too", async () => {
+  const email = newEmail();
+  ok(await serverClient(new Map()).auth.signInWithOtp({ email }));
+  const token_hash = new URL((await message(email)).link).searchParams.get("token");
+  const cookies = new Map();
+  ok(await serverClient(cookies).auth.verifyOtp({ type: "email", token_hash }));
+  assert.equal(ok(await serverClient(cookies).auth.getUser()).user.email, email);
+});
+
+test("a session with much metadata is spread over several cookies", async () => {
+  const { email, user } = await signedIn();
+  ok(await admin.updateUserById(user.id, { user_metadata: { text: "x".repeat(6000) } }));
+  const cookies = new Map();
+  ok(await serverClient(cookies).auth.signInWithPassword({ email, password }));
+  assert.ok(cookies.size > 1);
+  ok(await serverClient(cookies).auth.getUser());
 });

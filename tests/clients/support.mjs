@@ -55,17 +55,39 @@ export async function message(to, isWanted = () => true) {
   assert.fail(`no message to ${to}`);
 }
 
-/** Press the button on a link's page; return the URL to which the browser goes next. */
+const own = /^\/(verify|authorize|link-identity|(providers\/\w+\/)?callback)$/;
+
+/** Open a link as a browser does, and press the button of each page; return the URL of the application's page. */
 export async function open(link) {
-  const page = await fetch(link, { headers: { Accept: "text/html" } });
-  const fields = [...(await page.text()).matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)">/g)];
+  const cookies = new Map();
+  let target = new URL(link);
+  let form = {};
+  for (let hops = 0; hops < 10; hops++) {
+    const headers = { Accept: "text/html", Cookie: [...cookies].map((pair) => pair.join("=")).join("; "), ...form.headers };
+    const response = await fetch(target, { ...form, headers, redirect: "manual" });
+    for (const cookie of response.headers.getSetCookie()) {
+      const [name, value] = cookie.split(";")[0].split(/=(.*)/s);
+      cookies.set(name, value);
+    }
+    const location = response.headers.get("Location");
+    if (!location) {
+      form = formOf(await response.text(), target);
+      target.search = "";
+      continue;
+    }
+    form = {};
+    target = new URL(location, target);
+    if (target.origin === url && !own.test(target.pathname)) return target;
+  }
+  assert.fail(`${link} leads nowhere`);
+}
+
+/** The submission of a page's form. */
+function formOf(page, { origin }) {
+  const fields = [...page.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)">/g)];
+  assert.ok(fields.length, page);
   const body = new URLSearchParams(fields.map(([, name, value]) => [name, value.replaceAll("&amp;", "&")]));
-  const cookies = page.headers.getSetCookie().map((cookie) => cookie.split(";")[0]);
-  const { origin, pathname } = new URL(link);
-  const headers = { Cookie: cookies.join("; "), Origin: origin, "Sec-Fetch-Site": "same-origin" };
-  const response = await fetch(origin + pathname, { method: "POST", body, headers, redirect: "manual" });
-  assert.equal(response.status, 303);
-  return new URL(response.headers.get("Location"));
+  return { method: "POST", body, headers: { Origin: origin, "Sec-Fetch-Site": "same-origin" } };
 }
 
 /** The tokens in the fragment of a redirect. */

@@ -10,10 +10,11 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from tests.support.fake_provider import FakeProvider
+from tests.support.fake_provider import Answer, Asked, FakeProvider
 from tests.support.processes import Service
 
 HERE = Path(__file__).parent
@@ -29,13 +30,21 @@ TIMEOUT = 120.0
 SECRET = "a-secret-of-these-tests-for-HS256-tokens"
 WAYS = {
     "default": {},
-    "autoconfirm": {"AUTH_AUTOCONFIRM": "true", "AUTH_JWT_SECRET": SECRET},
+    "autoconfirm": {"AUTH_AUTOCONFIRM": "true", "AUTH_JWT_SECRET": SECRET, "AUTH_SERVICE_ROLE_JWT": "true"},
 }
+
+
+class Google(FakeProvider):
+    """Each visitor is another person."""
+
+    def authorize(self, asked: Asked) -> Answer:
+        self.person = {"sub": str(uuid4()), "email": f"{uuid4()}@gmail.example", "email_verified": True}
+        return super().authorize(asked)
 
 
 @pytest.fixture(scope="module")
 def google() -> Iterator[FakeProvider]:
-    with FakeProvider("google") as provider:
+    with Google("google") as provider:
         provider.reset()
         yield provider
 
@@ -54,6 +63,7 @@ def service(request, google) -> Iterator[dict[str, str]]:
                 "LATCHKEY_URL": f"http://localhost:{running.port}",
                 "LATCHKEY_SERVICE_KEY": (running.state_dir / "service_role_key").read_text().strip(),
                 "LATCHKEY_AUTOCONFIRM": settings.get("AUTH_AUTOCONFIRM", "false"),
+                "LATCHKEY_SECRET": settings.get("AUTH_JWT_SECRET", ""),
                 "LATCHKEY_ALGORITHM": "HS256" if "AUTH_JWT_SECRET" in settings else "ES256",
                 "LATCHKEY_ID_TOKENS": json.dumps(tokens),
             }

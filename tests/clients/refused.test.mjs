@@ -1,0 +1,51 @@
+// What the service does not have: the clients get an answer that they can show, at once.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import test from "node:test";
+import { admin, failed, newClient, signedIn } from "./support.mjs";
+
+const id = randomUUID();
+const redirect_uris = ["https://app.example.com/callback"];
+
+test("SAML and Web3 are disabled", async () => {
+  const { auth } = newClient();
+  for (const who of [{ domain: "example.com" }, { providerId: id }]) {
+    failed(await auth.signInWithSSO(who), 404, "saml_provider_disabled", "SAML 2.0 is disabled");
+  }
+  for (const chain of ["solana", "ethereum"]) {
+    const signature = chain === "solana" ? new Uint8Array(64) : `0x${"0".repeat(130)}`;
+    const response = await auth.signInWithWeb3({ chain, message: "m".repeat(64), signature });
+    failed(response, 422, "web3_provider_disabled", "Web3 provider is disabled");
+  }
+});
+
+test("factors by phone are refused", async () => {
+  const { client } = await signedIn();
+  const { error } = await client.auth.mfa.enroll({ factorType: "phone", phone: "491701234567" });
+  assert.ok([404, 422].includes(error.status), error);
+  assert.equal(error.name, "AuthApiError");
+});
+
+test("the service is no OAuth provider for other applications", async () => {
+  const { oauth } = (await signedIn()).client.auth;
+  failed(await oauth.getAuthorizationDetails(id), 404, "not_found");
+  failed(await oauth.approveAuthorization(id), 404, "not_found");
+  failed(await oauth.denyAuthorization(id), 404, "not_found");
+  failed(await oauth.listGrants(), 404, "not_found");
+  failed(await oauth.revokeGrant({ clientId: id }), 404, "not_found");
+});
+
+test("administrators find neither OAuth clients nor custom providers", async () => {
+  const { oauth, customProviders } = admin;
+  failed(await oauth.listClients(), 404, "not_found");
+  failed(await oauth.createClient({ client_name: "A", redirect_uris }), 404, "not_found");
+  failed(await oauth.getClient(id), 404, "not_found");
+  failed(await oauth.updateClient(id, { client_name: "B" }), 404, "not_found");
+  failed(await oauth.deleteClient(id), 404, "not_found");
+  failed(await oauth.regenerateClientSecret(id), 404, "not_found");
+  failed(await customProviders.listProviders(), 404, "not_found");
+  failed(await customProviders.createProvider({ identifier: "custom:acme" }), 404, "not_found");
+  failed(await customProviders.getProvider("custom:acme"), 404, "not_found");
+  failed(await customProviders.updateProvider("custom:acme", {}), 404, "not_found");
+  failed(await customProviders.deleteProvider("custom:acme"), 404, "not_found");
+});
