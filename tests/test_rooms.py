@@ -27,10 +27,11 @@ MAY_IMPORT = {
     "context": BELOW_CONTEXT,
     "web": BELOW_CONTEXT | {"context"},
     "flows": BELOW_CONTEXT | {"context", "web"},
-    "views": BELOW_CONTEXT | {"context", "web", "flows"},
+    "pages": BELOW_CONTEXT | {"context", "web", "flows"},
+    "views": BELOW_CONTEXT | {"context", "web", "flows", "pages"},
     "transfer": BELOW_CONTEXT | {"context", "web"},
     "commands": BELOW_CONTEXT | {"context", "web", "flows", "operations", "transfer"},
-    "app": BELOW_CONTEXT | {"context", "web", "flows", "views", "commands"},
+    "app": BELOW_CONTEXT | {"context", "web", "flows", "pages", "views", "commands"},
     "wsgi": BELOW_CONTEXT | {"context", "app"},
     "gunicorn.conf": BELOW_CONTEXT | {"operations"},
 }

@@ -8,6 +8,7 @@ from auth.delivery import sanitize
 from auth.flows import identity_linking, oauth_flows, outgoing
 from auth.flows.reauthentication import reauthenticate
 from auth.net.redirects import origin
+from auth.pages.page import page
 from auth.tokens import one_time
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
@@ -15,7 +16,6 @@ from auth.web.fields import is_uuid
 from auth.web.forms import own_form
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
-from auth.web.pages import page
 
 blueprint = Blueprint("identities", __name__)
 

@@ -5,11 +5,11 @@ from flask import Blueprint, Response, jsonify, render_template
 
 from auth import __version__
 from auth.context import latchkey
+from auth.pages.page import page
 from auth.settings import PASSWORD_CLASSES, Settings
 from auth.settings.presets import PRESETS
 from auth.web.health import HealthCheck
 from auth.web.limits import requests_and_window
-from auth.web.pages import page
 
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
 # Redoc makes styles while it runs, shows inline images, and searches in a worker.

@@ -11,13 +11,13 @@ from auth.flows.token_response import redirect_signed_in, redirect_with_error, s
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.net.redirects import origin, with_fragment
+from auth.pages.page import page
 from auth.tokens import one_time
 from auth.web import schemas
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import FORM, read_body, read_form, read_query
 from auth.web.limits import limited
-from auth.web.pages import page
 
 blueprint = Blueprint("verify", __name__)
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, meta
 
 from auth.delivery import languages
 from auth.delivery.messages import CannotRender, Templates
-from auth.web import pages
+from auth.pages import page as pages
 from tests.support.outbox import CODE, TOKEN
 
 TEMPLATES = Templates("https://auth.example.com", "https://app.example.com:8443/start")
@@ -120,7 +120,7 @@ class TestCatalogues:
     @each_language
     def test_mail_names_the_button_as_the_page_does(self, language):
         page = tomllib.loads(
-            (Path(pages.__file__).parent / "page_texts" / f"{language}.toml").read_text(encoding="utf-8")
+            (Path(pages.__file__).parent / "texts" / f"{language}.toml").read_text(encoding="utf-8")
         )
         assert page["common"]["decline"] in string(language, "email.signup.closing")
 

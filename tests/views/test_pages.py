@@ -13,7 +13,7 @@ from jinja2.meta import find_undeclared_variables
 
 from auth import __version__
 from auth.delivery import languages
-from auth.web import pages
+from auth.pages import page as pages
 from tests.support.answers import Like, assert_error
 from tests.support.cast import PASSWORD
 from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send, tokens_for
@@ -27,7 +27,7 @@ APP = {
 CSP = "default-src 'none'; style-src 'self'; form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
 TEXTS = {
     file.stem: tomllib.loads(file.read_text("utf-8"))
-    for file in (Path(pages.__file__).parent / "page_texts").glob("*.toml")
+    for file in (Path(pages.__file__).parent / "texts").glob("*.toml")
 }
 # The purposes of links, and the address and heading of their pages.
 PURPOSES = {

@@ -1,4 +1,4 @@
-"""Pages for users, in their language. The texts are in page_texts/."""
+"""Pages for users, in their language. The texts are in texts/."""
 
 import tomllib
 from pathlib import Path
@@ -13,7 +13,7 @@ from auth.context import latchkey
 from auth.delivery import languages
 from auth.web import cookies, forms
 
-_TEXTS = Path(__file__).parent / "page_texts"
+_TEXTS = Path(__file__).parent / "texts"
 _CSP = "default-src 'none'; style-src 'self'; {}form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
 _strings = Environment(autoescape=True, undefined=StrictUndefined)
 
