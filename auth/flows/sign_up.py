@@ -5,13 +5,28 @@ from flask import g
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.token_response import open_session
+from auth.passwords.policy import check_strength
 from auth.web import audit
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect
 from sql import Transaction
 
 
-def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
+def sign_up(body: dict[str, Any]) -> Any:
+    """Create the user of a `Signup` body, and return its row, or that of its session with autoconfirm.
+
+    Raises `ApiError` or `WeakPassword`.
+    """
+    email, phone, settings = body.get("email"), body.get("phone"), latchkey.settings
+    if settings.disable_signup:
+        raise ApiError("signup_disabled")
+    outgoing.check_channel(email, phone, doing="Sign-up")
+    check_strength(settings, body["password"], [email, phone])
+    create = _sign_up_confirmed if settings.autoconfirm else _sign_up_unconfirmed
+    return create(body, latchkey.passwords.hash(body["password"]))
+
+
+def _sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
     """Create a user with a confirmed address, and return the session's row. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
         user = _insert(tx, body, password_hash, is_confirmed=True)
@@ -26,7 +41,7 @@ def sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
     raise ApiError("user_already_exists")
 
 
-def sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
+def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes

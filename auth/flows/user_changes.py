@@ -36,6 +36,15 @@ def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
     return user
 
 
+def delete_caller(body: dict[str, Any]) -> str:
+    """Delete the caller, and return the time in ISO 8601; `body` reauthenticates. Raises `ApiError`."""
+    reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated)
+        row = tx.one("delete_user", user_id=caller.id)
+    return row.moment
+
+
 def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     """Return the parameters of `change_user`, the caller's row, and the parameters of `lock_caller`."""
     change = {"user_metadata": body.get("data")} | dict.fromkeys(_SENSITIVE)

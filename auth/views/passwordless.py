@@ -2,15 +2,11 @@
 
 from typing import Any
 
-from flask import Blueprint, Response, g, jsonify, request
+from flask import Blueprint, Response, jsonify, request
 
-from auth.context import latchkey
-from auth.flows import outgoing
-from auth.flows.reauthentication import lock_caller
-from auth.flows.sign_up import create_addressed_user
-from auth.web import audit, guard, schemas
-from auth.web.errors import ApiError
-from auth.web.input import checked_redirect, read_body
+from auth.flows.message_requests import request_message, send_reauthentication_code
+from auth.web import guard, schemas
+from auth.web.input import read_body
 from auth.web.limits import limited
 
 blueprint = Blueprint("passwordless", __name__)
@@ -20,7 +16,7 @@ blueprint = Blueprint("passwordless", __name__)
 @limited("recover")
 def magiclink() -> Response:
     """Send a link that signs in."""
-    return _request("magiclink", read_body(schemas.Magiclink()))
+    return _requested("magiclink", read_body(schemas.Magiclink()))
 
 
 @blueprint.post("/otp")
@@ -28,14 +24,14 @@ def magiclink() -> Response:
 def otp() -> Response:
     """Send a code that signs in: by SMS, or by mail together with a link."""
     body = read_body(schemas.Otp())
-    return _request("magiclink" if "email" in body else "sms", body)
+    return _requested("magiclink" if "email" in body else "sms", body)
 
 
 @blueprint.post("/recover")
 @limited("recover")
 def recover() -> Response:
     """Send a link that signs in a user who has lost their password."""
-    return _request("recovery", read_body(schemas.Recover()))
+    return _requested("recovery", read_body(schemas.Recover()))
 
 
 @blueprint.post("/resend")
@@ -43,7 +39,7 @@ def recover() -> Response:
 def resend() -> Response:
     """Send the message that confirms a sign-up or a new address again."""
     body = read_body(schemas.Resend())
-    return _request({"sms": "sms_signup"}.get(body["type"], body["type"]), body)
+    return _requested({"sms": "sms_signup"}.get(body["type"], body["type"]), body)
 
 
 @blueprint.get("/reauthenticate")
@@ -54,42 +50,11 @@ def reauthenticate() -> Response:
     known = guard.live_caller()
     if request.method == "HEAD":
         return Response()
-    address = (known.email_confirmed and known.email) or (known.phone_confirmed and known.phone)
-    if not address:
-        raise ApiError("reauthentication.validation_failed")
-    message, user_id = outgoing.Message(address, link=False), guard.caller_id()
-    with latchkey.db.transaction() as tx:
-        quota = outgoing.take_quota(tx, address)
-        lock_caller(tx, reauthenticated=True)
-        message.write_token(tx, user_id, "reauthentication", session_id=g.caller.session_id)
-        message.write(tx, user_id, "reauthentication")
-        details = {"purpose": "reauthentication", "is_sent": True}
-        audit.record(tx, user_id, None, ["message_requested"], [], **details)
-    outgoing.note_quota(quota)
-    return _sent(message.id)
+    return _sent(send_reauthentication_code(known))
 
 
-def _request(purpose: str, body: dict[str, Any]) -> Response:
-    """Send a message. Each address runs the same statements and writes a message, perhaps of kind `none`."""
-    email, phone = body.get("email"), body.get("phone")
-    outgoing.check_channel(email, phone)
-    link = {"redirect_to": checked_redirect(body)}
-    message = outgoing.Message(email or body["phone"])
-    may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
-    with latchkey.db.transaction() as tx:
-        has_quota = outgoing.count(tx, outgoing.quota(tx, email or body["phone"])).seconds_left == 0
-        created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
-        user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
-        user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
-        bound_to = {"code_challenge": body.get("code_challenge"), "session_id": user and user.session_id}
-        message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to)
-        kind = purpose.replace("sms_signup", "signup") if is_due else "none"
-        message.write(tx, user_id, kind, **link | (user.sign_up if user else {}))
-        acts = ["user_created" if created_id else None, "message_requested"]
-        events = ["user.created" if created_id else None]
-        details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
-        audit.record(tx, user_id, email, acts, events, **details)
-    return _sent(message.id)
+def _requested(purpose: str, body: dict[str, Any]) -> Response:
+    return _sent(request_message(purpose, body))
 
 
 def _sent(message_id: str) -> Response:

@@ -1,6 +1,5 @@
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -8,10 +7,10 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
-from auth.flows import outgoing
 from auth.flows.authorization_codes import exchange
 from auth.flows.oauth_sign_in import sign_in_with_id_token
-from auth.flows.password_attempts import begin_attempt, check_attempt, queued
+from auth.flows.password_attempts import queued
+from auth.flows.password_sign_in import sign_in_with_password
 from auth.flows.token_response import token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, limits, schemas
@@ -40,7 +39,7 @@ def token() -> ResponseReturnValue:
 @limited("login")
 def login_admin() -> Response:
     """Sign in an administrator; refuse other users."""
-    row = _sign_in(admin_only=True)
+    row = sign_in_with_password(read_body(_PASSWORD_GRANT), admin_only=True)
     user = json.loads(row.user_object)
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
     return token_response(row, "password", admin_details=details)
@@ -49,37 +48,12 @@ def login_admin() -> Response:
 @queued
 @limited("login")
 def _by_password() -> Response:
-    return token_response(_sign_in(), "password")
+    return token_response(sign_in_with_password(read_body(_PASSWORD_GRANT)), "password")
 
 
 @limited("login")
 def _by_id_token() -> Response:
     return token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())), "oauth")
-
-
-def _sign_in(admin_only: bool = False) -> Any:
-    body = read_body(_PASSWORD_GRANT)
-    email, phone, password = body.get("email"), body.get("phone"), body["password"]
-    outgoing.check_enabled(email, phone)
-    attempt = begin_attempt(email, phone)
-    # An unknown address and a user without a password cost the same statement and hash as a wrong password.
-    if not check_attempt(attempt, password) or attempt.password_hash is None:
-        raise ApiError("invalid_credentials")
-    checked = {
-        "user_id": attempt.user_id,
-        "checked_password_hash": attempt.password_hash,
-        "address": email or phone,
-        "provider": "email" if email else "phone",
-        "is_stranger": attempt.is_stranger,
-        "admin_only": admin_only,
-    }
-    renewed_hash = latchkey.passwords.renewed_hash(password, attempt.password_hash)
-    row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **client())
-    if row is None:
-        refusal = latchkey.db.one("select_sign_in_refusal", network=client()["network"], **checked)
-        error_code = (refusal and refusal.error_code) or "invalid_credentials"
-        raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
-    return row
 
 
 # Not decorated with `limited`: the statement counts refreshes in the session's own row.

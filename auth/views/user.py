@@ -2,8 +2,8 @@ from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
 from auth.flows import outgoing, removal
-from auth.flows.reauthentication import lock_caller, reauthenticate, record_reauthentication
-from auth.flows.user_changes import change_user
+from auth.flows.reauthentication import record_reauthentication
+from auth.flows.user_changes import change_user, delete_caller
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
@@ -49,12 +49,8 @@ def update_user() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def delete_user() -> Response:
     """Delete the caller with everything that belongs to it."""
-    body = read_body(schemas.Reauthentication())
-    reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body)
-    with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated)
-        row = tx.one("delete_user", user_id=caller.id)
-    return jsonify(message="User deleted", timestamp=row.moment)
+    moment = delete_caller(read_body(schemas.Reauthentication()))
+    return jsonify(message="User deleted", timestamp=moment)
 
 
 @blueprint.post("/reauthenticate")

@@ -1,0 +1,54 @@
+"""Requests for a message. No outcome tells whether it was sent: any client may ask for any address."""
+
+from typing import Any
+
+from flask import g
+
+from auth.context import latchkey
+from auth.flows import outgoing
+from auth.flows.reauthentication import lock_caller
+from auth.flows.sign_up import create_addressed_user
+from auth.web import audit, guard
+from auth.web.errors import ApiError
+from auth.web.input import checked_redirect
+
+
+def request_message(purpose: str, body: dict[str, Any]) -> str:
+    """Send a message and return its id. Each address runs the same statements and writes a message, perhaps
+    of kind `none`."""
+    email, phone = body.get("email"), body.get("phone")
+    outgoing.check_channel(email, phone)
+    link = {"redirect_to": checked_redirect(body)}
+    message = outgoing.Message(email or body["phone"])
+    may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
+    with latchkey.db.transaction() as tx:
+        has_quota = outgoing.count(tx, outgoing.quota(tx, email or body["phone"])).seconds_left == 0
+        created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
+        user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
+        user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
+        bound_to = {"code_challenge": body.get("code_challenge"), "session_id": user and user.session_id}
+        message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to)
+        kind = purpose.replace("sms_signup", "signup") if is_due else "none"
+        message.write(tx, user_id, kind, **link | (user.sign_up if user else {}))
+        acts = ["user_created" if created_id else None, "message_requested"]
+        events = ["user.created" if created_id else None]
+        details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
+        audit.record(tx, user_id, email, acts, events, **details)
+    return message.id
+
+
+def send_reauthentication_code(known: Any) -> str:
+    """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`."""
+    address = (known.email_confirmed and known.email) or (known.phone_confirmed and known.phone)
+    if not address:
+        raise ApiError("reauthentication.validation_failed")
+    message, user_id = outgoing.Message(address, link=False), guard.caller_id()
+    with latchkey.db.transaction() as tx:
+        quota = outgoing.take_quota(tx, address)
+        lock_caller(tx, reauthenticated=True)
+        message.write_token(tx, user_id, "reauthentication", session_id=g.caller.session_id)
+        message.write(tx, user_id, "reauthentication")
+        details = {"purpose": "reauthentication", "is_sent": True}
+        audit.record(tx, user_id, None, ["message_requested"], [], **details)
+    outgoing.note_quota(quota)
+    return message.id
