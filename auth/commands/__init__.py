@@ -17,8 +17,8 @@ from auth.settings.state import NotRunningError
 from sql import Database
 
 _NAMES = [
-    *("backup", "create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "restore", "users"),
-    "webhooks",
+    *("backup", "create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "restore", "serve"),
+    *("users", "webhooks"),
 ]
 
 
@@ -36,7 +36,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except (SettingsError, NotRunningError, fingerprints.OtherKeys) as error:
             raise click.ClickException(str(error)) from None
-        except psycopg2.OperationalError as error:
+        except psycopg2.Error as error:
             raise click.ClickException(
                 f"DATABASE_URL: can't use the database: {' '.join(str(error).split())}"
             ) from None

@@ -1,7 +1,11 @@
+import json
+from typing import Any
+
 import click
 
 from auth import addresses
 from auth.commands import open_parts
+from auth.commands.common import json_option
 from auth.context import Latchkey
 from auth.passwords import hashing
 from auth.passwords.policy import WeakPassword, check_strength
@@ -12,7 +16,8 @@ from auth.passwords.policy import WeakPassword, check_strength
 @click.option(
     "--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user. Prompts for it if missing."
 )
-def command(email: str, password: str | None) -> None:
+@json_option
+def command(email: str, password: str | None, as_json: bool) -> None:
     """Make the user EMAIL an administrator.
 
     Creates a missing user, and replaces one that never proved the address.
@@ -20,8 +25,15 @@ def command(email: str, password: str | None) -> None:
     \b
     Example: latchkey create-admin carol@example.com
     """
-    latchkey = open_parts()
-    email = addresses.canonical_email(email)
+    user = _make_administrator(open_parts(), addresses.canonical_email(email), password)
+    if as_json:
+        click.echo(json.dumps(user))
+        return
+    was_created = " and was created" if user["created"] else ""
+    click.echo(f"{user['email']} is an administrator{was_created}: {user['id']}")
+
+
+def _make_administrator(latchkey: Latchkey, email: str, password: str | None) -> dict[str, Any]:
     known = latchkey.db.one("select_user_by_email", email=email)
     is_proved = known is not None and known.email_proved
     password_hash = None if is_proved else _hash(latchkey, email, password)
@@ -30,8 +42,7 @@ def command(email: str, password: str | None) -> None:
             tx.run("delete_unproved_user", email=email)
         user = tx.one("make_administrator", email=email, password_hash=password_hash)
         if user is None:
-            click.echo(f"{email} is an administrator: {known.id}")
-            return
+            return {"id": known.id, "email": email, "created": False}
         if user.created:
             tx.run("write_address_identity", user_id=user.id, provider="email", address=email)
         tx.run(
@@ -42,7 +53,7 @@ def command(email: str, password: str | None) -> None:
             events=["user.created" if user.created else "user.updated"],
             details={"by": "administrator", "role": "admin"},
         )
-    click.echo(f"{email} is an administrator{' and was created' if user.created else ''}: {user.id}")
+    return {"id": user.id, "email": email, "created": user.created}
 
 
 def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:

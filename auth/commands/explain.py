@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -5,6 +6,7 @@ import click
 
 from auth import addresses
 from auth.commands import open_parts
+from auth.commands.common import json_option
 from auth.context import Latchkey
 from auth.flows import timeline
 from auth.web import counts
@@ -13,68 +15,64 @@ from auth.web.fields import is_uuid
 _MAX_LINES = 100
 
 
+class _NothingKnown(click.ClickException):
+    exit_code = 3
+
+
 @click.command("explain")
 @click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
 @click.option(
     "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Newest entries to show."
 )
-def command(subject: str, most: int) -> None:
+@json_option
+def command(subject: str, most: int, as_json: bool) -> None:
     """Explain whether a user can sign in and what happened to the user, or what a request did. Times are UTC.
+
+    Exits with 3 if nothing is known of the subject.
 
     \b
     Example: latchkey explain alice@example.com
     """
-    for line in _Explanation(open_parts(), most).lines(subject.strip()):
+    found = _Search(open_parts(), most).find(subject.strip())
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for line in _LINES[found["kind"]](found):
         click.echo(line)
 
 
-class _Explanation:
+class _Search:
+    """Each result is what --json prints. Events are listed from the newest to the oldest."""
+
     def __init__(self, latchkey: Latchkey, most: int) -> None:
         self._settings = latchkey.settings
         self._db = latchkey.db
         self._most = most
 
-    def lines(self, subject: str) -> Iterator[str]:
+    def find(self, subject: str) -> dict[str, Any]:
         address = _address(subject)
         if address:
             row = self._db.one("select_summary", id=None, **address)
-            yield from self._user(row) if row else self._without_user(*filter(None, address.values()))
-            return
+            return self._user(row) if row else self._address(*filter(None, address.values()))
         if is_uuid(subject):
             if row := self._db.one("select_summary", id=subject, email=None, phone=None):
-                yield from self._user(row)
-                return
+                return self._user(row)
             if self._db.one("count_timeline", user_id=subject, most=1).total:
-                yield f"User {subject} no longer exists."
-                yield from self._story(subject)
-                return
-        acts = self._db.all("list_request_acts", request_id=subject, most=_MAX_LINES)
-        if not acts:
-            raise click.ClickException(
-                f"Nothing is known of {subject}: it is not the id of a user or of a recorded request."
-            )
-        yield f"What request {subject} did:"
-        for act in acts:
-            yield _line(act) + (f" ({act.address or 'deleted'}, user {act.user_id})" if act.user_id else "")
+                return {"kind": "deleted_user", "id": subject} | self._story(subject)
+        if acts := self._db.all("list_request_acts", request_id=subject, most=_MAX_LINES):
+            return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
+        raise _NothingKnown(
+            f"Nothing is known of {subject}: it is not the id of a user or of a recorded request."
+        )
 
-    def _user(self, user: Any) -> Iterator[str]:
+    def _user(self, user: Any) -> dict[str, Any]:
         known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
         limits = counts.against(self._settings, self._db, [user.id, *known])
         is_lock = {"passwords", "codes"}
         locked = [count["text"] for count in limits if count["is_used_up"] and count["what"] in is_lock]
         obstacles = [*self._obstacles(user), *locked]
-        name = user.email or user.phone or user.id
-        yield f"{name}: " + ("sign-in may fail:" if obstacles else "can sign in.")
-        for obstacle in obstacles:
-            yield f"  - {obstacle}"
-        yield ""
-        for title, text in _facts(user):
-            yield f"{title:<14}{text}"
-        for count in limits:
-            if count["text"] not in locked:
-                yield f"{'counted':<14}{count['text']}"
-        yield ""
-        yield from self._story(user.id)
+        about = {"user": user._asdict(), "can_sign_in": not obstacles, "obstacles": obstacles}
+        return {"kind": "user"} | about | {"limits": limits} | self._story(user.id)
 
     def _obstacles(self, user: Any) -> Iterator[str]:
         settings = self._settings
@@ -93,31 +91,21 @@ class _Explanation:
             name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
             yield f"sign-in by phone is switched off ({name})"
 
-    def _story(self, user_id: str) -> Iterator[str]:
+    def _story(self, user_id: str) -> dict[str, Any]:
         rows = self._db.all("list_timeline", user_id=user_id, page_size=self._most, page_offset=0)
-        refusals = [row for row in rows if row.kind == "refusal"][:3]
-        if refusals:
-            yield "Refused last:"
-            yield from (_line(row) for row in refusals)
-            yield ""
-        yield "What happened:" if rows else "No events are recorded."
         counted = self._db.one("count_timeline", user_id=user_id, most=self._most + 1)
-        if counted.total > self._most:
-            yield "  … and earlier entries; --most shows more"
-        yield from (_line(row) for row in reversed(rows))
+        return {"events": _events(rows), "has_more": counted.total > self._most}
 
-    def _without_user(self, address: str) -> Iterator[str]:
-        yield f"{address}: no user has this address."
-        for user in self._db.all("list_pending_users", address=address):
-            name = user.email or user.phone or "a user without an address"
-            yield f"  - {name} ({user.id}) has requested it, but not confirmed it"
-        limits = counts.against(self._settings, self._db, [address])
-        yield from (f"  - {count['text']}" for count in limits)
+    def _address(self, address: str) -> dict[str, Any]:
+        pending = self._db.all("list_pending_users", address=address)
         messages = self._db.all("list_messages_to", recipient=address, most=_MAX_LINES)
-        yield ""
-        yield "Messages to it:" if messages else "No message to it is known; they are kept for 30 days."
-        for row in reversed(messages):
-            yield _line(row) + (f" (user {row.user_id})" if row.user_id else "")
+        return {
+            "kind": "address",
+            "address": address,
+            "pending_users": [user._asdict() for user in pending],
+            "limits": counts.against(self._settings, self._db, [address]),
+            "events": _events(messages),
+        }
 
 
 def _address(text: str) -> dict[str, str | None] | None:
@@ -127,22 +115,88 @@ def _address(text: str) -> dict[str, str | None] | None:
     return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
 
 
-def _facts(user: Any) -> Iterator[tuple[str, str]]:
-    yield "user", f"{user.id}, {user.role}, created {timeline.clock(user.created_at)} ({user.made_by})"
-    for title, address, confirmed_at, pending in (
-        ("email", user.email, user.email_confirmed_at, user.new_email),
-        ("phone", user.phone, user.phone_confirmed_at, user.new_phone),
-    ):
+def _events(rows: list[Any]) -> list[dict[str, Any]]:
+    return [row._asdict() | {"text": timeline.sentence(row)} for row in rows]
+
+
+def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
+    user = found["user"]
+    name = user["email"] or user["phone"] or user["id"]
+    yield f"{name}: " + ("can sign in." if found["can_sign_in"] else "sign-in may fail:")
+    for obstacle in found["obstacles"]:
+        yield f"  - {obstacle}"
+    yield ""
+    for title, text in _facts(user):
+        yield f"{title:<14}{text}"
+    for count in found["limits"]:
+        if count["text"] not in found["obstacles"]:
+            yield f"{'counted':<14}{count['text']}"
+    yield ""
+    yield from _lines_of_story(found)
+
+
+def _lines_of_deleted_user(found: dict[str, Any]) -> Iterator[str]:
+    yield f"User {found['id']} no longer exists."
+    yield from _lines_of_story(found)
+
+
+def _lines_of_story(found: dict[str, Any]) -> Iterator[str]:
+    events = found["events"]
+    refusals = [event for event in events if event["kind"] == "refusal"][:3]
+    if refusals:
+        yield "Refused last:"
+        yield from (_line(event) for event in refusals)
+        yield ""
+    yield "What happened:" if events else "No events are recorded."
+    if found["has_more"]:
+        yield "  … and earlier entries; --most shows more"
+    yield from (_line(event) for event in reversed(events))
+
+
+def _lines_of_request(found: dict[str, Any]) -> Iterator[str]:
+    yield f"What request {found['id']} did:"
+    for event in reversed(found["events"]):
+        address = event["address"] or "deleted"
+        yield _line(event) + (f" ({address}, user {event['user_id']})" if event["user_id"] else "")
+
+
+def _lines_of_address(found: dict[str, Any]) -> Iterator[str]:
+    yield f"{found['address']}: no user has this address."
+    for user in found["pending_users"]:
+        name = user["email"] or user["phone"] or "a user without an address"
+        yield f"  - {name} ({user['id']}) has requested it, but not confirmed it"
+    yield from (f"  - {count['text']}" for count in found["limits"])
+    messages = found["events"]
+    yield ""
+    yield "Messages to it:" if messages else "No message to it is known; they are kept for 30 days."
+    for message in reversed(messages):
+        yield _line(message) + (f" (user {message['user_id']})" if message["user_id"] else "")
+
+
+_LINES = {
+    "user": _lines_of_user,
+    "deleted_user": _lines_of_deleted_user,
+    "request": _lines_of_request,
+    "address": _lines_of_address,
+}
+
+
+def _facts(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    created = timeline.clock(user["created_at"])
+    yield "user", f"{user['id']}, {user['role']}, created {created} ({user['made_by']})"
+    for title in ("email", "phone"):
+        address, pending, confirmed_at = user[title], user[f"new_{title}"], user[f"{title}_confirmed_at"]
         if address or pending:
             confirmed = f"confirmed {timeline.clock(confirmed_at)}" if confirmed_at else "not confirmed"
             waits = f"; {pending} waits to be confirmed" if pending else ""
             yield title, (f"{address}, {confirmed}" if address else "none") + waits
-    yield "signs in by", ", ".join((["password"] if user.has_password else []) + user.providers)
-    yield "sessions", f"{user.live_sessions} live"
-    yield "last sign-in", timeline.clock(user.last_sign_in_at) if user.last_sign_in_at else "never"
+    yield "signs in by", ", ".join((["password"] if user["has_password"] else []) + user["providers"])
+    yield "sessions", f"{user['live_sessions']} live"
+    last = user["last_sign_in_at"]
+    yield "last sign-in", timeline.clock(last) if last else "never"
 
 
-def _line(row: Any) -> str:
+def _line(event: dict[str, Any]) -> str:
     # Mail servers and clients may have sent control characters for the terminal.
-    text = f"{timeline.clock(row.at)}  {timeline.sentence(row)}"
+    text = f"{timeline.clock(event['at'])}  {event['text']}"
     return "  " + "".join(character if character.isprintable() else " " for character in text)

@@ -1,3 +1,4 @@
+import json
 import uuid
 from datetime import UTC, datetime
 
@@ -5,6 +6,7 @@ import click
 
 from auth import addresses
 from auth.commands import load_settings
+from auth.commands.common import json_option
 from auth.delivery import channels
 from auth.delivery.messages import Message
 from auth.delivery.senders import Refused, TryLater
@@ -12,7 +14,8 @@ from auth.delivery.senders import Refused, TryLater
 
 @click.command("mail-test")
 @click.argument("address")
-def command(address: str) -> None:
+@json_option
+def command(address: str, as_json: bool) -> None:
     """Send one mail to ADDRESS, without the outbox, and print the answer of the mail server.
 
     \b
@@ -32,4 +35,5 @@ def command(address: str) -> None:
         raise click.ClickException(f"Not sent to {address}: {error}") from None
     finally:
         sender.close()
-    click.echo(f"Sent to {address}: {response}")
+    outcome = json.dumps({"to": address, "response": response})
+    click.echo(outcome if as_json else f"Sent to {address}: {response}")

@@ -1,12 +1,16 @@
+import json
+
 import click
 import psycopg2
 
 from auth.commands import load_settings
+from auth.commands.common import json_option
 from sql import schema
 
 
 @click.command("migrate")
-def command() -> None:
+@json_option
+def command(as_json: bool) -> None:
     """Make the schema of the database, or bring it up to date. The service does the same when it starts.
 
     \b
@@ -16,5 +20,8 @@ def command() -> None:
         steps = schema.apply(load_settings(missing_secrets="ignore").find_database())
     except psycopg2.Error as error:
         raise click.ClickException(f"DATABASE_URL: {' '.join(str(error).split())}") from None
+    if as_json:
+        click.echo(json.dumps({"steps": steps}))
+        return
     for step in steps or ["The schema is up to date."]:
         click.echo(step)

@@ -5,22 +5,18 @@ from pathlib import Path
 import click
 
 from auth.commands import load_settings
-from auth.commands.backup import failures, progress_of
+from auth.commands.common import existing_file, failures, json_option, passphrase_option, progress_of
 from auth.operations import backups, restores
 from auth.operations.embedded_postgres import EmbeddedPostgres
 from auth.operations.restored_secrets import RestoredSecrets
 
 
 @click.command("restore")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--passphrase-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read the passphrase from this file instead of AUTH_BACKUP_PASSPHRASE.",
-)
+@existing_file
+@passphrase_option
 @click.option("--keep-sessions", is_flag=True, help="Leave users signed in who were so at the backup.")
 @click.option("--resend", is_flag=True, help="Send the messages and events that waited at the backup.")
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@json_option
 def command(
     file: Path, passphrase_file: Path | None, keep_sessions: bool, resend: bool, as_json: bool
 ) -> None:

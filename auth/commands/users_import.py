@@ -1,6 +1,5 @@
 import json
 import re
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,9 +9,9 @@ from pathlib import Path
 
 import click
 import psycopg2
-from click import progressbar
 
 from auth.commands import open_database, open_parts
+from auth.commands.common import existing_file, failures, json_option, passphrase_option, progress_of
 from auth.operations import age, backups
 from auth.transfer import reading
 from auth.transfer.importing import Import, Outcome
@@ -24,7 +23,7 @@ _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@existing_file
 @click.option(
     "--format", "product", type=click.Choice(list(PRODUCTS)), help="Who wrote FILE. Otherwise detected."
 )
@@ -38,12 +37,8 @@ _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="File with the hash_config that the Firebase console shows.",
 )
-@click.option(
-    "--passphrase-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="For an encrypted FILE: read the passphrase from this file instead of AUTH_BACKUP_PASSPHRASE.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print each outcome and the sums as a line of JSON.")
+@passphrase_option
+@json_option
 def import_(
     file: Path,
     product: str | None,
@@ -74,7 +69,7 @@ def import_(
         is_dry_run=dry_run,
     )
     try:
-        with _decrypted(file, passphrase_file) as readable:
+        with failures(file), _decrypted(file, passphrase_file) as readable:
             entries, total = reading.read(readable)
             counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
     except age.CannotDecrypt as error:
@@ -95,13 +90,6 @@ def import_(
         raise click.exceptions.Exit(3)
 
 
-def read_passphrase(path: Path | None) -> str:
-    try:
-        return backups.read_passphrase(path)
-    except backups.BackupError as error:
-        raise click.ClickException(str(error)) from None
-
-
 @contextmanager
 def _decrypted(path: Path, passphrase_file: Path | None) -> Iterator[Path]:
     """Return a file itself, or a temporary one with its plaintext that only this user can read."""
@@ -111,7 +99,7 @@ def _decrypted(path: Path, passphrase_file: Path | None) -> Iterator[Path]:
             return
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
-            for piece in age.decrypt(file, read_passphrase(passphrase_file)):
+            for piece in age.decrypt(file, backups.read_passphrase(passphrase_file)):
                 plaintext.write(piece)
             plaintext.flush()
             yield Path(plaintext.name)
@@ -119,11 +107,10 @@ def _decrypted(path: Path, passphrase_file: Path | None) -> Iterator[Path]:
 
 def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
-    stderr = sys.stderr
     # Lines of the report would break the bar.
-    is_hidden = not stderr.isatty() or as_json or reports_all
-    with progressbar(outcomes, total, "Importing", file=stderr, hidden=is_hidden) as shown:
-        for outcome in shown:
+    with progress_of("Importing", total, is_hidden=as_json or reports_all) as progress:
+        for outcome in outcomes:
+            progress(1)
             counts[outcome.status] += 1
             if as_json:
                 click.echo(json.dumps(asdict(outcome)))

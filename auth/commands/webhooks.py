@@ -1,3 +1,4 @@
+import json
 import signal
 import threading
 import uuid
@@ -10,6 +11,7 @@ from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from auth.commands import open_parts
+from auth.commands.common import json_option
 from auth.delivery import http, webhooks
 from auth.delivery.senders import TryLater
 from auth.settings import targets
@@ -47,7 +49,8 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
     envvar="LATCHKEY_WEBHOOK_SECRET",
     help="Sign with this secret instead of a new one.",
 )
-def listen(forward: str | None, secret: str | None) -> None:
+@json_option
+def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
     """Print the events of a service on this machine until SIGTERM or Ctrl-C.
 
     For development: registers a webhook for this process, and deletes it at the end. Prints the response of
@@ -65,7 +68,7 @@ def listen(forward: str | None, secret: str | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopped.set())
     secret = secret or webhooks.new_secret()
-    with _Receiver(secret, forward) as receiver:
+    with _Receiver(secret, forward, as_json) as receiver:
         threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
         id = str(uuid.uuid4())
         try:
@@ -81,21 +84,22 @@ def listen(forward: str | None, secret: str | None) -> None:
             if made is None:
                 limit = f"The limit of {webhooks.MAX_WEBHOOKS} webhooks is reached; delete one first."
                 raise click.ClickException(limit)
-            click.echo(f"Listening. Ctrl-C stops it. Events are signed with {secret}")
+            click.echo(f"Listening. Ctrl-C stops it. Events are signed with {secret}", err=as_json)
             stopped.wait()
         finally:
             latchkey.db.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE)
             receiver.shutdown()
-    click.echo("Stopped.")
+    click.echo("Stopped.", err=as_json)
 
 
 class _Receiver(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, secret: str, forward: str | None) -> None:
+    def __init__(self, secret: str, forward: str | None, as_json: bool) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.webhook = Webhook(secret)
         self.forward = forward
+        self.as_json = as_json
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -111,15 +115,22 @@ class _Handler(BaseHTTPRequestHandler):
         except (WebhookVerificationError, ValueError):
             self.send_response(401)  # any process on this machine can post here
         else:
-            user, forward = event["data"]["user"], self.server.forward
-            line = [event["timestamp"], f"{event['event']:<12}", user["id"], user["email"] or "-"]
-            answer = [_post(forward, body, headers)] if forward else []
-            click.echo("  ".join([*line, headers["webhook-id"], *answer]))
+            forward = self.server.forward
+            answer = _post(forward, body, headers) if forward else None
+            click.echo(_line(event, headers["webhook-id"], answer, self.server.as_json))
             self.send_response(204)
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+def _line(event: dict[str, Any], id: str, answer: str | None, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"id": id, "event": event, "response": answer})
+    user = event["data"]["user"]
+    parts = [event["timestamp"], f"{event['event']:<12}", user["id"], user["email"] or "-", id, answer]
+    return "  ".join(filter(None, parts))
 
 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> str:

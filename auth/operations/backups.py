@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -27,7 +27,7 @@ from sql import Database, schema
 from sql.pool import connect_patiently
 
 Progress = Callable[[int], object]
-"""Called with the number of bytes of the file that were read since the last call."""
+"""Called with the number of bytes that were read, or rows that were written, since the last call."""
 
 SHORTEST_PASSPHRASE = 12
 _STATEMENTS = sql.load_statements()
@@ -95,17 +95,26 @@ def read_passphrase(path: Path | None) -> str:
     return passphrase
 
 
-def write(settings: Settings, url: str, path: Path, passphrase: str, keep: int) -> Manifest:
+def write(
+    settings: Settings,
+    url: str,
+    path: Path,
+    passphrase: str,
+    keep: int,
+    progress_of: Callable[[int], AbstractContextManager[Progress]],
+) -> Manifest:
     """Back up the database and the secrets to a file, which appears when it is complete.
 
+    `progress_of` is called with the number of rows.
     Raises `BackupError`, `NoProgramError`, `OtherKeys`, `OSError` and `psycopg2.Error`.
     """
     if len(passphrase) < SHORTEST_PASSPHRASE:
         raise BackupError(f"The passphrase must have at least {SHORTEST_PASSPHRASE} characters.")
     _check_keys(settings, url)
     with _snapshot(settings, url) as (manifest, snapshot), _draft_of(path) as (draft, name):
-        for piece in age.encrypt(_plaintext(manifest, url, snapshot), passphrase):
-            draft.write(piece)
+        with progress_of(sum(manifest.tables.values())) as progress:
+            for piece in age.encrypt(_plaintext(manifest, url, snapshot, progress), passphrase):
+                draft.write(piece)
         draft.flush()
         os.fsync(draft.fileno())
         _rotate(path, keep)
@@ -210,11 +219,12 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _plaintext(manifest: Manifest, url: str, snapshot: str) -> Iterator[bytes]:
+def _plaintext(manifest: Manifest, url: str, snapshot: str, progress: Progress) -> Iterator[bytes]:
     yield json.dumps(dataclasses.asdict(manifest)).encode() + b"\n"
     compressor = zlib.compressobj(level=1, wbits=_GZIP)
     for piece in _dump(url, snapshot, manifest.postgres):
         yield compressor.compress(piece)
+        progress(piece.count(b"\n"))  # COPY writes a line for each row
     yield compressor.flush()
 
 

@@ -8,7 +8,7 @@ from sql import Database
 _PAGE = 1000
 
 
-def lines(database: Database, count: Callable[[int], None]) -> Iterator[bytes]:
+def lines(database: Database, count: Callable[[int], object]) -> Iterator[bytes]:
     """Yield each user as a line of JSON, which `users import` reads. `count` is called with how many."""
     after = None
     while rows := database.all("export_users", after=after, page_size=_PAGE):

@@ -320,7 +320,7 @@ class TestSubject:
     @pytest.mark.parametrize("subject", ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%"])
     def test_unknown_subject_is_reported(self, app, subject):
         result = run_command(app, "explain", subject)
-        assert result.exit_code == 1
+        assert result.exit_code == 3
         assert f"Nothing is known of {subject}" in result.output
 
     @pytest.mark.parametrize("subject", ["alice@", "+4917", "@"])

@@ -20,7 +20,7 @@ def migrate(monkeypatch, tmp_path, url):
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DATABASE_URL", url)
-    return lambda: CliRunner().invoke(main, ["migrate"])
+    return lambda *options: CliRunner().invoke(main, ["migrate", *options])
 
 
 def test_database_of_an_earlier_release_is_upgraded_once(migrate):
@@ -28,6 +28,7 @@ def test_database_of_an_earlier_release_is_upgraded_once(migrate):
     first, second = migrate(), migrate()
     assert (first.exit_code, first.output.split()) == (0, [*steps, "functions"])
     assert (second.exit_code, second.output) == (0, "The schema is up to date.\n")
+    assert migrate("--json").output == '{"steps": []}\n'
 
 
 def test_failed_migration_changes_nothing_and_is_named(migrate, url, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import re
 import signal
 import time
@@ -289,10 +290,16 @@ class TestListening:
 
     def test_listen_reports_an_unreachable_application(self, hooks, command, deliver):
         deliver()
-        with command("webhooks", "listen", "--forward", f"http://127.0.0.1:{free_port()}/") as running:
+        url = f"http://127.0.0.1:{free_port()}/"
+        with command("webhooks", "listen", "--json", "--forward", url) as running:
             wait_until(lambda: "Listening." in running.text())
-            hooks.emit()
-            wait_until(lambda: running.text().splitlines()[-1].endswith("no answer: connection refused"))
+            hooks.emit("auth.login")
+            line = wait_until(lambda: running.text().partition("\n")[2])
+        printed = json.loads(line)
+        assert (printed["event"]["event"], printed["response"]) == (
+            "auth.login",
+            "no answer: connection refused",
+        )
 
     @pytest.mark.parametrize(
         ("arguments", "changes", "message"),

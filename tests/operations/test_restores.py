@@ -2,12 +2,14 @@
 
 import dataclasses
 from contextlib import closing
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg2
 import pytest
 
+from auth.commands.common import progress_of
 from auth.operations import age, backups, restores
 from auth.operations.backups import BackupError
 from auth.operations.restored_secrets import RestoredSecrets
@@ -47,7 +49,7 @@ def url(database, database_url):
 @pytest.fixture
 def backup(alice, parts, database_url, tmp_path):
     file = tmp_path / "backup.age"
-    backups.write(parts.settings, database_url, file, PASSPHRASE, keep=1)
+    backups.write(parts.settings, database_url, file, PASSPHRASE, 1, partial(progress_of, "Backing up"))
     return file
 
 

@@ -1,0 +1,105 @@
+"""What all commands have in common, and docs/commands.md."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import auth
+from auth.commands import main
+from tests.support.commands import run_command
+from tests.support.contract import OPENAPI
+from tests.support.processes import CHECKOUT, free_port
+
+PAGE = (OPENAPI.parent / "docs" / "commands.md").read_text()
+
+
+def commands(group: click.Group = main, name: str = "latchkey") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for part in group.list_commands(context):
+        command = group.get_command(context, part)
+        assert command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{name} {part}")
+        else:
+            yield f"{name} {part}", command
+
+
+COMMANDS = dict(commands())
+
+
+def documented(name: str) -> dict[str, str]:
+    """Return the default of each option in a command's table."""
+    (section,) = re.findall(rf"^### {name}$(.*?)(?=^#|\Z)", PAGE, re.M | re.S)
+    return dict(re.findall(r"^\| `(--[a-z-]+)[^`]*` \|(.*?)\|", section, re.M))
+
+
+def test_page_has_a_section_for_each_command():
+    assert sorted(re.findall(r"^### (.+)$", PAGE, re.M)) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_page_has_the_options_and_defaults_of_the_command(name):
+    options = [option for option in COMMANDS[name].params if isinstance(option, click.Option)]
+    cells = documented(name)
+    assert list(cells) == [option.opts[0] for option in options]
+    for option in options:
+        written = re.findall("`(.+)`", cells[option.opts[0]])
+        assert written == ([str(option.default)] if option.show_default else [])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_of_the_command(name):
+    text = CliRunner().invoke(main, [*name.split()[1:], "--help"]).output
+    assert re.search(rf"Example: .*\b{name}\b", text)
+
+
+def test_version_is_printed():
+    result = CliRunner().invoke(main, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"latchkey, version {auth.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["nonsense"], ["migrate", "--nonsense"], ["restore", "/nonexistent"], ["explain", "alice@"]),
+        ["backup", "x", "--keep", "0"],
+    ],
+)
+def test_wrong_usage_exits_with_2(app, arguments):
+    assert run_command(app, *arguments).exit_code == 2
+
+
+def test_outcomes_are_printed_as_json(app, alice):
+    outcome = json.loads(run_command(app, "create-admin", alice.email, "--json").output)
+    assert outcome == {"id": alice.id, "email": alice.email, "created": False}
+
+    found = json.loads(run_command(app, "explain", alice.id, "--json").output)
+    assert (found["kind"], found["user"]["id"], found["can_sign_in"]) == ("user", alice.id, True)
+    assert (found["events"][0]["name"], found["events"][0]["actor"]) == ("role_changed", "command")
+    assert found["events"][0]["text"].startswith("role changed")
+
+    found = json.loads(run_command(app, "explain", "nobody@example.com", "--json").output)
+    assert (found["kind"], found["events"]) == ("address", [])
+
+
+def test_serve_starts_the_service_from_any_directory(tmp_path, environment):
+    # It gets as far as the port.
+    taken = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
+    variables = {**environment, "DATABASE_URL": taken, "PORT": str(free_port()), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-m", "auth.commands", "serve"],
+        cwd=tmp_path,
+        env={**variables, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "DATABASE_URL: can't use the database" in done.stderr
