@@ -25,6 +25,7 @@ from auth.operations import fingerprints as _fingerprints
 from auth.operations import start_checks as _start_checks
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
+from auth.settings import relying_party as _relying_party
 from auth.settings import state as _state
 from sql import Database as _Database
 from sql import schema
@@ -96,6 +97,8 @@ def when_ready(server) -> None:
     signal.setitimer(signal.ITIMER_REAL, 1, 1)
     kept = "secrets and signing keys" + (", database" if server.embedded_postgres else "")
     _say(f"State: {_loaded.state_dir} ({kept}). A backup needs all of it.")
+    if passkey_notice := _relying_party.notice(_loaded):
+        _say(passkey_notice)
     for notice in channels.notices(_loaded):
         _say(notice)
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")

@@ -14,7 +14,7 @@ FILES += sorted((ROOT / "auth").rglob("*.py")) + sorted((ROOT / "sql").rglob("*.
 # Modules at the top of auth/ that every package may import.
 SHARED = {"addresses", "logs"}
 # Packages that each package may import besides itself and SHARED.
-BELOW_CONTEXT = {"delivery", "providers", "passwords", "settings", "tokens", "net", "sql"}
+BELOW_CONTEXT = {"delivery", "providers", "factors", "passwords", "settings", "tokens", "net", "sql"}
 MAY_IMPORT = {
     "sql": set(),
     "net": set(),
@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "settings": {"tokens", "net", "sql"},
     "passwords": {"settings", "tokens", "net", "sql"},
     "providers": {"settings", "tokens", "net", "sql"},
+    "factors": {"settings", "tokens", "net", "sql"},
     "delivery": {"settings", "tokens", "net", "sql"},
     "operations": BELOW_CONTEXT,
     "context": BELOW_CONTEXT,

@@ -19,7 +19,7 @@ from limits import RateLimitItem
 from marshmallow.validate import Length, OneOf, Regexp
 
 from auth.net.networks import is_loopback
-from auth.settings import checks, kept_secrets, kinds, state, targets
+from auth.settings import checks, kept_secrets, kinds, relying_party, state, targets
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 
@@ -78,6 +78,9 @@ class Settings:
     disable_signup: bool = kinds.flag(False)
     autoconfirm: bool = kinds.flag(False)
     manual_linking: bool = kinds.flag(True)
+    passkeys_enabled: bool = kinds.flag(True)
+    webauthn_rp_id: str = kinds.text("", checks.optional(relying_party.rp_id))
+    webauthn_origins: tuple[str, ...] = kinds.list_of((), relying_party.origin, may_be_empty=False)
     email_enabled: bool = kinds.flag(True)
     phone_enabled: bool = kinds.flag(True)
     email_confirm_required: bool = kinds.flag(True)
@@ -175,6 +178,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> S
     values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
     for field in ("site_url", "jwt_issuer"):
         values[field] = values[field] or values["base_url"]
+    values |= relying_party.defaults(values)
     chosen = values["password_requirements"]
     values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
     values["state_dir"] = Path(values["state_dir"]).resolve()

@@ -1,0 +1,189 @@
+"""The verification of authenticators' responses."""
+
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+import cbor2
+import pytest
+
+from auth.factors.webauthn import InvalidResponse, RelyingParty, parse_assertion
+from tests.support.authenticator import EDDSA, ES256, ES384, RS256, Authenticator, Key, decode, encode
+
+USER_ID = str(uuid.uuid4())
+
+
+@pytest.fixture
+def relying_party():
+    settings: Any = SimpleNamespace(
+        webauthn_rp_id="localhost",
+        webauthn_origins=("http://localhost:8000", "http://localhost:3000"),
+        site_url="http://localhost:3000/app",
+    )
+    return RelyingParty(settings)
+
+
+def register(relying_party, authenticator, *, is_passkey=True, **changes):
+    challenge, options = relying_party.creation_options(USER_ID, "alice", [], is_passkey=is_passkey)
+    response = authenticator.create(options, **changes)
+    return relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
+
+
+def sign_in(relying_party, authenticator, credential, *, is_passkey=True, **changes):
+    challenge, options = relying_party.request_options(is_passkey=is_passkey)
+    assertion = parse_assertion(authenticator.get(options, **changes))
+    return relying_party.verify_request(assertion, challenge, credential.public_key, is_passkey=is_passkey)
+
+
+@pytest.mark.parametrize("algorithm", [ES256, EDDSA, RS256])
+def test_passkey_of_each_algorithm_registers_and_signs_in(relying_party, algorithm):
+    authenticator = Authenticator(algorithm=algorithm, origin="http://localhost:3000")
+    credential = register(relying_party, authenticator)
+
+    assert credential.id == authenticator.passkeys[0].id
+    assert credential.transports == ["internal", "hybrid"]
+    assert (credential.sign_count, credential.is_verified, credential.is_backed_up) == (0, True, False)
+    assert sign_in(relying_party, authenticator, credential).sign_count == 1
+
+
+def test_options_ask_for_a_discoverable_credential_with_user_verification(relying_party):
+    known = SimpleNamespace(credential_id=b"known", transports=["internal"])
+    challenge, options = relying_party.creation_options(USER_ID, "alice", [known], is_passkey=True)
+
+    assert options == {
+        "rp": {"id": "localhost", "name": "localhost"},
+        "user": {"id": encode(uuid.UUID(USER_ID).bytes), "name": "alice", "displayName": "alice"},
+        "challenge": encode(challenge),
+        "pubKeyCredParams": [{"type": "public-key", "alg": alg} for alg in (ES256, EDDSA, RS256)],
+        "timeout": 300_000,
+        "excludeCredentials": [{"id": encode(b"known"), "type": "public-key", "transports": ["internal"]}],
+        "authenticatorSelection": {
+            "residentKey": "required",
+            "requireResidentKey": True,
+            "userVerification": "required",
+        },
+        "attestation": "none",
+    }
+    challenge, options = relying_party.request_options(is_passkey=True)
+    assert options == {
+        "challenge": encode(challenge),
+        "timeout": 300_000,
+        "rpId": "localhost",
+        "allowCredentials": [],
+        "userVerification": "required",
+    }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"origin": "http://localhost:8001"},
+        {"origin": "https://localhost:8000"},
+        {"origin": "http://localhost.evil.example"},
+        {"rp_id": "evil.example"},
+        {"challenge": encode(bytes(64))},
+        {"is_verified": False},
+        {"is_present": False},
+        {"cross_origin": True},
+        {"type": "webauthn.get"},
+        {"algorithm": ES384},
+    ],
+    ids=str,
+)
+def test_registration_with_a_foreign_part_is_refused(relying_party, changes):
+    with pytest.raises(InvalidResponse):
+        register(relying_party, Authenticator(), **changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"origin": "http://localhost:8001"},
+        {"rp_id": "evil.example"},
+        {"challenge": encode(bytes(64))},
+        {"is_verified": False},
+        {"is_present": False},
+        {"cross_origin": True},
+        {"type": "webauthn.create"},
+        {"key": Key(ES256)},
+        {"key": Key(EDDSA)},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_assertion_with_a_foreign_part_is_refused(relying_party, changes):
+    authenticator = Authenticator()
+    credential = register(relying_party, authenticator)
+
+    with pytest.raises(InvalidResponse):
+        sign_in(relying_party, authenticator, credential, **changes)
+    assert sign_in(relying_party, authenticator, credential)
+
+
+def test_security_key_needs_presence_only(relying_party):
+    authenticator = Authenticator(is_verified=False)
+    credential = register(relying_party, authenticator, is_passkey=False)
+
+    assert not credential.is_verified
+    assert not sign_in(relying_party, authenticator, credential, is_passkey=False).is_verified
+
+
+def with_key(response, public_key):
+    """Replace the public key of a registration."""
+    attestation = cbor2.loads(decode(response["response"]["attestationObject"]))
+    length = 37 + 18 + 32
+    attestation["authData"] = attestation["authData"][:length] + cbor2.dumps(public_key)
+    return response | {
+        "response": response["response"] | {"attestationObject": encode(cbor2.dumps(attestation))}
+    }
+
+
+@pytest.mark.parametrize(
+    "public_key",
+    [
+        {1: 3, 3: RS256, -1: b"\xff" * 128, -2: b"\1\0\1"},
+        {1: 3, 3: RS256, -1: b"\xff" * 2048, -2: b"\1\0\1"},
+        {1: 2, 3: ES256, -1: 1, -2: bytes(32), -3: b"\1" * 32},
+        {1: 1, 3: ES256, -1: 6, -2: bytes(32)},
+        {1: 2, 3: RS256, -1: 1, -2: bytes(32), -3: b"\1" * 32},
+        {1: 3, 3: ES256, -1: b"\xff" * 256, -2: b"\1\0\1"},
+        {},
+        [],
+    ],
+    ids=str,
+)
+def test_registration_with_an_unusable_key_is_refused(relying_party, public_key):
+    challenge, options = relying_party.creation_options(USER_ID, "alice", [], is_passkey=True)
+    response = with_key(Authenticator().create(options), public_key)
+
+    with pytest.raises(InvalidResponse):
+        relying_party.verify_creation(response, challenge, is_passkey=True)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {},
+        {"id": 1},
+        {"id": "a", "rawId": "ü", "type": "public-key", "response": {}},
+        {
+            "id": "YQ",
+            "rawId": "YQ",
+            "type": "public-key",
+            "response": {
+                "clientDataJSON": "_w",
+                "authenticatorData": "YQ",
+                "signature": "",
+                "userHandle": "a",
+            },
+        },
+    ],
+    ids=str,
+)
+def test_malformed_response_is_refused(relying_party, response):
+    def verify():
+        relying_party.verify_request(parse_assertion(response), b"challenge", b"\0", is_passkey=True)
+
+    with pytest.raises(InvalidResponse):
+        relying_party.verify_creation(response, b"challenge", is_passkey=True)
+    with pytest.raises(InvalidResponse):
+        verify()
