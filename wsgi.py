@@ -1,10 +1,12 @@
 import sys
 
 from app import create_app
+from auth.context import EXTENSION
 from auth.settings import SettingsError
 from auth.settings.state import NotRunningError
 
 try:
     app = create_app()
+    app.extensions[EXTENSION].key_ring.watch()
 except (SettingsError, NotRunningError) as error:
     sys.exit(str(error))

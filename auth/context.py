@@ -11,10 +11,12 @@ from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
 from auth.settings import Settings
 from auth.settings.constants import statement_constants
-from auth.tokens import keys
+from auth.settings.key_ring import KeyRing
 from auth.tokens.access_tokens import AccessTokens
+from auth.tokens.keys import Sealer
 from auth.tokens.one_time import Codes
 from auth.tokens.refresh_tokens import RefreshTokens
+from auth.tokens.service_role import ServiceRoleKeys
 from sql import Database
 
 EXTENSION = "latchkey"
@@ -24,31 +26,30 @@ EXTENSION = "latchkey"
 class Latchkey:
     settings: Settings
     db: Database
+    key_ring: KeyRing
     access_tokens: AccessTokens
     refresh_tokens: RefreshTokens
     passwords: Passwords
-    sealer: keys.Sealer
+    sealer: Sealer
     codes: Codes
+    service_role_keys: ServiceRoleKeys
     redirects: AllowList
     providers: Mapping[str, Provider]
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
     """Make the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
+    key_ring = KeyRing(settings)
     return Latchkey(
         settings=settings,
         db=make_database(settings, origin),
-        access_tokens=AccessTokens(
-            jwk_set=settings.jwt_keys,
-            secret=settings.jwt_secret,
-            issuer=settings.jwt_issuer,
-            audience=settings.jwt_audience,
-            lifetime=settings.access_token_lifetime,
-        ),
-        refresh_tokens=RefreshTokens(settings.secret_key),
+        key_ring=key_ring,
+        access_tokens=key_ring.access_tokens,
+        refresh_tokens=key_ring.refresh_tokens,
         passwords=Passwords(settings),
-        sealer=keys.Sealer(keys.derive(settings.secret_key, "outbox")),
-        codes=Codes(settings.secret_key),
+        sealer=key_ring.sealer,
+        codes=key_ring.codes,
+        service_role_keys=key_ring.service_role_keys,
         redirects=AllowList(settings.site_url, settings.redirect_allow_list),
         providers={
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()

@@ -22,9 +22,9 @@ SELECT u.id,
  LIMIT 1
    FOR KEY SHARE OF u;
 
--- name: spend_reauthentication_code(user_id uuid, address text, code_mac bytea, origin jsonb)
+-- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], origin jsonb)
 SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded
-  FROM spend_code(:address, :code_mac, '{reauthentication}') AS spent
+  FROM spend_code(:address, :code_macs, '{reauthentication}') AS spent
  WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
@@ -52,14 +52,14 @@ WITH signed_up AS (
 )
 DELETE FROM one_time_tokens AS t USING signed_up WHERE t.id = signed_up.token_id;
 
--- name: spend_one_time_token(token_hash bytea, target text, code_mac bytea, purposes text[])
+-- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], purposes text[])
 SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
        created_at, restores
   FROM spend_link(:token_hash, :purposes)
  UNION ALL
 SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
        created_at, restores
-  FROM spend_code(:target, :code_mac, :purposes);
+  FROM spend_code(:target, :code_macs, :purposes);
 
 -- name: select_proof(user_id uuid, provider text)
 -- A stranger may have added the email before the phone was proved, so the first proof drops it.

@@ -61,3 +61,14 @@ SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, 
 
 -- name: select_dev_inbox_message(id uuid)
 SELECT id, sealed FROM dev_inbox WHERE id = :id;
+
+-- name: list_sealed_messages(newest bytea, after uuid, batch integer)
+SELECT m.id::text, m.secret AS sealed
+  FROM outbox AS m
+ WHERE m.outcome IS NULL AND m.channel <> 'webhook' AND substr(m.secret, 1, 4) <> :newest
+   AND (m.id > :after) IS NOT FALSE
+ ORDER BY m.id
+ LIMIT :batch;
+
+-- name: reseal_message(id uuid, old bytea, sealed bytea)
+UPDATE outbox SET secret = :sealed WHERE id = :id AND secret = :old;

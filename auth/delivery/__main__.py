@@ -8,7 +8,7 @@ import structlog
 from auth import logs, settings
 from auth.delivery.deliverer import Deliverer
 from auth.settings.constants import statement_constants
-from auth.tokens.keys import Sealer, derive
+from auth.settings.key_ring import KeyRing
 from sql import Database
 
 _CONNECTIONS = 4
@@ -25,13 +25,15 @@ def main() -> None:
             constants=statement_constants(config),
             origin=lambda: {"actor": "service"},
         )
-        deliverer = Deliverer(config, db, Sealer(derive(config.secret_key, "outbox")))
+        key_ring = KeyRing(config)
+        deliverer = Deliverer(config, db, key_ring.sealer)
     except (settings.SettingsError, OSError) as error:
         sys.exit(str(error))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: deliverer.end())
     log = structlog.get_logger()
     log.info("delivery_started")
+    key_ring.watch()
     deliverer.run()
     log.info("delivery_stopped")
 

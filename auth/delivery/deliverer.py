@@ -24,6 +24,7 @@ from sql.notifications import Notifications
 # Seconds. Nothing announces that a deferred message becomes due, so the outbox is polled too.
 POLL_INTERVAL = 2.0
 HOUSEKEEPING_INTERVAL = 3600
+_KEY_INTERVAL = 10.0  # between looks for a new key
 GRACE = 5.0
 SLOW_AFTER = 5.0
 _SLOW_FOR = 300.0
@@ -166,10 +167,14 @@ class Deliverer:
 
     def _keep_house(self) -> None:
         while not self._stopping.is_set():
+            key = self._sealer.newest
             try:
                 janitor.keep_house(self._db, self._sealer)
             except psycopg2.Error as error:
                 self._database_failures.begin(one_line(str(error)))
             except Exception as error:
                 log.error("housekeeping_failed", exc_info=error)
-            self._stopping.wait(HOUSEKEEPING_INTERVAL)
+            due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
+            while time.monotonic() < due_at and self._sealer.newest == key:
+                if self._stopping.wait(_KEY_INTERVAL):
+                    return

@@ -1,6 +1,6 @@
 """Hourly cleaning. Nothing depends on it: statements refuse expired rows themselves."""
 
-from auth.delivery import webhooks
+from auth.delivery import resealing
 from auth.tokens.keys import Sealer
 from sql import Database
 
@@ -26,7 +26,7 @@ STATEMENTS = (
 def keep_house(db: Database, sealer: Sealer) -> None:
     """Expire messages, encrypt secrets with the newest key, remove expired rows. Raises `psycopg2.Error`."""
     db.run("expire_messages")
-    webhooks.reseal(db, sealer)
+    resealing.reseal(db, sealer)
     clean(db)
 
 

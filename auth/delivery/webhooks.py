@@ -1,7 +1,6 @@
 """Webhooks: the URLs that they may have, and their secrets."""
 
 import base64
-import contextlib
 import os
 import re
 import socket
@@ -9,8 +8,6 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from auth.net.networks import reach
-from auth.tokens.keys import CannotOpen, Sealer
-from sql import Database
 
 EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")
 MAX_WEBHOOKS = 20  # every act that makes events reads all of them
@@ -55,17 +52,3 @@ def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]
 
 def new_secret() -> str:
     return "whsec_" + base64.b64encode(os.urandom(_SECRET_BYTES)).decode()
-
-
-def reseal(db: Database, sealer: Sealer) -> None:
-    """Encrypt secrets with the newest key, so that older ones can be removed. Raises `psycopg2.Error`."""
-    for webhook in db.all("select_webhook_secrets"):
-        id = webhook.id
-        sealed = [bytes(secret) for secret in (webhook.secret, webhook.previous_secret) if secret]
-        if all(map(sealer.is_newest, sealed)):
-            continue
-        # The next delivery fails, with the reason.
-        with contextlib.suppress(CannotOpen):
-            newest, *others = [sealer.seal(sealer.open(secret, id), id) for secret in sealed]
-            previous = others[0] if others else None
-            db.run("reseal_webhook", id=id, old_secret=sealed[0], secret=newest, previous_secret=previous)

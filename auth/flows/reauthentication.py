@@ -76,7 +76,7 @@ def _spend_nonce(nonce: str, known: Any) -> None:
         "spend_reauthentication_code",
         user_id=guard.caller_id(),
         address=address,
-        code_mac=latchkey.codes.mac(address, nonce),
+        code_macs=latchkey.codes.macs(address, nonce),
     )
     if not spent:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")

@@ -19,11 +19,11 @@ Proof = dict[str, Any]
 
 
 def by_link(token: str) -> Proof:
-    return {"token_hash": one_time.hash_token(token), "target": None, "code_mac": None}
+    return {"token_hash": one_time.hash_token(token), "target": None, "code_macs": []}
 
 
 def by_code(address: str, code: str) -> Proof:
-    return {"token_hash": None, "target": address, "code_mac": latchkey.codes.mac(address, code)}
+    return {"token_hash": None, "target": address, "code_macs": latchkey.codes.macs(address, code)}
 
 
 def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:

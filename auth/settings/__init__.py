@@ -53,6 +53,8 @@ class Settings:
     providers: Mapping[str, ProviderSettings]
     # Lines about variables that are not settings.
     warnings: tuple[str, ...]
+    # The files of the keys that the environment does not set, by field.
+    key_files: Mapping[str, Path]
     database_url: str = kinds.text("", checks.optional(checks.postgres_url))
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.text("127.0.0.1")
@@ -61,12 +63,13 @@ class Settings:
     base_url: str = kinds.text("", checks.optional(checks.public_url))
     site_url: str = kinds.text("", checks.optional(checks.site_url))
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), checks.redirect_pattern)
-    # Of these two, the first value is used and all are accepted.
-    secret_key: tuple[str, ...] = kinds.list_of((), checks.secret, may_be_empty=False)
+    # All values are accepted. One may end in @ and the time from which it is used; else the first is used.
+    secret_key: tuple[str, ...] = kinds.list_of((), checks.timed_secret, may_be_empty=False)
     service_role_key: tuple[str, ...] = kinds.list_of((), checks.secret, may_be_empty=False)
     service_role_jwt: bool = kinds.flag(False)
     jwt_keys: str = kinds.text("", checks.optional(checks.jwk_set))
     jwt_secret: str | None = kinds.text(None, checks.jwt_secret)
+    key_overlap: int = kinds.number(86_400, 60, 2_592_000)
     jwt_issuer: str = kinds.text("")
     jwt_audience: str = kinds.text("authenticated")
     access_token_lifetime: int = kinds.number(3600, 30, 86_400)

@@ -13,7 +13,7 @@ from psycopg2.extensions import parse_dsn
 
 from auth.net import redirects
 from auth.settings import targets
-from auth.tokens import access_tokens
+from auth.tokens import access_tokens, keys
 
 Check = Callable[[str], object]
 # Eight letters at least: random secrets must not contain them by chance.
@@ -53,6 +53,14 @@ def secret(value: str) -> None:
     if len(value) < 32:
         raise ValueError("must be at least 32 characters")
     _random(value)
+
+
+def timed_secret(value: str) -> None:
+    try:
+        text, _ = keys.split_time(value)
+    except ValueError:
+        raise ValueError("must have a time such as 2026-11-22T00:00:00Z after the @") from None
+    secret(text)
 
 
 def jwt_secret(value: str) -> None:

@@ -1,5 +1,6 @@
-"""The secrets that the settings leave to the state directory."""
+"""The secrets that are read from files: those that the settings leave to the state directory."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,6 +9,7 @@ from auth.tokens import access_tokens
 
 # Only the service makes secrets. A command that needs none ignores their absence.
 Missing = Literal["make", "refuse", "ignore"]
+FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
 
 
 def add(values: dict[str, Any], missing: Missing) -> list[str]:
@@ -16,7 +18,10 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
     needed = [name for name in ("secret_key", "service_role_key") if not values[name]]
     if not values["jwt_keys"] and not values["jwt_secret"]:
         needed.append("jwt_keys")
-    files = {name: directory / ("jwt_keys.json" if name == "jwt_keys" else name) for name in needed}
+    files = {name: directory / FILES[name] for name in needed}
+    values["key_files"] = dict(files)
+    if values["jwt_keys"] and not is_jwk_set(values["jwt_keys"]):
+        values["key_files"]["jwt_keys"] = Path(values["jwt_keys"]).resolve()
     try:
         if missing == "make":
             for name, path in files.items():
@@ -29,19 +34,34 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
         return [
             f"AUTH_STATE_DIR: {directory} has no {files_of}. Set it to the state directory of the service."
         ]
-    problems = []
-    for name in (name for name in needed if name not in absent):
-        text, problem = _checked(
-            files[name], checks.signing_jwk_set if name == "jwt_keys" else _check_secrets
-        )
-        values[name] = text if name == "jwt_keys" else tuple(text.split(","))
-        problems += [f"{files[name]}: {problem}"] if problem else []
+    present = {name: path for name, path in values["key_files"].items() if name not in absent}
+    found, problems = read(present, must_sign=not values["jwt_secret"])
+    values |= found
     return problems
 
 
-def _check_secrets(text: str) -> None:
-    for secret in text.split(","):
-        checks.secret(secret)
+def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return the secrets by field, and what is wrong with their files."""
+    found: dict[str, Any] = {}
+    problems = []
+    for name, path in files.items():
+        text, problem = _checked(path, check_of(name, must_sign=must_sign))
+        found[name] = text if name == "jwt_keys" else tuple(text.split(","))
+        problems += [f"{path}: {problem}"] if problem else []
+    return found, problems
+
+
+def is_jwk_set(value: str) -> bool:
+    """Whether a value of AUTH_JWT_KEYS is not a path."""
+    return value.lstrip().startswith(("{", "["))
+
+
+def check_of(name: str, *, must_sign: bool) -> checks.Check:
+    """Return the check of the text of a field's file."""
+    if name == "jwt_keys":
+        return checks.signing_jwk_set if must_sign else checks.jwk_set
+    check = checks.timed_secret if name == "secret_key" else checks.secret
+    return lambda text: [check(secret) for secret in text.split(",")]
 
 
 def _checked(path: Path, check: checks.Check) -> tuple[str, str]:

@@ -10,13 +10,15 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
+
+from auth.tokens.keys import in_use, parse_time
 
 TYPE = "at+jwt"
 # RFC 7515, section 7.1. PyJWT would accept "=" too, which gives a token several spellings.
@@ -53,7 +55,8 @@ class Caller:
 class Key:
     """A key and its only algorithm (RFC 8725, section 3.1). `signing_key` is None if it only verifies.
 
-    `is_preferred` if its `key_ops` name `sign`. A shared secret has no `public_jwk`.
+    `is_preferred` if its `key_ops` name `sign`. A shared secret has no `public_jwk`. From `active_from` on
+    (Unix seconds) the key signs.
     """
 
     algorithm: str
@@ -62,6 +65,7 @@ class Key:
     verifying_key: Any
     public_jwk: Mapping[str, str] | None
     is_preferred: bool = False
+    active_from: float = 0.0
 
 
 class AccessTokens:
@@ -73,10 +77,12 @@ class AccessTokens:
         self._issuer = issuer
         self._audience = audience
         self.lifetime = lifetime
-        keys = parse_jwk_set(jwk_set) if jwk_set else []
-        if secret:
-            keys.insert(0, Key("HS256", None, secret, secret, None))
-        self._signing_key = _signing_key(keys, bool(secret))
+        self.use(jwk_set, secret)
+
+    def use(self, jwk_set: str, secret: str | None) -> None:
+        """Replace the keys. Raises `ValueError`."""
+        keys = all_keys(jwk_set, secret)
+        self._signing_key = signing_key(keys)
         self._keys = {key.kid: key for key in keys}
         self.jwks = {"keys": [key.public_jwk for key in keys if key.public_jwk]}
         # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
@@ -169,7 +175,7 @@ class AccessTokens:
 
 def new_jwk_set() -> str:
     jwk = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True)
-    return json.dumps({"keys": [jwk | {"kid": _thumbprint(jwk), "alg": "ES256", "use": "sig"}]})
+    return json.dumps({"keys": [jwk | {"kid": thumbprint(jwk), "alg": "ES256", "use": "sig"}]})
 
 
 def parse_jwk_set(text: str) -> list[Key]:
@@ -193,11 +199,18 @@ def can_sign(jwk_set: str) -> bool:
     return any(key.signing_key for key in parse_jwk_set(jwk_set))
 
 
-def _signing_key(keys: Sequence[Key], has_secret: bool) -> Key:
-    """Return the secret, else the key that is meant to sign, else the first that can."""
+def all_keys(jwk_set: str, secret: str | None) -> list[Key]:
+    """Return the keys of the settings. A `secret` signs with HS256, until a key's `active_from` comes."""
+    keys = parse_jwk_set(jwk_set) if jwk_set else []
+    return [Key("HS256", None, secret, secret, None, is_preferred=True), *keys] if secret else keys
+
+
+def signing_key(keys: Sequence[Key]) -> Key:
+    """Return the key whose `active_from` came last; else the one that is meant to sign, or the first."""
     usable = [key for key in keys if key.signing_key]
-    preferred = [key for key in usable if key.is_preferred]
-    return usable[0] if has_secret or not preferred else preferred[0]
+    times = [key.active_from for key in usable]
+    newest = times[in_use(times)]
+    return max((key for key in usable if key.active_from == newest), key=lambda key: key.is_preferred)
 
 
 def fingerprints(jwk_set: str) -> list[str]:
@@ -221,17 +234,26 @@ def _parse_jwk(jwk: dict[str, Any]) -> Key:
     if operations is not None and not {"sign", "verify"} & set(operations):
         raise _JwkError("the key_ops of a key name neither sign nor verify")
     signs, is_preferred = operations is None or "sign" in operations, "sign" in (operations or ())
+    active_from = _active_from(jwk)
     if algorithm == "HS256":
-        return _shared_key(jwk, parsed.key, signs, is_preferred)
+        return replace(_shared_key(jwk, parsed.key, signs, is_preferred), active_from=active_from)
     if signs and "d" not in jwk:
         raise _JwkError("a key is not private, and its key_ops are not verify")
     if algorithm == "RS256" and parsed.key.key_size < 2048:
         raise _JwkError("an RSA key is shorter than 2048 bits")
-    kid = jwk.get("kid") or _thumbprint(jwk)
+    kid = jwk.get("kid") or thumbprint(jwk)
     public = {member: jwk[member] for member in _THUMBPRINT_MEMBERS[jwk["kty"]]}
     public |= {"kid": kid, "alg": algorithm, "use": "sig"}
     verifying_key = parsed.key.public_key() if "d" in jwk else parsed.key
-    return Key(algorithm, kid, parsed.key if signs else None, verifying_key, public, is_preferred)
+    private_key = parsed.key if signs else None
+    return Key(algorithm, kid, private_key, verifying_key, public, is_preferred, active_from)
+
+
+def _active_from(jwk: Mapping[str, Any]) -> float:
+    try:
+        return parse_time(jwk["active_from"]) if "active_from" in jwk else 0.0
+    except (TypeError, ValueError):
+        raise _JwkError("an active_from is not a time such as 2026-11-22T00:00:00Z") from None
 
 
 def _shared_key(jwk: Mapping[str, Any], secret: bytes, signs: bool, is_preferred: bool) -> Key:
@@ -243,7 +265,7 @@ def _shared_key(jwk: Mapping[str, Any], secret: bytes, signs: bool, is_preferred
     return Key("HS256", jwk["kid"], secret if signs else None, secret, None, is_preferred)
 
 
-def _thumbprint(jwk: Mapping[str, str]) -> str:
+def thumbprint(jwk: Mapping[str, str]) -> str:
     members = {member: jwk[member] for member in _THUMBPRINT_MEMBERS[jwk["kty"]]}
     digest = hashlib.sha256(json.dumps(members, separators=(",", ":")).encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -4,7 +4,10 @@ import functools
 import hashlib
 import json
 import os
+import re
+import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
@@ -13,8 +16,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+# What keys are derived for, and sealed rows begin with the id of.
+SEALING = "outbox"
 _KEY_ID_LENGTH = 4
 _NONCE_LENGTH = 12
+_TIMED = re.compile(r"(.+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", re.DOTALL)
+_TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class CannotOpen(Exception):
@@ -25,14 +32,46 @@ class UnknownKey(CannotOpen):
     """Another process may have the key."""
 
 
+def parse_time(text: str) -> float:
+    """Return Unix seconds. Raises `ValueError`."""
+    return datetime.strptime(text, _TIME_FORMAT).replace(tzinfo=UTC).timestamp()
+
+
+def format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(_TIME_FORMAT)
+
+
+def split_time(secret_key: str) -> tuple[str, float]:
+    """Split `secret@2026-11-22T00:00:00Z` into the secret and the time from which it is used, or 0.
+
+    Raises `ValueError`.
+    """
+    timed = _TIMED.fullmatch(secret_key)
+    return (timed[1], parse_time(timed[2])) if timed else (secret_key, 0.0)
+
+
+def in_use(times: Sequence[float]) -> int:
+    """Return the position of the key that is used now: the latest whose time has come, else the earliest."""
+    now = time.time()
+    come = [moment for moment in times if moment <= now]
+    return times.index(max(come) if come else min(times))
+
+
 def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
     """Return 32-byte keys. The first one seals and signs; all open and verify."""
+    secrets = [split_time(key) for key in secret_keys]
+    first = in_use([moment for _, moment in secrets]) if secrets else 0
     return tuple(
         HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"latchkey {purpose}".encode()).derive(
             secret.encode()
         )
-        for secret in secret_keys
+        for secret, _ in [*secrets[first : first + 1], *secrets[:first], *secrets[first + 1 :]]
     )
+
+
+def key_id(key: bytes) -> bytes:
+    """Return what rows that were sealed with a derived key begin with."""
+    return hashlib.sha256(key).digest()[:_KEY_ID_LENGTH]
 
 
 def mac(key: bytes, message: bytes) -> bytes:
@@ -51,22 +90,27 @@ class Sealer:
     """Encrypts columns with AES-256-GCM. The row's id is associated data, so ciphertexts cannot be moved."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        self._ciphers = {hashlib.sha256(key).digest()[:_KEY_ID_LENGTH]: AESGCM(key) for key in reversed(keys)}
-        self._newest = hashlib.sha256(keys[0]).digest()[:_KEY_ID_LENGTH]
+        self.use(keys)
+
+    def use(self, keys: Sequence[bytes]) -> None:
+        """Replace the keys. The first one seals, all open."""
+        self._ciphers = {key_id(key): AESGCM(key) for key in reversed(keys)}
+        self.newest = key_id(keys[0])
 
     def seal(self, plaintext: str, row_id: str) -> bytes:
         """Return key id, nonce and ciphertext."""
         nonce = os.urandom(_NONCE_LENGTH)
-        ciphertext = self._ciphers[self._newest].encrypt(nonce, plaintext.encode(), row_id.encode())
-        return self._newest + nonce + ciphertext
+        newest = self.newest
+        ciphertext = self._ciphers[newest].encrypt(nonce, plaintext.encode(), row_id.encode())
+        return newest + nonce + ciphertext
 
     def is_newest(self, sealed: bytes) -> bool:
-        return sealed[:_KEY_ID_LENGTH] == self._newest
+        return sealed[:_KEY_ID_LENGTH] == self.newest
 
     def open(self, sealed: bytes, row_id: str) -> str:
         """Raises `CannotOpen`."""
-        key_id, nonce = sealed[:_KEY_ID_LENGTH], sealed[_KEY_ID_LENGTH : _KEY_ID_LENGTH + _NONCE_LENGTH]
-        cipher = self._ciphers.get(key_id)
+        cipher = self._ciphers.get(sealed[:_KEY_ID_LENGTH])
+        nonce = sealed[_KEY_ID_LENGTH : _KEY_ID_LENGTH + _NONCE_LENGTH]
         if cipher is None:
             raise UnknownKey("its key is not among AUTH_SECRET_KEY")
         try:

@@ -52,8 +52,17 @@ class Codes:
     """Makes the MACs of codes: a hash of six digits could be reversed."""
 
     def __init__(self, secret_keys: Sequence[str]) -> None:
-        # Only the first key: codes sent before a rotation fail, which last an hour at most.
-        self._key = keys.derive(secret_keys, "one-time code")[0]
+        self.use(secret_keys)
 
-    def mac(self, address: str, code: str) -> bytes | None:
-        return keys.mac(self._key, f"{address} {code}".encode()) if _CODE.fullmatch(code) else None
+    def use(self, secret_keys: Sequence[str]) -> None:
+        """Replace the keys."""
+        self._keys = keys.derive(secret_keys, "one-time code")
+
+    def mac(self, address: str, code: str) -> bytes:
+        """Return the MAC to store."""
+        return self.macs(address, code)[0]
+
+    def macs(self, address: str, code: str) -> list[bytes]:
+        """Return what may be stored for a code: its MAC under each key. Empty if it is not a code."""
+        message = f"{address} {code}".encode()
+        return [keys.mac(key, message) for key in self._keys] if _CODE.fullmatch(code) else []

@@ -32,6 +32,10 @@ class RefreshToken:
 
 class RefreshTokens:
     def __init__(self, secret_keys: Sequence[str]) -> None:
+        self.use(secret_keys)
+
+    def use(self, secret_keys: Sequence[str]) -> None:
+        """Replace the keys."""
         self._keys = keys.derive(secret_keys, "refresh token")
 
     def make(self, session_id: str, counter: int) -> str:

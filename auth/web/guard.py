@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import hmac
 import re
 from collections.abc import Callable
 from typing import Any
@@ -162,11 +161,9 @@ def _single_header(name: str) -> str:
 def _has_service_role_key() -> bool:
     # Unlike a token, a configured key may contain any character.
     scheme, _, credential = _single_header("Authorization").partition(" ")
-    sent = [_single_header("apikey"), credential.strip() if scheme.lower() == "bearer" else ""]
-    keys = latchkey.settings.service_role_key
-    # Compare all pairs, so that the time does not tell which one matches.
-    matches = [hmac.compare_digest(key.encode(), value.encode()) for key in keys for value in sent if value]
-    return any(matches)
+    return latchkey.service_role_keys.match(
+        _single_header("apikey"), credential.strip() if scheme.lower() == "bearer" else ""
+    )
 
 
 def _service_role_jwt() -> dict[str, str | None] | None:

@@ -41,11 +41,13 @@ $$;
 
 -- Tries are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
 -- Only the newest code to an address works, whoever requested it, or a guess would hit any of them.
-CREATE OR REPLACE FUNCTION spend_code(address text, mac bytea, purposes text[]) RETURNS SETOF one_time_tokens
+-- `macs` are those of the code under each key.
+CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[])
+  RETURNS SETOF one_time_tokens
   LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-  IF mac IS NULL OR (SELECT count FROM count_up('code ' || address, 86400)) > 20 THEN
+  IF cardinality(macs) = 0 OR (SELECT count FROM count_up('code ' || address, 86400)) > 20 THEN
     RETURN;
   END IF;
   PERFORM FROM users AS u
@@ -57,7 +59,7 @@ BEGIN
     WITH tried AS (
       UPDATE one_time_tokens AS t
          SET tries = t.tries + 1,
-             spent_at = CASE WHEN t.code_mac = mac THEN now() END
+             spent_at = CASE WHEN t.code_mac = ANY (macs) THEN now() END
        WHERE t.target = address AND t.purpose = ANY (purposes) AND t.code_mac IS NOT NULL
          AND t.tries < 5 AND t.spent_at IS NULL AND t.code_expires_at > now()
          AND NOT EXISTS (SELECT FROM one_time_tokens AS newer
@@ -70,4 +72,11 @@ BEGIN
     UPDATE failure_counts AS c SET count = greatest(c.count - 1, 0) WHERE c.key = 'code ' || address;
   END IF;
 END
+$$;
+
+-- For nodes of the former release.
+CREATE OR REPLACE FUNCTION spend_code(address text, mac bytea, purposes text[]) RETURNS SETOF one_time_tokens
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT * FROM spend_code(address, array_remove(ARRAY[mac], NULL), purposes)
 $$;

@@ -1,0 +1,87 @@
+"""The keys of a running process: made from the settings, and read again from their files."""
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from auth.settings import Settings, kept_secrets
+from auth.tokens import keys
+from auth.tokens.access_tokens import AccessTokens, all_keys
+from auth.tokens.one_time import Codes
+from auth.tokens.refresh_tokens import RefreshTokens
+from auth.tokens.service_role import ServiceRoleKeys
+
+INTERVAL = 10.0  # seconds between two looks at the files
+
+log = structlog.get_logger()
+
+
+class KeyRing:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.access_tokens = AccessTokens(
+            jwk_set=settings.jwt_keys,
+            secret=settings.jwt_secret,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+            lifetime=settings.access_token_lifetime,
+        )
+        self.refresh_tokens = RefreshTokens(settings.secret_key)
+        self.codes = Codes(settings.secret_key)
+        self.sealer = keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
+        self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
+        self._problems: list[str] = []
+
+    def refresh(self) -> None:
+        """Read the files again, and sign with the key whose time has come. Unusable files change nothing."""
+        found, problems = kept_secrets.read(self.settings.key_files, must_sign=not self.settings.jwt_secret)
+        problems += [] if problems else self._strangers(found)
+        if problems != self._problems:
+            for problem in problems:
+                log.error("keys_not_read_again", reason=problem)
+        self._problems = problems
+        if problems:
+            return
+        settings = dataclasses.replace(self.settings, **found)
+        self.settings = settings
+        self.access_tokens.use(settings.jwt_keys, settings.jwt_secret)
+        self.refresh_tokens.use(settings.secret_key)
+        self.codes.use(settings.secret_key)
+        self.sealer.use(keys.derive(settings.secret_key, keys.SEALING))
+        self.service_role_keys.use(settings.service_role_key)
+
+    def watch(self) -> None:
+        """Refresh every `INTERVAL` seconds, in a thread or greenlet."""
+        threading.Thread(target=self._watch, name="keys", daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(INTERVAL)
+            try:
+                self.refresh()
+            except Exception as error:
+                log.error("keys_not_read_again", exc_info=error)
+
+    def _strangers(self, found: dict[str, Any]) -> list[str]:
+        """Return a line for each file that was replaced with keys of another deployment."""
+        return [
+            f"{self.settings.key_files[name]}: Has none of the keys that are in use."
+            for name, value in found.items()
+            if not _ids(name, value) & _ids(name, getattr(self.settings, name))
+        ]
+
+
+_ID_OF: dict[str, Callable[[str], str]] = {
+    "secret_key": lambda secret: keys.split_time(secret)[0],
+    "service_role_key": str,
+}
+
+
+def _ids(name: str, value: Any) -> set[Any]:
+    if name == "jwt_keys":
+        return {key.kid for key in all_keys(value, None)}
+    return {_ID_OF[name](secret) for secret in value}

@@ -1,0 +1,21 @@
+"""The service role keys: opaque secrets, of which one is accepted as well as another."""
+
+import hmac
+from collections.abc import Sequence
+
+
+class ServiceRoleKeys:
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.use(keys)
+
+    def use(self, keys: Sequence[str]) -> None:
+        """Replace the keys."""
+        self._keys = [key.encode() for key in keys]
+
+    def match(self, *credentials: str) -> bool:
+        """Whether one of the credentials is a key. An empty one never is."""
+        # Compare all pairs, so that the time does not tell which one matches.
+        matches = [
+            hmac.compare_digest(key, sent.encode()) for key in self._keys for sent in credentials if sent
+        ]
+        return any(matches)

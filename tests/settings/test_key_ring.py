@@ -1,0 +1,208 @@
+"""A running process reads its keys again, and uses a new key when its time has come."""
+
+import json
+import time
+
+import jwt
+import pytest
+import structlog
+
+from auth.delivery import janitor
+from auth.settings import state
+from auth.tokens import access_tokens, keys
+from auth.tokens.access_tokens import InvalidAccessToken
+from auth.tokens.keys import format_time
+from auth.tokens.refresh_tokens import InvalidRefreshToken
+from tests.conftest import new_app, secret
+
+NEW = secret("new")
+SESSION_ID = "0190a5b4-6d7e-7c3a-9f00-0123456789ab"
+
+
+def at(seconds):
+    """Return the time in so many seconds, as key files have it."""
+    return format_time(time.time() + seconds)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    for name in ("secret_key", "service_role_key"):
+        state.make_once(tmp_path / name, state.new_secret)
+    state.make_once(tmp_path / "jwt_keys.json", access_tokens.new_jwk_set)
+    return tmp_path
+
+
+@pytest.fixture
+def service(environment, directory, database):
+    without_keys = {name: value for name, value in environment.items() if name != "AUTH_SERVICE_ROLE_KEY"}
+    log = structlog.get_config()
+    app = new_app(without_keys | {"AUTH_STATE_DIR": str(directory)})
+    yield app
+    structlog.configure(**log)
+    app.extensions["latchkey"].db.close()
+
+
+@pytest.fixture
+def ring(service):
+    return service.extensions["latchkey"].key_ring
+
+
+@pytest.fixture
+def rotate(directory, ring):
+    """Put a new secret key before the old one, which is used in so many seconds."""
+    old = (directory / "secret_key").read_text().strip()
+
+    def rotate(seconds):
+        (directory / "secret_key").write_text(f"{NEW}@{at(seconds)},{old}\n")
+        ring.refresh()
+
+    return rotate
+
+
+def write_jwks(directory, *changes):
+    """Add a key with these members before those of the file for each of `changes`; return the key ids."""
+    old = json.loads((directory / "jwt_keys.json").read_text())["keys"]
+    jwks = [json.loads(access_tokens.new_jwk_set())["keys"][0] | change for change in changes] + old
+    (directory / "jwt_keys.json").write_text(json.dumps({"keys": jwks}))
+    return [jwk["kid"] for jwk in jwks]
+
+
+def signed(service):
+    """Return a token that the service signs, and its key id."""
+    user = dict.fromkeys(("email", "phone", "app_metadata", "user_metadata", "role")) | {"id": SESSION_ID}
+    token = service.extensions["latchkey"].access_tokens.issue(user, SESSION_ID, "password", 0, 0)
+    return token, jwt.get_unverified_header(token).get("kid")
+
+
+class TestSigningKeys:
+    def test_new_key_is_published_first_and_signs_when_its_time_has_come(self, service, directory, ring):
+        new, old = write_jwks(directory, {"active_from": at(60)})
+        client = service.test_client()
+        assert [key["kid"] for key in client.get("/.well-known/jwks.json").json["keys"]] == [old]
+        ring.refresh()
+        published = client.get("/.well-known/jwks.json").json["keys"]
+        assert [key["kid"] for key in published] == [new, old]
+        assert not any("active_from" in key for key in published)
+        assert signed(service)[1] == old
+
+        jwks = json.loads((directory / "jwt_keys.json").read_text())["keys"]
+        jwks[0]["active_from"] = at(-60)
+        (directory / "jwt_keys.json").write_text(json.dumps(jwks))
+        ring.refresh()
+        assert signed(service)[1] == new
+
+    def test_old_keys_verify_until_they_are_removed(self, service, directory, ring):
+        old_token = signed(service)[0]
+        write_jwks(directory, {"active_from": at(-60)})
+        ring.refresh()
+        tokens = service.extensions["latchkey"].access_tokens
+        assert tokens.claims(old_token)
+        jwks = json.loads((directory / "jwt_keys.json").read_text())["keys"]
+        (directory / "jwt_keys.json").write_text(json.dumps({"keys": jwks[:1]}))
+        ring.refresh()
+        with pytest.raises(InvalidAccessToken, match="unknown kid"):
+            tokens.claims(old_token)
+
+    @pytest.mark.parametrize(
+        ("times", "signs"),
+        [([-60, -120], 0), ([-120, -60], 1), ([60, -60], 1), ([60, 30], 2)],
+        ids=str,
+    )
+    def test_key_whose_time_came_last_signs(self, service, directory, ring, times, signs):
+        kids = write_jwks(directory, *({"active_from": at(seconds)} for seconds in times))
+        ring.refresh()
+        assert signed(service)[1] == kids[signs]
+
+    def test_signing_moves_from_a_shared_secret_to_a_key_when_its_time_has_come(self, make_app):
+        for seconds, kid in ((60, None), (-60, "next")):
+            (jwk,) = json.loads(access_tokens.new_jwk_set())["keys"]
+            jwks = json.dumps([jwk | {"kid": "next", "active_from": at(seconds)}])
+            service = make_app(fresh=True, AUTH_JWT_SECRET=NEW, AUTH_JWT_KEYS=jwks)
+            assert signed(service)[1] == kid
+
+
+class TestSecretKeys:
+    def test_new_secret_is_accepted_first_and_used_when_its_time_has_come(self, service, rotate, ring):
+        tokens = service.extensions["latchkey"].refresh_tokens
+        old = tokens.make(SESSION_ID, 7)
+        rotate(60)
+        assert tokens.make(SESSION_ID, 7) == old
+        rotate(-60)
+        new = tokens.make(SESSION_ID, 7)
+        assert new != old
+        assert tokens.read(new) == tokens.read(old)
+        rotate(60)
+        assert tokens.read(new) == tokens.read(old)
+
+    def test_code_from_before_the_rotation_is_accepted_once(self, parts, client, outbox, database, alice):
+        ring = parts.key_ring
+        before = ring.settings.secret_key
+        client.post("/magiclink", json={"email": alice.email})
+        given = {"type": "magiclink", "email": alice.email, "token": outbox.last().code}
+        try:
+            parts.codes.use((f"{NEW}@{at(-60)}", *before))
+            assert client.post("/verify", json=given).status_code == 200
+            assert client.post("/verify", json=given).status_code == 403
+        finally:
+            parts.codes.use(before)
+
+    def test_waiting_message_is_sealed_anew(self, parts, client, outbox, database, alice):
+        before = parts.key_ring.settings.secret_key
+        client.post("/magiclink", json={"email": alice.email})
+        sealed = database.value("SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL")
+        link = outbox.last().token
+        try:
+            parts.key_ring.sealer.use([b"n" * 32, *keys.derive(before, keys.SEALING)])
+            janitor.keep_house(parts.db, parts.sealer)
+            anew = database.value("SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL")
+            assert bytes(anew)[:4] == parts.sealer.newest != bytes(sealed)[:4]
+            assert outbox.last().token == link
+        finally:
+            parts.sealer.use(keys.derive(before, keys.SEALING))
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("secret_key", ""),
+            ("secret_key", f"{NEW}@2026-02-30T00:00:00Z"),
+            ("secret_key", NEW),
+            ("service_role_key", NEW),
+            ("jwt_keys.json", '{"keys": '),
+            ("jwt_keys.json", access_tokens.new_jwk_set()),
+        ],
+    )
+    def test_file_that_is_broken_or_of_another_deployment_changes_nothing(
+        self, service, directory, ring, name, text, capfd
+    ):
+        token = service.extensions["latchkey"].refresh_tokens.make(SESSION_ID, 7)
+        write_jwks(directory, {"active_from": at(-60)})
+        (directory / name).write_text(text)
+        ring.refresh()
+        ring.refresh()
+        assert service.extensions["latchkey"].refresh_tokens.read(token)
+        logged = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+        (problem,) = [line["reason"] for line in logged if line["event"] == "keys_not_read_again"]
+        assert problem.startswith(f"{directory / name}: ")
+
+    def test_service_role_key_is_replaced_without_a_restart(self, service, directory, ring):
+        client = service.test_client()
+        old = (directory / "service_role_key").read_text().strip()
+
+        def statuses():
+            return [client.get("/admin/users", headers={"apikey": key}).status_code for key in (old, NEW)]
+
+        for text, expected in ((f"{NEW},{old}", [200, 200]), (NEW, [401, 200])):
+            (directory / "service_role_key").write_text(text)
+            ring.refresh()
+            assert statuses() == expected
+
+    def test_secret_that_was_removed_is_refused(self, service, directory, ring, rotate):
+        tokens = service.extensions["latchkey"].refresh_tokens
+        old = tokens.make(SESSION_ID, 7)
+        rotate(-60)
+        (directory / "secret_key").write_text(NEW)
+        ring.refresh()
+        with pytest.raises(InvalidRefreshToken):
+            tokens.read(old)
