@@ -8,7 +8,7 @@ help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
 	@echo 'make test     run the tests on all cores, with temporary Postgres servers unless TEST_DATABASE_URL is set;'
 	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process'
-	@echo 'make test-browser  test the pages in Chromium'
+	@echo 'make test-browser  test the pages, and the JavaScript client of Supabase, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase with Node.js'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
@@ -29,6 +29,7 @@ test:
 
 test-browser:
 	@$(PYTHON) make_venv.py test
+	@if command -v npm >/dev/null; then cd tests/clients && npm ci; fi
 	@exec .venv/bin/pytest -m browser $(ARGS)
 
 test-clients:

@@ -9,40 +9,21 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support import browser
-from tests.support.browser import Browser, BrowserError
+from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
 from tests.support.links import path
 from tests.support.processes import Service, free_port, wait_until
 from tests.support.server import ServerClient
 from tests.test_contract import OPERATIONS
 
-PROGRAM = browser.find()
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        PROGRAM is None,
-        reason="NOT TESTED: the pages in a browser. It needs Chromium: apt-get install chromium",
-    ),
-]
+pytestmark = pytest.mark.browser
+pytest_plugins = ["tests.support.browser_fixtures"]
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 LONG_ADDRESS = "alexandra.konstantinopoulou-vandenberghe+newsletter@mail.department.example-university.org"
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory) -> Iterator[Browser]:
-    assert PROGRAM
-    opened = Browser(PROGRAM, tmp_path_factory.mktemp("chromium"))
-    try:
-        opened.__enter__()
-    except BrowserError as error:
-        pytest.skip(f"NOT TESTED: the pages in a browser. {PROGRAM} does not start: {error}")
-    yield opened
-    opened.__exit__()
-
-
-@pytest.fixture(scope="module")
-def serving(environment, state_dir: Path) -> Iterator[ServerClient]:
+def serving(tab, environment, state_dir: Path) -> Iterator[ServerClient]:
     """The service at an address that the browser can open, with another origin on the allow list."""
     port = free_port()
     changes = {

@@ -1,0 +1,161 @@
+"""supabase-js in a browser, unmodified: examples/browser, on another origin than the service.
+
+Needs Chromium, and the packages of package.json, which `make test-browser` installs; skipped without them.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.cast import PASSWORD
+from tests.support.processes import CHECKOUT, free_port, wait_until
+
+HERE = Path(__file__).parent
+EXAMPLE = CHECKOUT / "examples" / "browser"
+pytest_plugins = ["tests.support.browser_fixtures"]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not (HERE / "node_modules").is_dir(),
+        reason="NOT TESTED: supabase-js in a browser. It needs Node.js and npm, then: make test-browser",
+    ),
+]
+DAVE = "dave@example.com"
+
+
+@pytest.fixture(scope="module")
+def ports() -> tuple[int, int]:
+    """The ports of the application and of the service."""
+    return free_port(), free_port()
+
+
+@pytest.fixture(scope="module")
+def origin(ports) -> Iterator[str]:
+    """The origin of the example, which is another site than that of the service."""
+
+    class Application(SimpleHTTPRequestHandler):
+        def translate_path(self, path: str) -> str:
+            base = HERE if path.startswith("/node_modules/") else EXAMPLE
+            return str(base / path.partition("?")[0].lstrip("/"))
+
+        def do_GET(self) -> None:
+            if self.path != "/app.js":
+                return super().do_GET()
+            script = (EXAMPLE / "app.js").read_text()
+            assert "http://localhost:8000" in script
+            body = script.replace("http://localhost:8000", f"http://127.0.0.1:{ports[1]}").encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/javascript")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", ports[0]), Application) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://localhost:{ports[0]}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def service(tab, serve, origin, ports) -> Iterator[Any]:
+    changes = {
+        "PORT": str(ports[1]),
+        "AUTH_BASE_URL": f"http://127.0.0.1:{ports[1]}",
+        "AUTH_REDIRECT_ALLOW_LIST": f"{origin}/**",
+        "AUTH_WORKERS": "1",
+        "AUTH_DEV_INBOX": "true",
+        "AUTH_DELIVER": "true",
+    }
+    with serve(**changes) as (service, _):
+        yield service
+
+
+@pytest.fixture
+def page(tab, service, app, origin) -> Iterator[Browser]:
+    """The example, signed out. Pages must not cause errors on the console."""
+    tab.open(f"{origin}/index.html")
+    tab.run("localStorage.clear()")
+    tab.open(f"{origin}/index.html")
+    tab.complaints()
+    yield tab
+    assert tab.complaints() == []
+
+
+@pytest.fixture
+def follow(page, service) -> Callable[..., None]:
+    """Open the link of the newest mail, and press its button."""
+
+    def follow(before: Callable[[], None] = lambda: None) -> None:
+        messages = wait_until(lambda: json.loads(service.get("/dev/inbox")[1]))
+        page.open(messages[0]["link"])
+        before()
+        page.click("Continue")
+
+    return follow
+
+
+def fill_in(page: Browser, **fields: str) -> None:
+    for name, value in fields.items():
+        page.run(f"document.querySelector('[name={name}]').value = {value!r}")
+
+
+def test_sign_up_with_pkce_survives_a_reload_and_a_refresh_until_the_sign_out(page, follow, origin, database):
+    fill_in(page, email=DAVE, password=PASSWORD)
+    page.click("Sign up")
+    page.wait_for(f"We sent a mail to {DAVE}.")
+
+    follow()
+    page.wait_for(f"Signed in as {DAVE}")
+    assert page.url == f"{origin}/index.html"
+
+    page.open(page.url)
+    page.wait_for(f"Signed in as {DAVE}")
+    before, after = page.run(
+        """(async () => {
+          const { data: { session } } = await auth.getSession();
+          const { data: { session: refreshed } } = await auth.refreshSession();
+          return [session.refresh_token, refreshed.refresh_token];
+        })()"""
+    )
+    assert before != after
+
+    page.click("Sign out")
+    page.wait_for("Send me a link")
+    # The page does not wait for the response.
+    wait_until(lambda: database.count("sessions", "ended_at IS NULL") == 0)
+    assert page.run("Object.keys(localStorage).filter((key) => key.endsWith('auth-token')).length") == 0
+
+
+def test_magic_link_signs_in(page, follow, alice):
+    fill_in(page, email=alice.email)
+    page.click("Send me a link")
+    page.wait_for(f"We sent a mail to {alice.email}.")
+    follow()
+    page.wait_for(f"Signed in as {alice.email}")
+
+
+def test_spent_link_is_a_message_on_the_page(page, follow, alice, database):
+    fill_in(page, email=alice.email)
+    page.click("Send me a link")
+    page.wait_for(f"We sent a mail to {alice.email}.")
+    follow(before=lambda: database.run("UPDATE one_time_tokens SET spent_at = now()"))
+    page.wait_for("Token has expired or is invalid")
+    page.wait_for("Send me a link")
+
+
+def test_wrong_password_is_a_message_on_the_page(page, alice):
+    fill_in(page, email=alice.email, password="Wrong-Horse-1")
+    page.click("Sign in")
+    page.wait_for("Invalid login credentials")
+    assert [text for text in page.complaints() if "status of 401" not in text] == []
+    fill_in(page, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for(f"Signed in as {alice.email}")
