@@ -2,6 +2,7 @@ from flask import Flask
 
 from auth import logs, settings
 from auth.context import EXTENSION, make_parts
+from auth.pages import brand
 from auth.settings import Settings
 from auth.views import (
     admin_links,
@@ -26,7 +27,7 @@ from auth.web.input import MAX_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect),
-    *(admin_users, admin_links, audit_log, webhooks, dev_inbox),
+    *(admin_users, admin_links, audit_log, webhooks, dev_inbox, brand),
 )
 
 

@@ -27,7 +27,7 @@ _ERRORS = {
 }
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 # Browsers do not send a Lax cookie with a form that a provider posts.
-_LAX, _CROSS_SITE = "flow", "flow_post"
+_LAX, _CROSS_SITE = "latchkey_flow", "latchkey_flow_post"
 
 
 class ProviderRefusal(ApiError):

@@ -1,4 +1,4 @@
-"""Pages for users, in their language. The texts are in texts/."""
+"""Pages for people, in their language. The texts are in texts/."""
 
 import tomllib
 from pathlib import Path
@@ -11,59 +11,118 @@ from markupsafe import Markup
 
 from auth.context import latchkey
 from auth.delivery import languages
+from auth.flows.token_response import see_other
+from auth.net.redirects import origin
 from auth.web import cookies, forms
 
 _TEXTS = Path(__file__).parent / "texts"
-_CSP = "default-src 'none'; style-src 'self'; {}form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
+_CSP = (
+    "default-src 'none'; style-src 'self'; {script}{images}form-action 'self'{form_target}; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+_SCRIPT = "script-src 'self'; "
+THEMES = ("light", "dark")
+# Cookies of the footer's choices.
+LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
 _strings = Environment(autoescape=True, undefined=StrictUndefined)
 
 
 def page(
     template: str, *, status: int = 200, form_target: str | None = None, script: bool = False, **values: Any
 ) -> Response:
-    """Render a page. Its form may redirect to the origin `form_target`, which form-action must allow, and has
-    the token `form_token`.
+    """Render a page. Its forms may redirect to the origin `form_target`, which form-action must allow; they
+    have the token `form_token`.
 
     Templates call `say(table, name, …)` for texts and `address(…)` or `address(masked(…))` for addresses in
     them, and prefix paths of this service with `root`.
     """
-    language = languages.choose(LANGUAGES, None, request.headers.get("Accept-Language"))
-    settings = latchkey.settings
-    site = urlsplit(settings.site_url).netloc
-
-    def say(table: str, name: str, **variables: Any) -> Markup:
-        return Markup(_CATALOGUES[language][table][name].render(site=site, **variables))  # noqa: S704 (escaped)
-
-    common = {"language": language, "say": say, "address": _address, "masked": _masked, "root": _root()}
-    urls = {"site_url": settings.site_url, "base_url": settings.base_url}
-    secret = cookies.browser_secret(forms.COOKIE) if form_target else None
-    if secret:
-        values["form_token"] = forms.token_of(secret)
-    response = Response(render_template(template, **common, **urls, **values), status)
-    if secret:
-        cookies.remember(response, forms.COOKIE, secret)
-    policy = _CSP.format("script-src 'self'; " if script else "", f" {form_target}" if form_target else "")
-    response.headers["Content-Security-Policy"] = policy
+    language, settings = chosen_language(), latchkey.settings
+    secret = forms.secret()
+    common = {
+        "language": language,
+        "languages": {code: _CATALOGUES[code]["common"]["language"].render() for code in LANGUAGES},
+        "theme": _theme(),
+        # A query may hold a token, which belongs into one field only.
+        "here": None if request.args else request.path,
+        "brand": settings.brand_name,
+        "logo": _logo(settings.brand_logo),
+        "has_pages": settings.pages,
+        "say": _sayer(language),
+        "address": _address,
+        "masked": masked,
+        "root": root(),
+        "form_token": forms.token_of(secret),
+        "site_url": settings.site_url,
+        "base_url": settings.base_url,
+        "script": script,
+    }
+    response = Response(render_template(template, **common | values), status)
+    forms.remember(response, secret)
+    response.headers["Content-Security-Policy"] = _CSP.format(
+        script=_SCRIPT if script else "",
+        images=_images(settings.brand_logo),
+        form_target=f" {form_target}" if form_target else "",
+    )
     response.vary.add("Accept-Language")
     return response
 
 
-def _address(text: str) -> Markup:
-    """Keep an address in one piece in right-to-left text and out of machine translation."""
-    return Markup('<bdi translate="no">{}</bdi>').format(text)
+def chosen_language() -> str:
+    """Return the language chosen in the footer, else the browser's."""
+    return languages.choose(LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language"))
 
 
-def _masked(address: str) -> str:
+def root() -> str:
+    """Return the relative URL of the service's root, which a proxy may serve as /auth or /auth/."""
+    if request.path == "/":
+        return f"{urlsplit(latchkey.settings.base_url).path}/"
+    return "../" * (request.path.count("/") - 1)
+
+
+def to_own(path: str) -> Response:
+    """Redirect to a path of this service, without its leading slash."""
+    return see_other(f"{root()}{path}" or "./")
+
+
+def masked(address: str) -> str:
     """Shorten an address so that only its owner recognises it: `a…@x.org` or `…123`."""
     name, at, domain = address.rpartition("@")
     return f"{name[0]}…@{domain}" if at else f"…{address[-3:]}"
 
 
-def _root() -> str:
-    """Return the relative URL of the service's root, which a proxy may serve as /auth or /auth/."""
-    if request.path == "/":
-        return f"{urlsplit(latchkey.settings.base_url).path}/"
-    return "../" * (request.path.count("/") - 1)
+def text(table: str, name: str, **variables: Any) -> Markup:
+    """Return a text in the reader's language."""
+    return _sayer(chosen_language())(table, name, **variables)
+
+
+def _sayer(language: str) -> Any:
+    settings = latchkey.settings
+    common = {"site": urlsplit(settings.site_url).netloc, "brand": settings.brand_name}
+
+    def say(table: str, name: str, **variables: Any) -> Markup:
+        return Markup(_CATALOGUES[language][table][name].render(common | variables))  # noqa: S704 (escaped)
+
+    return say
+
+
+def _theme() -> str | None:
+    theme = cookies.sent(THEME)
+    return theme if theme in THEMES else None
+
+
+def _logo(logo: str | None) -> str | None:
+    return logo if logo is None or logo.startswith("https://") else f"{root()}brand/logo"
+
+
+def _images(logo: str | None) -> str:
+    if logo is None:
+        return ""
+    return f"img-src {origin(logo)}; " if logo.startswith("https://") else "img-src 'self'; "
+
+
+def _address(text: str) -> Markup:
+    """Keep an address in one piece in right-to-left text and out of machine translation."""
+    return Markup('<bdi translate="no">{}</bdi>').format(text)
 
 
 def _read(path: Path) -> dict[str, dict[str, Template]]:

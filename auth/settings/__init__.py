@@ -19,7 +19,7 @@ from limits import RateLimitItem
 from marshmallow.validate import Length, OneOf, Regexp
 
 from auth.net.networks import is_loopback
-from auth.settings import checks, kept_secrets, kinds, relying_party, state, targets
+from auth.settings import brand, checks, kept_secrets, kinds, relying_party, state, targets
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 
@@ -118,6 +118,10 @@ class Settings:
     rate_limit_address_changes: RateLimitItem = kinds.rate_limit("5 per hour")
     trusted_proxies: int = kinds.number(0, 0, 10)
     cors_origins: tuple[str, ...] = kinds.list_of(("*",), checks.origin)
+    pages: bool = kinds.flag(True)
+    brand_name: str = kinds.text("", Length(max=60, error="Must be at most 60 characters."))
+    brand_logo: str | None = kinds.text(None, brand.check_logo)
+    brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
     smtp_url: str | None = kinds.text(None, checks.smtp_url)
     mail_from: str = kinds.text("Latchkey <no-reply@localhost>", targets.mail_address)
     mail_templates: Path | None = kinds.text(None, checks.folder)
@@ -142,6 +146,11 @@ class Settings:
     def is_local(self) -> bool:
         """Whether `base_url` is this machine. Then messages may be shown on the console."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
+
+    @property
+    def has_site(self) -> bool:
+        """Whether there is an application: `AUTH_SITE_URL` is set to another URL than that of the service."""
+        return self.site_url.rstrip("/") != self.base_url
 
     @property
     def offers_phone(self) -> bool:
@@ -182,6 +191,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> S
     for field in ("site_url", "jwt_issuer"):
         values[field] = values[field] or values["base_url"]
     values |= relying_party.defaults(values)
+    values["brand_name"] = values["brand_name"] or urlsplit(values["site_url"]).netloc
     chosen = values["password_requirements"]
     values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
     values["state_dir"] = Path(values["state_dir"]).resolve()

@@ -1,4 +1,4 @@
-"""Cookies that bind a browser to what it began. Each holds 256 random bits."""
+"""Cookies that bind a browser to what it began. Each holds 256 random bits, but those of preferences."""
 
 from flask import Response, request
 
@@ -19,7 +19,7 @@ def sent(name: str) -> str:
 def remember(
     response: Response, name: str, value: str, *, max_age: int | None = None, crosses_sites: bool = False
 ) -> None:
-    """Set a cookie, without `max_age` until the browser is closed."""
+    """Set a cookie, without `max_age` until the browser is closed; with 0, delete it."""
     response.set_cookie(
         _full_name(name),
         value,
@@ -33,7 +33,7 @@ def remember(
 
 def _full_name(name: str) -> str:
     # With the prefix, other hosts of the domain cannot set the cookie (RFC 6265bis). It needs TLS.
-    return f"{'__Host-' if _has_tls() else ''}latchkey_{name}"
+    return f"__Host-{name}" if _has_tls() else name
 
 
 def _has_tls() -> bool:

@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Callable
 from typing import Any
 
-from flask import request
+from flask import Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.tokens import one_time
@@ -15,9 +15,21 @@ from auth.web.errors import ApiError
 from auth.web.input import FORM, accepts_forms, whole_body
 
 FIELD = "form_token"
-COOKIE = "form"
+# The cookie of a browser that is signed in on our pages, and that of any other browser with a form.
+SESSION, VISIT = "latchkey", "latchkey_form"
 
 View = Callable[..., ResponseReturnValue]
+
+
+def secret() -> str:
+    """Return the secret that the forms of this browser are bound to."""
+    session = cookies.sent(SESSION)
+    return session if one_time.hash_token(session) else cookies.browser_secret(VISIT)
+
+
+def remember(response: Response, secret: str) -> None:
+    if cookies.sent(SESSION) != secret:
+        cookies.remember(response, VISIT, secret)
 
 
 def token_of(secret: str) -> str:
@@ -38,8 +50,8 @@ def own_form(view: View) -> View:
 
 def _check() -> None:
     whole_body()
-    secret = cookies.sent(COOKIE)
-    is_bound = hmac.compare_digest(request.form.get(FIELD, "").encode(), token_of(secret).encode())
+    # A browser without either cookie gets a new secret here, whose token no form has.
+    is_bound = hmac.compare_digest(request.form.get(FIELD, "").encode(), token_of(secret()).encode())
     is_own = request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
-    if not is_own or not is_bound or one_time.hash_token(secret) is None:
+    if not is_own or not is_bound:
         raise ApiError("form.insufficient_permissions")

@@ -42,7 +42,7 @@ A_FORM_TOKEN = Like("the token of a form", "[0-9a-f]{64}")
 
 
 class Page(HTMLParser):
-    """A parsed page: its texts by tag, its form and its links."""
+    """A parsed page: the texts of its main part by tag, and its form and links there."""
 
     def __init__(self, response: Any) -> None:
         super().__init__()
@@ -54,10 +54,11 @@ class Page(HTMLParser):
         self.feed(self.html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
+        if "footer" not in self._open:
+            self.tags.append((tag, dict(attrs)))
         if tag not in ("meta", "link", "input", "br"):
             self._open.append(tag)
-            if tag not in ("bdi", "time"):
+            if tag not in ("bdi", "time") and "footer" not in self._open:
                 self.texts.setdefault(tag, []).append("")
 
     def handle_endtag(self, tag: str) -> None:
@@ -65,7 +66,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         holder = next((tag for tag in reversed(self._open) if tag not in ("bdi", "time")), None)
-        if holder:
+        if holder and "footer" not in self._open:
             self.texts[holder][-1] += data
 
     @property

@@ -1,0 +1,81 @@
+"""The colours of pages and mails: text has a contrast of 4.5:1 (WCAG 2.2, AA) with any accent."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from auth.settings import targets
+
+DEFAULT_COLOR = "#2f5bd7"
+# The surfaces of auth/static/page.css.
+_LIGHT, _DARK = "#ffffff", "#16181d"
+_CONTRAST = 4.5
+_COLOR = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE)
+LOGO_TYPES = {
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".webp": "image/webp",
+}
+_LARGEST_LOGO = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Palette:
+    """`accent` is a background with text of `on_accent`; the others are its shades for text."""
+
+    accent: str
+    on_accent: str
+    on_light: str
+    on_dark: str
+
+
+def palette(color: str) -> Palette:
+    on_accent = max(("#ffffff", "#000000"), key=lambda text: _contrast(text, color))
+    return Palette(color, on_accent, _readable(color, _LIGHT, "#000000"), _readable(color, _DARK, "#ffffff"))
+
+
+def check_color(value: str) -> None:
+    if not _COLOR.fullmatch(value):
+        raise ValueError("must be a colour such as #2f5bd7")
+
+
+def check_logo(value: str) -> None:
+    if value.startswith("https://"):
+        targets.http_url(value)
+        return
+    path = Path(value)
+    if path.suffix.lower() not in LOGO_TYPES or not path.is_file():
+        raise ValueError("must be an https URL, or an SVG, PNG, JPEG or WebP file")
+    if path.stat().st_size > _LARGEST_LOGO:
+        raise ValueError("must be a file of at most 256 KiB")
+
+
+def _readable(color: str, surface: str, end: str) -> str:
+    """Return a colour, mixed with `end` until it can be read on a surface."""
+    shades = (_mixed(color, end, step / 20) for step in range(21))
+    return next(shade for shade in shades if _contrast(shade, surface) >= _CONTRAST)
+
+
+def _mixed(color: str, other: str, share: float) -> str:
+    pairs = zip(_channels(color), _channels(other), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+def _channels(color: str) -> list[int]:
+    return [int(color[place : place + 2], 16) for place in (1, 3, 5)]
+
+
+def _contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(color: str) -> float:
+    red, green, blue = (_linear(channel / 255) for channel in _channels(color))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4

@@ -1,0 +1,48 @@
+"""AUTH_BRAND_*: colours that can be read, and logos that are images."""
+
+import pytest
+
+from auth.settings import brand
+from tests.support.answers import assert_error
+
+
+@pytest.mark.parametrize("color", ["#2f5bd7", "#ffff00", "#ffffff", "#000000", "#7f7f7f", "#e11d48"])
+def test_every_text_of_a_palette_has_a_contrast_of_four_and_a_half(color):
+    colors = brand.palette(color)
+    pairs = [(colors.on_accent, colors.accent), (colors.on_light, "#ffffff"), (colors.on_dark, "#16181d")]
+    assert all(brand._contrast(text, surface) >= 4.5 for text, surface in pairs)
+
+
+@pytest.mark.parametrize("value", ["blue", "#fff", "#2f5bd7; }", "2f5bd7"])
+def test_other_colours_are_refused(value):
+    with pytest.raises(ValueError, match="must be a colour"):
+        brand.check_color(value)
+
+
+def test_logo_must_be_a_small_image_or_an_https_url(tmp_path):
+    large, page, small = tmp_path / "large.png", tmp_path / "logo.html", tmp_path / "logo.svg"
+    large.write_bytes(b"x" * 300_000)
+    page.write_text("<script>")
+    small.write_text("<svg/>")
+    for value in (large, page, tmp_path / "none.png", "http://example.com/logo.png"):
+        with pytest.raises(ValueError, match="must be"):
+            brand.check_logo(str(value))
+    brand.check_logo(str(small))
+    brand.check_logo("https://example.com/logo.png")
+
+
+def test_logo_file_is_served_without_scripts(make_app, tmp_path):
+    (tmp_path / "logo.svg").write_text("<svg/>")
+    client = make_app(AUTH_BRAND_LOGO=str(tmp_path / "logo.svg"), AUTH_BRAND_NAME="Acme <1>").test_client()
+    response = client.get("/brand/logo")
+    assert (response.mimetype, response.data) == ("image/svg+xml", b"<svg/>")
+    assert "sandbox" in response.headers["Content-Security-Policy"]
+    page = client.get("/")
+    assert 'src="/brand/logo"' in page.text
+    assert "Acme &lt;1&gt;" in page.text
+    assert "img-src 'self';" in page.headers["Content-Security-Policy"]
+
+
+def test_without_a_logo_there_is_none(client):
+    assert_error(client.get("/brand/logo"), 404, "not_found")
+    assert "<img" not in client.get("/").text
