@@ -19,7 +19,8 @@ CREATE DOMAIN app_metadata AS jsonb CONSTRAINT app_metadata_size CHECK (octet_le
 CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHECK (
   VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',
             'email_changed', 'banned', 'address_proved', 'email_restored',
-            'authorization_code_reused', 'too_many_sessions', 'way_to_sign_in_removed', 'change_undone')
+            'authorization_code_reused', 'too_many_sessions', 'way_to_sign_in_removed', 'change_undone',
+            'factor_added')
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
@@ -81,6 +82,7 @@ CREATE TABLE user_objects (
 ) WITH (fillfactor = 80);
 
 -- `counter` is that of the newest refresh token. `refreshes` counts in a window that ends at `counted_until`.
+-- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -96,15 +98,81 @@ CREATE TABLE sessions (
   ended_at      timestamptz,
   end_reason    session_end_reason,
   reauthenticated_at  timestamptz,
+  aal           text NOT NULL DEFAULT 'aal1',
+  amr           jsonb,
+  factor_id     uuid,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
 CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
+-- Second factors, and passkeys, which sign in alone. Unverified ones expire. `secret` is encrypted;
+-- `last_step` is the newest time step whose code was used. The columns from credential_id on are WebAuthn's.
+CREATE TABLE factors (
+  id              uuid PRIMARY KEY,
+  user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  factor_type     text NOT NULL,
+  friendly_name   text NOT NULL DEFAULT '',
+  verified_at     timestamptz,
+  last_used_at    timestamptz,
+  created_at      timestamptz NOT NULL DEFAULT now(),
+  updated_at      timestamptz NOT NULL DEFAULT now(),
+  secret          bytea,
+  last_step       bigint,
+  credential_id   bytea CONSTRAINT factors_credential_id_key UNIQUE,
+  public_key      bytea,
+  sign_count      bigint,
+  transports      text[],
+  aaguid          uuid,
+  backup_eligible boolean,
+  backed_up       boolean,
+  CONSTRAINT factors_factor_type_check CHECK (
+    CASE factor_type
+      WHEN 'totp' THEN secret IS NOT NULL AND credential_id IS NULL
+      WHEN 'webauthn' THEN secret IS NULL AND (verified_at IS NULL) = (credential_id IS NULL)
+      WHEN 'passkey' THEN secret IS NULL AND verified_at IS NOT NULL AND credential_id IS NOT NULL
+      ELSE false
+    END
+  ),
+  CONSTRAINT factors_credential_check CHECK (
+    (credential_id IS NULL) = (public_key IS NULL) AND (credential_id IS NULL) = (sign_count IS NULL)
+  )
+);
+CREATE INDEX factors_user_id ON factors (user_id, created_at);
+CREATE INDEX factors_unverified ON factors (created_at) WHERE verified_at IS NULL;
+CREATE UNIQUE INDEX factors_friendly_name_key ON factors (user_id, friendly_name)
+  WHERE friendly_name <> '' AND verified_at IS NOT NULL AND factor_type <> 'passkey';
+
+-- Single use. Those for signing in with a passkey have no user yet.
+CREATE TABLE factor_challenges (
+  id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  user_id     uuid REFERENCES users ON DELETE CASCADE,
+  session_id  uuid,
+  factor_id   uuid REFERENCES factors ON DELETE CASCADE,
+  purpose     text NOT NULL CONSTRAINT factor_challenges_purpose_check CHECK (
+                purpose IN ('totp', 'webauthn', 'passkey_registration', 'passkey_authentication')
+              ),
+  challenge   bytea,
+  tries       integer NOT NULL DEFAULT 0,
+  created_at  timestamptz NOT NULL DEFAULT now(),
+  expires_at  timestamptz NOT NULL
+);
+CREATE INDEX factor_challenges_user_id ON factor_challenges (user_id);
+CREATE INDEX factor_challenges_factor_id ON factor_challenges (factor_id);
+CREATE INDEX factor_challenges_expires_at ON factor_challenges (expires_at);
+
+CREATE TABLE recovery_codes (
+  user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  code_mac    bytea NOT NULL,
+  created_at  timestamptz NOT NULL DEFAULT now(),
+  used_at     timestamptz,
+  PRIMARY KEY (user_id, code_mac)
+);
+
 -- A link, a code or both, sent to `target`; see is_good_link and spend_code for which are valid. `restores`
--- is the identity that an undo brings back. Links of purpose `email_restore` are from 0.1.0. Those of a
--- sign-up carry what it asked for, because several people may sign up with one address.
+-- is what an undo brings back: an identity, or a factor. Links of purpose `email_restore` are from 0.1.0.
+-- Those of a sign-up carry what it asked for, because several people may sign up with one address.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -124,6 +192,7 @@ CREATE TABLE one_time_tokens (
   restores         jsonb,
   user_metadata    user_metadata,
   user_agent       text,
+  asks_for_factor  boolean NOT NULL DEFAULT false,
   CONSTRAINT one_time_tokens_purpose_check CHECK (
     purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change',
                 'phone_change', 'email_restore', 'reauthentication', 'undo')

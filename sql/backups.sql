@@ -41,6 +41,9 @@ DELETE FROM authorization_codes;
 -- name: void_restored_oauth_flows()
 DELETE FROM oauth_flows;
 
+-- name: void_restored_factor_challenges()
+DELETE FROM factor_challenges;
+
 -- name: end_restored_sessions()
 UPDATE sessions SET ended_at = now(), end_reason = 'ended_by_admin' WHERE ended_at IS NULL;
 

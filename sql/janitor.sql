@@ -28,6 +28,17 @@ DELETE FROM oauth_flows
  WHERE id = ANY (ARRAY(SELECT id FROM oauth_flows
                         WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
+-- name: delete_expired_factor_challenges(batch integer)
+DELETE FROM factor_challenges
+ WHERE id = ANY (ARRAY(SELECT id FROM factor_challenges
+                        WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
+
+-- name: delete_unverified_factors(batch integer)
+DELETE FROM factors
+ WHERE id = ANY (ARRAY(SELECT id FROM factors
+                        WHERE verified_at IS NULL AND created_at <= now() - interval '5 minutes'
+                        LIMIT :batch));
+
 -- name: delete_expired_id_tokens(batch integer)
 -- After an hour the id_token is refused as expired, so its hash is no longer needed.
 DELETE FROM spent_id_tokens

@@ -19,6 +19,8 @@ WITH signed_in AS (
 SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object,
        s.id AS session_id,
        s.counter,
+       s.aal,
+       methods_of(s) AS amr,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        iso_8601(signed_in.admin_since) AS admin_since,
        take_back_attempt(:address, :network, :is_stranger) AS taken_back,
@@ -68,10 +70,10 @@ RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_u
           s.id AS session_id,
           s.user_id,
           s.counter,
-          s.method,
+          s.aal,
+          methods_of(s) AS amr,
           s.refreshes,
           extract(epoch FROM s.counted_until - now())::float AS seconds_left,
-          floor(extract(epoch FROM s.created_at))::bigint AS signed_in_at,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           -- If a crash loses the counter, the client's token is ahead of the session, which is accepted.
           CASE WHEN s.ended_at IS NULL THEN set_config('synchronous_commit', 'off', true) END AS commits,
@@ -100,11 +102,13 @@ SELECT CASE
   JOIN users AS u ON u.id = s.user_id
  WHERE s.id = :session_id;
 
--- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
---                refresh_token_lifetime integer, session_timebox integer, scope text, origin jsonb)
+-- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                session_timebox integer, scope text, origin jsonb)
 -- Locks the user, or a code being redeemed at the same time would start a session that outlives the log-out.
 WITH caller AS (
-  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                      :caller_aal, :caller_level, :mfa_required) AS state,
          u.id, u.email
     FROM users AS u
     LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
@@ -127,10 +131,12 @@ SELECT state,
        END AS recorded
   FROM caller;
 
--- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
---                   refresh_token_lifetime integer, session_timebox integer, session_id uuid, origin jsonb)
+-- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                   caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                   session_timebox integer, session_id uuid, origin jsonb)
 WITH caller AS (
-  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state, u.email
+  SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                      :caller_aal, :caller_level, :mfa_required) AS state, u.email
     FROM users AS u
     LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
    WHERE u.id = :caller_id
@@ -152,16 +158,17 @@ SELECT caller.state,
   FROM caller
   LEFT JOIN ended ON true;
 
--- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
---                       refresh_token_lifetime integer, session_timebox integer, page_size integer,
---                       page_offset bigint)
+-- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                       caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                       session_timebox integer, page_size integer, page_offset bigint)
 WITH live AS (
   SELECT s.*
     FROM sessions AS s
    WHERE s.user_id = :caller_id AND s.ended_at IS NULL
      AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
 )
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                    :caller_aal, :caller_level, :mfa_required) AS state,
        (SELECT count(*) FROM live) AS total,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                  'id', page.id,
@@ -182,16 +189,33 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 WITH signed_in AS (
   UPDATE users SET last_sign_in_at = now() WHERE id = :user_id RETURNING *
 )
-SELECT s.id AS session_id, s.counter, s.method, floor(extract(epoch FROM now()))::bigint AS issued_at,
+SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
        user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object
   FROM signed_in
  CROSS JOIN identities_of(signed_in.id) AS linked
  CROSS JOIN open_session(signed_in.id, :method, :ip, :network, :user_agent,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
--- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
---                   refresh_token_lifetime integer, session_timebox integer, reauthenticated boolean,
---                   needs_proof boolean, proof_age integer, reauthentication_age integer)
+-- name: raise_session(session_id uuid, method text, factor_id uuid, audience text)
+-- Skips a counter, so that the refresh token from before is refused at once: it may be a thief's.
+UPDATE sessions AS s
+   SET aal = 'aal2',
+       amr = jsonb_path_query_array(methods_of(s), '$[*] ? (@.method <> $method)',
+                                    jsonb_build_object('method', :method))
+             || jsonb_build_object('method', :method, 'timestamp', floor(extract(epoch FROM now()))::bigint),
+       factor_id = :factor_id, reauthenticated_at = now(), counter = s.counter + 2, refreshed_at = now()
+  FROM users AS u
+ CROSS JOIN identities_of(u.id) AS linked
+ WHERE s.id = :session_id AND u.id = s.user_id
+RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
+          floor(extract(epoch FROM now()))::bigint AS issued_at,
+          user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
+
+-- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                   caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                   session_timebox integer, reauthenticated boolean, needs_proof boolean, proof_age integer,
+--                   reauthentication_age integer)
 WITH caller AS (
   SELECT id, email, email_proved, phone, phone_proved, password_hash
     FROM users WHERE id = :caller_id FOR UPDATE
@@ -199,7 +223,8 @@ WITH caller AS (
 SELECT caller.*, iso_8601(now()) AS moment,
        locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
                            :session_timebox, :reauthenticated,
-                           CASE WHEN :needs_proof THEN :proof_age ELSE :reauthentication_age END) AS state
+                           CASE WHEN :needs_proof THEN :proof_age ELSE :reauthentication_age END,
+                           :caller_aal, :caller_level, :mfa_required) AS state
   FROM caller;
 
 -- name: record_reauthentication(session_id uuid)

@@ -66,19 +66,24 @@ SELECT u.id, is_unused_sign_up(u) AS is_unused
 -- name: record_refused_sign_up(user_id uuid, origin jsonb)
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
 
--- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
---                   refresh_token_lifetime integer, session_timebox integer, audience text)
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+-- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                   caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                   session_timebox integer, audience text)
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                    :caller_aal, :caller_level, :mfa_required) AS state,
        with_audience(copy.object, :audience) AS user_object
   FROM users AS u
   JOIN user_objects AS copy ON copy.user_id = u.id
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
 
--- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
---                     refresh_token_lifetime integer, session_timebox integer)
-SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+-- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                     caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                     session_timebox integer)
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                    :caller_aal, :caller_level, :mfa_required) AS state,
        u.role = 'admin' AS is_admin,
+       s.aal,
        u.password_hash,
        u.email,
        u.email_confirmed_at IS NOT NULL AS email_confirmed,

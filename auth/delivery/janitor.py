@@ -13,6 +13,8 @@ STATEMENTS = (
     "delete_expired_authorization_codes",
     "delete_expired_oauth_flows",
     "delete_expired_id_tokens",
+    "delete_expired_factor_challenges",
+    "delete_unverified_factors",
     "delete_old_sessions",
     "delete_expired_sessions",
     "finish_stale_events",

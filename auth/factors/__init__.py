@@ -1,0 +1,1 @@
+"""Second factors and passkeys: TOTP, recovery codes, WebAuthn."""

@@ -12,6 +12,7 @@ from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
 from auth.web import audit, guard
 from auth.web.errors import ApiError
+from auth.web.levels import Level
 from sql import Transaction
 
 
@@ -29,7 +30,14 @@ def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, re
 
 def link(flow: Any, identity: ExternalIdentity) -> None:
     """Link an identity to the user who began the flow. Raises `ApiError`."""
-    caller = {"caller_id": flow.user_id, "caller_session_id": flow.session_id, "caller_expires_at": None}
+    caller = {
+        "caller_id": flow.user_id,
+        "caller_session_id": flow.session_id,
+        "caller_expires_at": None,
+        # `begin` has checked the token.
+        "caller_aal": "aal2",
+        "caller_level": Level.AAL2,
+    }
     with latchkey.db.transaction() as tx:
         user = tx.one("lock_caller", reauthenticated=True, needs_proof=False, **caller)
         if user is None or user.state != "live":

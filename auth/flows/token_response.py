@@ -31,11 +31,16 @@ def open_session(tx: Transaction, user_id: str, method: str) -> Any:
     return tx.one("open_session", user_id=user_id, method=method, **client())
 
 
-def redirect_signed_in(target: str, outcome: Outcome, method: str, link_type: str | None = None) -> Response:
+def raise_session(tx: Transaction, session_id: str, method: str, factor_id: str | None) -> Any:
+    """Raise a session of a user whose row is locked to `aal2`, and return its row."""
+    return tx.one("raise_session", session_id=session_id, method=method, factor_id=factor_id)
+
+
+def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = None) -> Response:
     """Redirect with an authorization code in the query (RFC 7636), or with tokens in the fragment."""
     if outcome.authorization_code:
         return see_other(with_query(target, {"code": outcome.authorization_code}))
-    members = tokens(outcome.session, method) | ({"type": link_type} if link_type else {})
+    members = tokens(outcome.session) | ({"type": link_type} if link_type else {})
     return see_other(with_fragment(target, members))
 
 
@@ -51,18 +56,18 @@ def see_other(url: str) -> Response:
     return Response(status=303, headers={"Location": url})
 
 
-def token_response(row: Any, method: str, signed_in_at: int | None = None, **members: Any) -> Response:
+def token_response(row: Any, **members: Any) -> Response:
     # Postgres has written the user as JSON.
-    body = json.dumps(members | tokens(row, method, signed_in_at))
+    body = json.dumps(members | tokens(row))
     return JsonResponse(f'{body[:-1]}, "user": {row.user_object}}}')
 
 
-def tokens(row: Any, method: str, signed_in_at: int | None = None) -> dict[str, Any]:
-    """Return the tokens of a session. `method` and `signed_in_at` (Unix seconds) become the claim `amr`."""
+def tokens(row: Any) -> dict[str, Any]:
+    """Return the tokens of a session, a row of `open_session`."""
     user, lifetime = json.loads(row.user_object), latchkey.access_tokens.lifetime
-    began_at = signed_in_at or row.issued_at
+    level = {"aal": row.aal, "amr": row.amr}
     return {
-        "access_token": latchkey.access_tokens.issue(user, row.session_id, method, row.issued_at, began_at),
+        "access_token": latchkey.access_tokens.issue(user, row.session_id, row.issued_at, **level),
         "token_type": "bearer",
         "expires_in": lifetime,
         "expires_at": row.issued_at + lifetime,

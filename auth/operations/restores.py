@@ -113,8 +113,16 @@ def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
         raise BackupError(f"Restored with another number of rows than were backed up: {', '.join(differing)}")
 
 
+_VOIDED = (
+    "void_restored_links",
+    "void_restored_authorization_codes",
+    "void_restored_oauth_flows",
+    "void_restored_factor_challenges",
+)
+
+
 def _void(cursor: Any, options: Options) -> None:
-    for name in ("void_restored_links", "void_restored_authorization_codes", "void_restored_oauth_flows"):
+    for name in _VOIDED:
         cursor.execute(statement(name), {})
     if not options.keep_sessions:
         cursor.execute(statement("end_restored_sessions"), {})

@@ -95,6 +95,9 @@ class Settings:
     password_common_check: bool = kinds.flag(True)
     bcrypt_cost: int = kinds.number(10, 4, 16)
     reauthentication_age: int | None = kinds.setting(_reauthentication_age)
+    mfa_enabled: bool = kinds.flag(True)
+    mfa_max_enrolled_factors: int = kinds.number(10, 1, 100)
+    mfa_required: str = kinds.choice("none", "none", "admins", "all")
     verify_on_get: str = kinds.choice(None, "programs", "never")
     rate_limits_enabled: bool = kinds.flag(True)
     rate_limit_storage: str = kinds.text("postgresql", checks.rate_limit_storage)
@@ -246,6 +249,8 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
             checks.signing_jwk_set(values["jwt_keys"])
         except ValueError as error:
             lines.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
+    if values["mfa_required"] != "none" and not values["mfa_enabled"]:
+        lines.append("AUTH_MFA_REQUIRED: Must be none where AUTH_MFA_ENABLED is false.")
     # The inbox shows every link to the holder of the service role key.
     if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
         lines.append(

@@ -27,6 +27,7 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "proof_age": proof_age(config),
         "email_confirm_required": config.email_confirm_required,
         "phone_confirm_required": config.phone_confirm_required,
+        "mfa_required": config.mfa_required,
     }
 
 

@@ -44,11 +44,12 @@ class InvalidAccessToken(Exception):
 
 @dataclass(frozen=True)
 class Caller:
-    """The user and session of a verified access token. `expires_at` is in Unix seconds."""
+    """The user, session and level of a verified access token. `expires_at` is in Unix seconds."""
 
     user_id: str
     session_id: str
     expires_at: int
+    aal: str
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,12 @@ class AccessTokens:
         self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
     def issue(
-        self, user: Mapping[str, Any], session_id: str, method: str, issued_at: int, signed_in_at: int
+        self, user: Mapping[str, Any], session_id: str, issued_at: int, aal: str, amr: Sequence[Any]
     ) -> str:
-        """Return a token. `user` is a user object; the times are Unix seconds by the database's clock."""
+        """Return a token. `user` is a user object; the times are Unix seconds by the database's clock.
+
+        `amr` lists the session's methods with their times.
+        """
         claims = {
             "iss": self._issuer,
             "sub": user["id"],
@@ -105,8 +109,8 @@ class AccessTokens:
             "user_metadata": user["user_metadata"],
             "role": user["role"],
             "session_id": session_id,
-            "aal": "aal1",
-            "amr": [{"method": method, "timestamp": signed_in_at}],
+            "aal": aal,
+            "amr": amr,
             "is_anonymous": False,
         }
         key = self._signing_key
@@ -120,7 +124,7 @@ class AccessTokens:
             if not all(type(claims[name]) is int and 0 <= claims[name] < _END_OF_CALENDAR for name in _TIMES):
                 raise ValueError
             user_id, session_id = (str(uuid.UUID(claims[name])) for name in ("sub", "session_id"))
-            return Caller(user_id, session_id, claims["exp"])
+            return Caller(user_id, session_id, claims["exp"], claims["aal"])
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error
 

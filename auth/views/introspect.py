@@ -4,6 +4,7 @@ from auth.context import latchkey
 from auth.tokens.access_tokens import InvalidAccessToken
 from auth.web import guard, schemas
 from auth.web.input import accepts_forms, read_body
+from auth.web.levels import Level
 
 blueprint = Blueprint("introspect", __name__)
 
@@ -25,7 +26,11 @@ def introspect() -> Response:
         caller_id=caller.user_id,
         caller_session_id=caller.session_id,
         caller_expires_at=caller.expires_at,
+        caller_aal=caller.aal,
+        caller_level=Level.SESSION,
     )
     if row is None or row.state != "live":
         return jsonify(_INACTIVE)
-    return jsonify({"active": True} | latchkey.access_tokens.claims(token))
+    # A session loses the level that came from a removed factor.
+    level = {"aal": min(caller.aal, row.aal)}
+    return jsonify({"active": True} | latchkey.access_tokens.claims(token) | level)

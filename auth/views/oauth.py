@@ -75,7 +75,7 @@ def callback(name: str | None = None) -> Response:
 
 def _sign_in(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
     outcome = sign_in(oauth_flows.identify(flow, name, query), code_challenge=flow.code_challenge)
-    return redirect_signed_in(latchkey.redirects.checked(flow.redirect_to), outcome, "oauth")
+    return redirect_signed_in(latchkey.redirects.checked(flow.redirect_to), outcome)
 
 
 def _link(flow: Any, name: str | None, query: dict[str, Any]) -> Response:

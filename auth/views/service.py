@@ -55,8 +55,8 @@ def get_settings() -> Response:
         phone_confirm_required=settings.phone_confirm_required,
         session_timeout=settings.refresh_token_lifetime,
         refresh_token_rotation_enabled=settings.refresh_token_rotation,
-        mfa_enabled=False,
-        mfa_max_enrolled_factors=0,
+        mfa_enabled=settings.mfa_enabled,
+        mfa_max_enrolled_factors=settings.mfa_max_enrolled_factors if settings.mfa_enabled else 0,
         rate_limits=_rate_limits(settings),
     )
 

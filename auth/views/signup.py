@@ -22,6 +22,6 @@ def signup() -> Response:
         raise ApiError("anonymous_provider_disabled")
     row = sign_up(read_body(schemas.Signup()))
     user = json.loads(row.user_object)
-    signed_in = tokens(row, "password") | {"user": user} if latchkey.settings.autoconfirm else {}
+    signed_in = tokens(row) | {"user": user} if latchkey.settings.autoconfirm else {}
     # The specification shows a new user without app metadata.
     return JsonResponse(json.dumps(user | {"app_metadata": {}} | signed_in), 201)

@@ -42,18 +42,18 @@ def login_admin() -> Response:
     row = sign_in_with_password(read_body(_PASSWORD_GRANT), admin_only=True)
     user = json.loads(row.user_object)
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
-    return token_response(row, "password", admin_details=details)
+    return token_response(row, admin_details=details)
 
 
 @queued
 @limited("login")
 def _by_password() -> Response:
-    return token_response(sign_in_with_password(read_body(_PASSWORD_GRANT)), "password")
+    return token_response(sign_in_with_password(read_body(_PASSWORD_GRANT)))
 
 
 @limited("login")
 def _by_id_token() -> Response:
-    return token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())), "oauth")
+    return token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())))
 
 
 # Not decorated with `limited`: the statement counts refreshes in the session's own row.
@@ -72,7 +72,7 @@ def _refresh() -> Response:
     if latchkey.settings.rate_limits_enabled:
         amount = latchkey.settings.rate_limit_refresh.amount
         limits.note(limits.Window(amount, amount - row.refreshes, row.seconds_left))
-    return token_response(row, row.method, row.signed_in_at)
+    return token_response(row)
 
 
 def _refresh_refusal(session_id: str) -> ApiError:
@@ -89,7 +89,7 @@ def _refresh_refusal(session_id: str) -> ApiError:
 def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
     row = exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
-    return token_response(row, row.method)
+    return token_response(row)
 
 
 def _grant() -> Callable[[], ResponseReturnValue]:

@@ -67,7 +67,7 @@ def verify() -> Response:
     recent: dict[str, Any] = (
         {} if outcome.recent_changes is None else {"recent_changes": outcome.recent_changes}
     )
-    return token_response(outcome.session, "otp", **recent)
+    return token_response(outcome.session, **recent)
 
 
 def _verify_form() -> Response:
@@ -121,7 +121,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     target = _target(query, outcome.redirect_to)
     if link_type in _DONE:
         return see_other(with_fragment(target, {"message": _DONE[link_type], "type": link_type}))
-    return redirect_signed_in(target, outcome, "otp", link_type)
+    return redirect_signed_in(target, outcome, link_type)
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:

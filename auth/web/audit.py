@@ -30,10 +30,11 @@ REFUSED_ACTIONS = {*_ACTIONS.values(), "refresh_refused", "admin_refused"}
 # The error codes that refuse a user. The statement that counts failed passwords writes its own refusals.
 _REASONS = {
     "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin",
-    "insufficient_permissions", "signup_disabled", "reauthentication_needed", "reauthentication_not_valid",
-    "current_password_invalid", "session_not_found", "session_expired", "user_not_found", "otp_expired",
-    "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found", "bad_code_verifier", "email_exists",
-    "phone_exists", "identity_already_exists", "single_identity_not_deletable", "refresh_token_not_found",
+    "insufficient_permissions", "insufficient_aal", "signup_disabled", "reauthentication_needed",
+    "reauthentication_not_valid", "current_password_invalid", "session_not_found", "session_expired",
+    "user_not_found", "otp_expired", "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found",
+    "bad_code_verifier", "email_exists", "phone_exists", "identity_already_exists",
+    "single_identity_not_deletable", "refresh_token_not_found",
 }  # fmt: skip
 
 

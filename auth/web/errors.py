@@ -55,6 +55,7 @@ ERRORS = {
     "session_expired": (401, "Your session has expired. Please sign in again."),
     "caller.user_not_found": (401, "The user of this access token no longer exists"),
     "user_banned": (403, "This user is banned"),
+    "insufficient_aal": (403, "This needs a second factor: verify one of yours, or enrol one"),
     "not_admin": (403, "Only administrators may do this"),
     "sign_in.not_admin": (403, "Only administrators may sign in here"),
     "insufficient_permissions": (403, "Only the service role key may do this"),

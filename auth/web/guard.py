@@ -15,6 +15,7 @@ from auth.net import networks
 from auth.tokens.access_tokens import Caller, InvalidAccessToken
 from auth.web import audit
 from auth.web.errors import ApiError
+from auth.web.levels import LEVELS, Level
 
 View = Callable[..., ResponseReturnValue]
 
@@ -31,6 +32,7 @@ _REFUSALS = {
     "session_expired": "session_expired",
     "user_not_found": "caller.user_not_found",
     "user_banned": "user_banned",
+    "insufficient_aal": "insufficient_aal",
 }
 
 
@@ -38,8 +40,11 @@ def _guard(check: Callable[[], None]) -> Callable[[View], View]:
     """Make a decorator of views from a function that sets `g.caller`, or raises `ApiError`."""
 
     def decorate(view: View) -> View:
+        level = LEVELS[view.__name__]
+
         @functools.wraps(view)
         def guarded(*args: Any, **kwargs: Any) -> Any:
+            g.level = level
             check()
             return view(*args, **kwargs)
 
@@ -83,6 +88,11 @@ def developer() -> None:
         _require_service_role()
 
 
+def require(level: Level) -> None:
+    """Ask more of the caller than `LEVELS` does, for what the body asks for."""
+    g.level = level
+
+
 def caller() -> dict[str, str | int]:
     """Return the parameters of a statement that uses `caller_state`."""
     known: Caller = g.caller
@@ -90,6 +100,8 @@ def caller() -> dict[str, str | int]:
         "caller_id": known.user_id,
         "caller_session_id": known.session_id,
         "caller_expires_at": known.expires_at,
+        "caller_aal": known.aal,
+        "caller_level": g.level,
     }
 
 

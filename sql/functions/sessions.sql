@@ -70,6 +70,39 @@ AS $$
    WHERE u.id = locked_caller_state.user_id
 $$;
 
+-- With the level that the route needs. The functions without it are also those of the release before.
+CREATE OR REPLACE FUNCTION caller_state(
+  u users, s sessions, expires_at bigint, lifetime integer, timebox integer,
+  aal text, level text, required text
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN lacks_level(u, s, aal, level, required)
+         AND caller_state(u, s, expires_at, lifetime, timebox) = 'live'
+    THEN 'insufficient_aal'
+    ELSE caller_state(u, s, expires_at, lifetime, timebox)
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION locked_caller_state(
+  user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
+  reauthenticated boolean, age integer, aal text, level text, required text
+) RETURNS text
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT CASE
+    WHEN state IN ('live', 'reauthentication_needed') AND lacks_level(u, s, aal, level, required)
+    THEN 'insufficient_aal'
+    ELSE state
+  END
+    FROM users AS u
+    LEFT JOIN sessions AS s ON s.id = locked_caller_state.session_id AND s.user_id = u.id
+   CROSS JOIN locked_caller_state(u.id, locked_caller_state.session_id, expires_at, lifetime, timebox,
+                                  reauthenticated, age) AS state
+   WHERE u.id = locked_caller_state.user_id
+$$;
+
 -- An authorization code is a session that has not begun. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS void
   LANGUAGE sql VOLATILE

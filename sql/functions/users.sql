@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION user_object(u users, identities json, providers text[]) RETURNS json
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT jsonb_build_object(
+  SELECT (jsonb_build_object(
     'id', u.id,
     'role', u.role,
     'email', u.email,
@@ -24,7 +24,7 @@ AS $$
     'is_anonymous', false,
     'created_at', iso_8601(u.created_at),
     'updated_at', iso_8601(u.updated_at)
-  )::json
+  ) || factors_member(u.id))::json
 $$;
 
 CREATE OR REPLACE FUNCTION with_audience(object text, audience text) RETURNS text

@@ -70,7 +70,7 @@ def write_jwks(directory, *changes):
 def signed(service):
     """Return a token that the service signs, and its key id."""
     user = dict.fromkeys(("email", "phone", "app_metadata", "user_metadata", "role")) | {"id": SESSION_ID}
-    token = service.extensions["latchkey"].access_tokens.issue(user, SESSION_ID, "password", 0, 0)
+    token = service.extensions["latchkey"].access_tokens.issue(user, SESSION_ID, 0, "aal1", [])
     return token, jwt.get_unverified_header(token).get("kid")
 
 

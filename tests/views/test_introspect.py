@@ -117,9 +117,7 @@ class TestInactiveToken:
     def test_expired_token_is_inactive(self, introspect, alice, app):
         session = alice.sign_in()
         issue = app.extensions["latchkey"].access_tokens.issue
-        expired = issue(
-            session.user, session.id, "password", session.claims["iat"] - 3601, session.claims["iat"] - 3601
-        )
+        expired = issue(session.user, session.id, session.claims["iat"] - 3601, "aal1", [])
         assert_ok(introspect(expired), INACTIVE)
 
     @pytest.mark.parametrize(
@@ -141,7 +139,7 @@ class TestInactiveToken:
     def test_token_with_the_session_of_another_user_is_inactive(self, introspect, alice, bob, app):
         session = bob.sign_in()
         mixed = app.extensions["latchkey"].access_tokens.issue(
-            alice.sign_in().user, session.id, "password", session.claims["iat"], session.claims["iat"]
+            alice.sign_in().user, session.id, session.claims["iat"], "aal1", []
         )
         assert_ok(introspect(mixed), INACTIVE)
 

@@ -16,8 +16,8 @@ DEFAULTS = {
     "phone_confirm_required": True,
     "session_timeout": 2_592_000,
     "refresh_token_rotation_enabled": True,
-    "mfa_enabled": False,
-    "mfa_max_enrolled_factors": 0,
+    "mfa_enabled": True,
+    "mfa_max_enrolled_factors": 10,
     "rate_limits": {
         "signup": {"requests": 30, "window": 300},
         "login": {"requests": 30, "window": 300},

@@ -143,9 +143,7 @@ def expired(session: Session, app: Any) -> dict[str, str]:
     """Return headers with an expired token of a live session."""
     issued_at = session.claims["iat"] - 3601
     return bearer(
-        app.extensions[EXTENSION].access_tokens.issue(
-            session.user, session.id, "password", issued_at, issued_at
-        )
+        app.extensions[EXTENSION].access_tokens.issue(session.user, session.id, issued_at, "aal1", [])
     )
 
 
@@ -499,7 +497,7 @@ class TestAccessTokenIsNotTheServiceRoleKey:
         session = mallory.sign_in()
         claiming = session.user | {"role": role, "app_metadata": {"role": role}}
         token = app.extensions[EXTENSION].access_tokens.issue(
-            claiming, session.id, "password", session.claims["iat"], session.claims["iat"]
+            claiming, session.id, session.claims["iat"], "aal1", []
         )
         assert_error(client.get("/admin/users", headers=bearer(token)), 403, "not_admin")
         for headers in (bearer(token), {"apikey": token}):

@@ -1,0 +1,60 @@
+"""What each operation asks of its caller's session, which the SQL function `lacks_level` enforces."""
+
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """A level of assurance, as a statement's parameter `caller_level`.
+
+    AAL2 and PROOF ask users with a verified factor for `aal2`; where `AUTH_MFA_REQUIRED` asks for a factor,
+    everything but SESSION asks for `aal2`.
+    """
+
+    ANYONE = "anyone"
+    SERVICE_ROLE = "service_role"
+    SESSION = "session"
+    AAL1 = "aal1"
+    AAL2 = "aal2"
+    PROOF = "proof"
+
+
+# By the name of the view. A view that is not here cannot be decorated with a guard.
+LEVELS = {
+    **dict.fromkeys(
+        (
+            *("welcome", "docs", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
+            *("signup", "magiclink", "otp", "recover", "resend", "token", "login_admin"),
+            *("verify", "verify_link", "authorize", "callback", "sso", "linking_page", "begin_linking"),
+        ),
+        Level.ANYONE,
+    ),
+    **dict.fromkeys(
+        (
+            *("introspect", "list_dev_inbox", "get_dev_inbox_message"),
+            *("update_any_user", "delete_any_user", "logout_any_user", "generate_link", "invite"),
+            *("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "delete_webhook"),
+            *("list_deliveries", "redeliver_event", "test_webhook"),
+        ),
+        Level.SERVICE_ROLE,
+    ),
+    # What a user needs to reach `aal2`, to sign out everywhere, and to see and remove what a thief added.
+    "get_user": Level.SESSION,
+    "reauthenticate": Level.SESSION,
+    "confirm_reauthentication": Level.SESSION,
+    "logout": Level.SESSION,
+    "get_recent_changes": Level.SESSION,
+    # More for what is sensitive: see auth/flows/user_changes.py.
+    "update_user": Level.AAL1,
+    "list_sessions": Level.AAL1,
+    "delete_session": Level.AAL2,
+    "delete_user": Level.AAL2,
+    "authorize_identity": Level.PROOF,
+    "delete_identity": Level.PROOF,
+    **dict.fromkeys(
+        (
+            *("create_user", "list_users", "get_any_user", "list_recent_changes"),
+            *("list_audit", "get_timeline"),
+        ),
+        Level.AAL2,
+    ),
+}

@@ -1,0 +1,75 @@
+-- What makes a user need `aal2` for sensitive operations.
+CREATE OR REPLACE FUNCTION has_verified_factor(owner uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT EXISTS (SELECT FROM factors WHERE user_id = owner AND verified_at IS NOT NULL)
+$$;
+
+-- `aal` is the access token's: one from before the session was raised keeps its level. `level` is what the
+-- operation asks for, see auth/web/levels.py; `required` is AUTH_MFA_REQUIRED.
+CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text, required text)
+  RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT least(s.aal, aal) < 'aal2'
+     AND (level IN ('aal1', 'aal2', 'proof')
+            AND (required = 'all' OR required = 'admins' AND u.role = 'admin')
+          OR level IN ('aal2', 'proof') AND has_verified_factor(u.id))
+$$;
+
+-- The methods of a session, as in the claim `amr` of its access tokens.
+CREATE OR REPLACE FUNCTION methods_of(s sessions) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce(s.amr, jsonb_build_array(jsonb_build_object(
+           'method', s.method, 'timestamp', floor(extract(epoch FROM s.created_at))::bigint)))
+$$;
+
+CREATE OR REPLACE FUNCTION factor_object(f factors) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_build_object(
+    'id', f.id,
+    'friendly_name', f.friendly_name,
+    'factor_type', f.factor_type,
+    'status', CASE WHEN f.verified_at IS NULL THEN 'unverified' ELSE 'verified' END,
+    'created_at', iso_8601(f.created_at),
+    'updated_at', iso_8601(f.updated_at)
+  )
+$$;
+
+-- `{}` for a user without factors. Not part of user_object, which the planner could then not inline.
+CREATE OR REPLACE FUNCTION factors_member(owner uuid) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN count(*) = 0 THEN '{}'
+              ELSE jsonb_build_object('factors', jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id)) END
+    FROM factors AS f
+   WHERE f.user_id = owner AND f.factor_type <> 'passkey'
+$$;
+
+-- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes go with the last factor.
+-- Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION remove_factors(owner uuid, ids uuid[]) RETURNS SETOF factors
+  LANGUAGE sql VOLATILE
+AS $$
+  UPDATE sessions SET aal = 'aal1', factor_id = NULL WHERE user_id = owner AND factor_id = ANY (ids);
+  DELETE FROM recovery_codes
+   WHERE user_id = owner
+     AND NOT EXISTS (SELECT FROM factors
+                      WHERE user_id = owner AND verified_at IS NOT NULL AND id <> ALL (ids));
+  DELETE FROM factors WHERE user_id = owner AND id = ANY (ids) RETURNING *
+$$;
+
+CREATE OR REPLACE FUNCTION factor_has_changed() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM FROM users WHERE id = coalesce(NEW.user_id, OLD.user_id) FOR NO KEY UPDATE;
+  PERFORM write_user_object(id) FROM users WHERE id = coalesce(NEW.user_id, OLD.user_id);
+  RETURN NULL;
+END
+$$;
+CREATE OR REPLACE TRIGGER factors_object
+  AFTER INSERT OR DELETE OR UPDATE OF friendly_name, verified_at, updated_at ON factors
+  FOR EACH ROW EXECUTE FUNCTION factor_has_changed();

@@ -1,0 +1,44 @@
+"""The table of levels covers all routes, and agrees with guards, openapi.yaml and docs/security.md."""
+
+import re
+
+import pytest
+
+from auth.web.levels import LEVELS, Level
+from tests.support.contract import OPENAPI, routes
+from tests.test_contract import OPERATIONS, errors_of, guard_of, views
+
+GUARDS = {
+    None: {Level.ANYONE},
+    "access_token": {Level.SESSION, Level.AAL1, Level.AAL2, Level.PROOF},
+    "admin": {Level.AAL2, Level.PROOF},
+    "service_role": {Level.SERVICE_ROLE},
+    "developer": {Level.SERVICE_ROLE},
+}
+
+
+def test_table_of_levels_has_exactly_the_views(app):
+    assert set(LEVELS) == {view.__name__ for _method, _path, view in routes(app)}
+
+
+def test_level_of_a_view_fits_its_guard(app):
+    unfit = {name for name, view in views(app).items() if LEVELS[view.__name__] not in GUARDS[guard_of(view)]}
+    assert unfit == set()
+
+
+def test_operations_describe_the_refusal_of_a_level(app):
+    refusing = {
+        name for name, operation in OPERATIONS.items() if (403, "insufficient_aal") in errors_of(operation)
+    }
+    asking = {Level.AAL1, Level.AAL2, Level.PROOF}
+    assert refusing == {name for name, view in views(app).items() if LEVELS[view.__name__] in asking}
+
+
+@pytest.mark.parametrize("level", [level for level in Level if level is not Level.ANYONE])
+def test_security_page_lists_the_operations_of_each_level(app, level):
+    page = (OPENAPI.parent / "docs" / "security.md").read_text()
+    row = re.search(rf"^\| {level.replace('_', ' ')} \|.*\| (.*) \|$", page, re.MULTILINE)
+    assert row
+    assert set(row[1].split(", ")) == {
+        f"{method.upper()} {path}" for method, path, view in routes(app) if LEVELS[view.__name__] is level
+    }
