@@ -9,7 +9,7 @@ help:
 	@echo 'make test     run the tests on all cores, with temporary Postgres servers unless TEST_DATABASE_URL is set;'
 	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process'
 	@echo 'make test-browser  test the pages, and the JavaScript client of Supabase, in Chromium'
-	@echo 'make test-clients  test the JavaScript clients of Supabase with Node.js'
+	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types'
@@ -35,7 +35,8 @@ test-browser:
 test-clients:
 	@$(PYTHON) make_venv.py test
 	@cd tests/clients && npm ci
-	@exec .venv/bin/pytest tests/clients -m javascript $(ARGS)
+	@cd examples/express && npm ci
+	@exec .venv/bin/pytest tests/clients tests/examples -m javascript $(ARGS)
 
 test-faults:
 	@$(PYTHON) make_venv.py test

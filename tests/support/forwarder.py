@@ -1,4 +1,4 @@
-"""A proxy to Postgres that can be closed and opened."""
+"""A proxy that can be closed and opened."""
 
 import contextlib
 import socket
@@ -9,15 +9,15 @@ from psycopg2.extensions import make_dsn, parse_dsn
 
 
 class Forwarder:
-    """Forwards connections to the Postgres of a URL while it is open."""
+    """Forwards connections to the Postgres of a URL, or another server, while it is open."""
 
     def __init__(self, url: str) -> None:
         self._target = parse_dsn(url)
         self._listener: socket.socket | None = None
         self._connections: list[socket.socket] = []
-        self._port = 0
+        self.port = 0
         self.open()
-        self.url = make_dsn(url, host="127.0.0.1", port=self._port, sslmode="disable")
+        self.url = make_dsn(url, host="127.0.0.1", port=self.port, sslmode="disable")
 
     def __enter__(self) -> Self:
         return self
@@ -26,8 +26,8 @@ class Forwarder:
         self.close()
 
     def open(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", self._port))
-        self._port = self._listener.getsockname()[1]
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def close(self) -> None:

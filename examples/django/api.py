@@ -1,0 +1,84 @@
+"""An API for the users of Latchkey: python api.py runserver 5000"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+import requests
+from django.conf import settings
+from django.core.management import execute_from_command_line
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_POST
+
+LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
+SERVICE_ROLE_KEY = os.environ.get("LATCHKEY_SERVICE_ROLE_KEY", "")
+KEYS = jwt.PyJWKClient(f"{LATCHKEY}/.well-known/jwks.json", timeout=5)
+
+
+def verify(token: str) -> dict[str, Any]:
+    """Return the claims of an access token. Raises `jwt.PyJWTError`."""
+    key = KEYS.get_signing_key_from_jwt(token)
+    expected: Any = {"algorithms": ["ES256"], "issuer": LATCHKEY, "audience": "authenticated"}
+    decoded = jwt.decode_complete(token, key, **expected, leeway=10, options={"require": ["exp", "sub"]})
+    if decoded["header"].get("typ") != "at+jwt":
+        raise jwt.InvalidTokenError("not an access token")
+    return decoded["payload"]
+
+
+def is_active(token: str) -> bool:
+    """Ask Latchkey whether the user is still signed in."""
+    headers = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
+    response = requests.post(f"{LATCHKEY}/introspect", data={"token": token}, headers=headers, timeout=5)
+    response.raise_for_status()
+    return response.json()["active"]
+
+
+class BearerMiddleware:
+    """Keep the token of a request in `request.token`, and answer the errors of `verify` and `is_active`."""
+
+    def __init__(self, get_response: Callable[[Any], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: Any) -> HttpResponse:
+        request.token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if isinstance(error, jwt.PyJWKClientConnectionError | requests.RequestException):
+            return HttpResponse(status=503)
+        if isinstance(error, jwt.PyJWTError):
+            return HttpResponse(status=401, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
+        return None
+
+
+@require_GET
+def me(request: Any) -> JsonResponse:
+    claims = verify(request.token)
+    return JsonResponse({"id": claims["sub"], "email": claims["email"]})
+
+
+# Browsers do not send the header on their own, so no other site can forge such a request.
+@csrf_exempt
+@require_POST
+def pay(request: Any) -> JsonResponse:
+    claims = verify(request.token)
+    # An access token outlives a log-out. Ask where that matters, not for every request.
+    if not is_active(request.token):
+        raise jwt.InvalidTokenError("the session has ended")
+    return JsonResponse({"paid_by": claims["sub"]})
+
+
+urlpatterns = [path("me", me), path("payments", pay)]
+
+if __name__ == "__main__":
+    # Yours are in settings.py.
+    settings.configure(
+        ROOT_URLCONF=__name__,
+        MIDDLEWARE=[f"{__name__}.BearerMiddleware"],
+        ALLOWED_HOSTS=["localhost", "127.0.0.1"],
+    )
+    execute_from_command_line(sys.argv)

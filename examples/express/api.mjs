@@ -1,0 +1,52 @@
+// An API for the users of Latchkey: PORT=5000 node api.mjs
+import express from "express";
+import { createRemoteJWKSet, errors, jwtVerify } from "jose";
+
+const { LATCHKEY_URL: latchkey = "http://localhost:8000", LATCHKEY_SERVICE_ROLE_KEY: serviceRoleKey } = process.env;
+const keys = createRemoteJWKSet(new URL(`${latchkey}/.well-known/jwks.json`));
+const app = express();
+
+/** Keep the token of a request and its claims. */
+async function verify(request, response, next) {
+  request.token = (request.headers.authorization ?? "").replace(/^Bearer /, "");
+  const { payload } = await jwtVerify(request.token, keys, {
+    algorithms: ["ES256"], issuer: latchkey, audience: "authenticated", typ: "at+jwt",
+    requiredClaims: ["exp", "sub"], clockTolerance: 10,
+  });
+  request.claims = payload;
+  next();
+}
+
+/** Ask Latchkey whether the user is still signed in. */
+async function requireSession(request, response, next) {
+  const answer = await fetch(`${latchkey}/introspect`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${serviceRoleKey}` },
+    body: new URLSearchParams({ token: request.token }),
+    signal: AbortSignal.timeout(5000),
+  });
+  if (!answer.ok) throw new Error(`introspection failed with ${answer.status}`);
+  if (!(await answer.json()).active) throw new errors.JWTInvalid("the session has ended");
+  next();
+}
+
+app.get("/me", verify, ({ claims }, response) => {
+  response.json({ id: claims.sub, email: claims.email });
+});
+
+// An access token outlives a log-out. Ask where that matters, not for every request.
+app.post("/payments", verify, requireSession, ({ claims }, response) => {
+  response.json({ paid_by: claims.sub });
+});
+
+// Without keys jose throws a plain JOSEError or a timeout: the token may be good.
+const unavailable = ["ERR_JOSE_GENERIC", errors.JWKSTimeout.code];
+app.use((error, request, response, next) => {
+  if (!(error instanceof errors.JOSEError) || unavailable.includes(error.code)) {
+    console.error(error);
+    return response.sendStatus(503);
+  }
+  response.set("WWW-Authenticate", 'Bearer error="invalid_token"').sendStatus(401);
+});
+
+app.listen(process.env.PORT ?? 5000, "127.0.0.1");

@@ -1,0 +1,64 @@
+"""An API for the users of Latchkey: uvicorn api:app --port 5000"""
+
+import os
+from typing import Annotated, Any
+
+import httpx
+import jwt
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
+SERVICE_ROLE_KEY = os.environ.get("LATCHKEY_SERVICE_ROLE_KEY", "")
+KEYS = jwt.PyJWKClient(f"{LATCHKEY}/.well-known/jwks.json", timeout=5)
+
+app = FastAPI()
+Credentials = Annotated[HTTPAuthorizationCredentials, Depends(HTTPBearer())]
+
+
+# Not `async`: FastAPI runs it in a thread, as it may fetch the keys.
+def verified(credentials: Credentials) -> dict[str, Any]:
+    """Return the claims of the access token. Raises `jwt.PyJWTError`."""
+    token = credentials.credentials
+    key = KEYS.get_signing_key_from_jwt(token)
+    expected: Any = {"algorithms": ["ES256"], "issuer": LATCHKEY, "audience": "authenticated"}
+    decoded = jwt.decode_complete(token, key, **expected, leeway=10, options={"require": ["exp", "sub"]})
+    if decoded["header"].get("typ") != "at+jwt":
+        raise jwt.InvalidTokenError("not an access token")
+    return decoded["payload"]
+
+
+Claims = Annotated[dict[str, Any], Depends(verified)]
+
+
+async def active(credentials: Credentials, claims: Claims) -> dict[str, Any]:
+    """Return the claims if Latchkey says that the user is still signed in. Raises `jwt.PyJWTError`."""
+    headers = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
+    async with httpx.AsyncClient(timeout=5) as client:
+        token = {"token": credentials.credentials}
+        response = await client.post(f"{LATCHKEY}/introspect", data=token, headers=headers)
+    if not response.raise_for_status().json()["active"]:
+        raise jwt.InvalidTokenError("the session has ended")
+    return claims
+
+
+@app.exception_handler(jwt.PyJWTError)
+def unauthorized(request: Request, error: Exception) -> Response:
+    return Response(status_code=401, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
+
+
+@app.exception_handler(jwt.PyJWKClientConnectionError)
+@app.exception_handler(httpx.HTTPError)
+def unavailable(request: Request, error: Exception) -> Response:
+    return Response(status_code=503)
+
+
+@app.get("/me")
+def me(claims: Claims) -> dict[str, str]:
+    return {"id": claims["sub"], "email": claims["email"]}
+
+
+# An access token outlives a log-out. Ask where that matters, not for every request.
+@app.post("/payments")
+def pay(claims: Annotated[dict[str, Any], Depends(active)]) -> dict[str, str]:
+    return {"paid_by": claims["sub"]}

@@ -1,0 +1,63 @@
+"""An API for the users of Latchkey: flask --app api run --port 5000"""
+
+import os
+from typing import Any
+
+import jwt
+import requests
+from flask import Flask, Response, jsonify, request
+
+LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
+SERVICE_ROLE_KEY = os.environ.get("LATCHKEY_SERVICE_ROLE_KEY", "")
+KEYS = jwt.PyJWKClient(f"{LATCHKEY}/.well-known/jwks.json", timeout=5)
+
+app = Flask(__name__)
+
+
+def verify(token: str) -> dict[str, Any]:
+    """Return the claims of an access token. Raises `jwt.PyJWTError`."""
+    key = KEYS.get_signing_key_from_jwt(token)
+    expected: Any = {"algorithms": ["ES256"], "issuer": LATCHKEY, "audience": "authenticated"}
+    decoded = jwt.decode_complete(token, key, **expected, leeway=10, options={"require": ["exp", "sub"]})
+    if decoded["header"].get("typ") != "at+jwt":
+        raise jwt.InvalidTokenError("not an access token")
+    return decoded["payload"]
+
+
+def is_active(token: str) -> bool:
+    """Ask Latchkey whether the user is still signed in."""
+    headers = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
+    response = requests.post(f"{LATCHKEY}/introspect", data={"token": token}, headers=headers, timeout=5)
+    response.raise_for_status()
+    return response.json()["active"]
+
+
+def bearer_token() -> str:
+    return request.headers.get("Authorization", "").removeprefix("Bearer ")
+
+
+@app.errorhandler(jwt.PyJWTError)
+def unauthorized(error: Exception) -> Response:
+    return Response(status=401, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
+
+
+@app.errorhandler(jwt.PyJWKClientConnectionError)
+@app.errorhandler(requests.RequestException)
+def unavailable(error: Exception) -> Response:
+    return Response(status=503)
+
+
+@app.get("/me")
+def me() -> Response:
+    claims = verify(bearer_token())
+    return jsonify(id=claims["sub"], email=claims["email"])
+
+
+@app.post("/payments")
+def pay() -> Response:
+    token = bearer_token()
+    claims = verify(token)
+    # An access token outlives a log-out. Ask where that matters, not for every request.
+    if not is_active(token):
+        raise jwt.InvalidTokenError("the session has ended")
+    return jsonify(paid_by=claims["sub"])

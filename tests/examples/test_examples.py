@@ -1,0 +1,172 @@
+"""The APIs of examples/, each in its own process, which verify the tokens of a running service."""
+
+import base64
+import hmac
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from joserfc import jwk
+
+from tests.conftest import SERVICE_ROLE_KEY
+from tests.support.cast import Session, register
+from tests.support.forwarder import Forwarder
+from tests.support.processes import CHECKOUT, free_port, wait_until
+from tests.support.server import ServerClient
+
+EXAMPLES = CHECKOUT / "examples"
+NODE = shutil.which("node")
+KEY = jwk.ECKey.generate_key("P-256", {"kid": "tests", "alg": "ES256", "use": "sig"}, private=True)
+OTHER_KEY = jwk.ECKey.generate_key("P-256", {"kid": "tests", "alg": "ES256", "use": "sig"}, private=True)
+COMMANDS = {
+    "flask": lambda port: [sys.executable, "-m", "flask", "--app", "api", "run", "--port", port],
+    "fastapi": lambda port: [sys.executable, "-m", "uvicorn", "api:app", "--port", port],
+    "django": lambda port: [sys.executable, "api.py", "runserver", "--noreload", port],
+    "express": lambda _: [NODE, "api.mjs"],
+}
+WITH_NODE = [
+    pytest.mark.javascript,
+    pytest.mark.skipif(
+        NODE is None or not (EXAMPLES / "express" / "node_modules").is_dir(),
+        reason="NOT TESTED: examples/express. It needs Node.js and npm: make test-clients",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def latchkey(serve) -> Iterator[tuple[ServerClient, Forwarder]]:
+    """The service, and the way to it, which can be closed."""
+    port = free_port()
+    with Forwarder(f"host=127.0.0.1 port={port}") as way:
+        changes = {
+            "PORT": str(port),
+            "AUTH_BASE_URL": f"http://127.0.0.1:{way.port}",
+            "AUTH_JWT_KEYS": json.dumps({"keys": [KEY.as_dict(private=True)]}),
+            "AUTH_WORKERS": "1",
+        }
+        with serve(**changes) as (_, client):
+            yield client, way
+
+
+@pytest.fixture(
+    scope="module", params=["flask", "fastapi", "django", pytest.param("express", marks=WITH_NODE)]
+)
+def running_api(request, latchkey, tmp_path_factory) -> Iterator[httpx.Client]:
+    port, (_, way) = free_port(), latchkey
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PORT": str(port),
+        "LATCHKEY_URL": f"http://127.0.0.1:{way.port}",
+        "LATCHKEY_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
+    }
+    output = tmp_path_factory.mktemp("example") / "output"
+    with output.open("wb") as out:
+        how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+        process = subprocess.Popen(
+            COMMANDS[request.param](str(port)), cwd=EXAMPLES / request.param, env=environment, **how
+        )
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20) as api:
+
+            def answers() -> bool:
+                assert process.poll() is None, output.read_text()
+                try:
+                    return api.get("/me").status_code == 401
+                except httpx.TransportError:
+                    return False
+
+            wait_until(answers, 30)
+            yield api
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def api(running_api: httpx.Client, app) -> httpx.Client:
+    """An API, with empty tables."""
+    return running_api
+
+
+@pytest.fixture
+def session(latchkey, app, service_role) -> Session:
+    client, _ = latchkey
+    return register(client, service_role, "alice@example.com").sign_in()
+
+
+def encoded(value: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+def mint(claims: dict[str, Any], key: Any = KEY, **header: Any) -> str:
+    pem = key.as_pem(private=True)
+    return jwt.encode(claims, pem, "ES256", {"kid": "tests", "typ": "at+jwt"} | header)
+
+
+def hmac_token(claims: dict[str, Any], secret: bytes) -> str:
+    """Return a token whose secret is public data, which PyJWT would refuse to sign."""
+    signed = f"{encoded({'alg': 'HS256', 'kid': 'tests', 'typ': 'at+jwt'})}.{encoded(claims)}"
+    mac = hmac.digest(secret, signed.encode(), "sha256")
+    return f"{signed}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+
+
+BAD: dict[str, Callable[[dict[str, Any]], str]] = {
+    "expired": lambda claims: mint(claims | {"exp": int(time.time()) - 60}),
+    "without expiry": lambda claims: mint({name: claims[name] for name in claims if name != "exp"}),
+    "of another issuer": lambda claims: mint(claims | {"iss": "http://127.0.0.1:1"}),
+    "for another audience": lambda claims: mint(claims | {"aud": "another"}),
+    "of another type": lambda claims: mint(claims, typ="JWT"),
+    "of another key": lambda claims: mint(claims, OTHER_KEY),
+    "of an unknown key": lambda claims: mint(claims, OTHER_KEY, kid="unknown"),
+    "unsigned": lambda claims: (
+        f"{encoded({'alg': 'none', 'kid': 'tests', 'typ': 'at+jwt'})}.{encoded(claims)}."
+    ),
+    "keyed with the public key": lambda claims: hmac_token(claims, KEY.as_pem(private=False)),
+    "not a token": lambda _: "nonsense",
+}
+
+
+def test_genuine_token_is_accepted(api, session):
+    response = api.get("/me", headers=session.authorization)
+    assert (response.status_code, response.json()) == (
+        200,
+        {"id": session.user["id"], "email": "alice@example.com"},
+    )
+    assert api.get("/me", headers={"Authorization": f"Bearer {mint(session.claims)}"}).status_code == 200
+
+
+def test_bad_tokens_are_refused(api, session):
+    tokens = {name: f"Bearer {make(session.claims)}" for name, make in BAD.items()}
+    tokens |= {"of another scheme": f"Basic {session.access_token}", "empty": "Bearer"}
+    for name, header in tokens.items():
+        for method, path in (("GET", "/me"), ("POST", "/payments")):
+            response = api.request(method, path, headers={"Authorization": header})
+            assert (name, response.status_code) == (name, 401)
+            assert response.headers["WWW-Authenticate"].startswith("Bearer"), name
+
+
+def test_ended_session_is_noticed_where_it_matters(api, session):
+    paid = api.post("/payments", headers=session.authorization)
+    assert (paid.status_code, paid.json()) == (200, {"paid_by": session.user["id"]})
+    session.post("/logout")
+    assert api.post("/payments", headers=session.authorization).status_code == 401
+    assert api.get("/me", headers=session.authorization).status_code == 200
+
+
+def test_api_serves_while_latchkey_is_down_but_cannot_ask_it(api, session, latchkey):
+    _, way = latchkey
+    assert api.get("/me", headers=session.authorization).status_code == 200
+    way.close()
+    try:
+        assert api.get("/me", headers=session.authorization).status_code == 200
+        assert api.post("/payments", headers=session.authorization).status_code == 503
+    finally:
+        way.open()
