@@ -24,6 +24,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
+-- `converted_at` is when a user who was made `anonymous` became permanent.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -49,8 +50,9 @@ CREATE TABLE users (
   signup_user_agent     text,
   created_at            timestamptz NOT NULL DEFAULT now(),
   updated_at            timestamptz NOT NULL DEFAULT now(),
+  converted_at          timestamptz,
   CONSTRAINT users_made_by_check CHECK (
-    made_by IN ('signup', 'administrator', 'message', 'invitation', 'link', 'oauth')
+    made_by IN ('signup', 'administrator', 'message', 'invitation', 'link', 'oauth', 'anonymous')
   )
 ) WITH (fillfactor = 80);
 CREATE INDEX users_created_at ON users (created_at, id);
@@ -59,6 +61,7 @@ CREATE INDEX users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"
 -- For the janitor. Without last_sign_in_at, or sign-ins would not be heap-only updates.
 CREATE INDEX users_unproved ON users (created_at)
   WHERE made_by IN ('signup', 'message') AND NOT email_proved AND NOT phone_proved;
+CREATE INDEX users_anonymous ON users (created_at, id) WHERE made_by = 'anonymous' AND converted_at IS NULL;
 CREATE INDEX users_new_email ON users (new_email) WHERE new_email IS NOT NULL;
 CREATE INDEX users_new_phone ON users (new_phone) WHERE new_phone IS NOT NULL;
 

@@ -86,6 +86,28 @@ DELETE FROM audit_log
                         WHERE at <= now() - make_interval(days => :audit_retention)
                         ORDER BY at LIMIT :batch FOR UPDATE SKIP LOCKED));
 
+-- name: delete_anonymous_users(batch integer, unconfirmed_retention integer, refresh_token_lifetime integer,
+--                              session_timebox integer, origin jsonb)
+-- Without a session or a pending address nobody can reach them again.
+DELETE FROM users AS u
+ WHERE u.id = ANY (ARRAY(
+         SELECT lost.id
+           FROM users AS lost
+          WHERE is_anonymous(lost)
+            AND lost.created_at <= now() - make_interval(days => :unconfirmed_retention)
+            AND lost.email IS NULL AND lost.phone IS NULL AND lost.role = 'authenticated'
+            AND (lost.banned_until > now()) IS NOT TRUE
+            AND NOT EXISTS (SELECT
+                              FROM sessions AS s
+                             WHERE s.user_id = lost.id AND s.ended_at IS NULL
+                               AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox))
+            AND NOT EXISTS (SELECT
+                              FROM one_time_tokens AS t
+                             WHERE t.user_id = lost.id AND t.expires_at > now())
+          LIMIT :batch FOR UPDATE OF lost SKIP LOCKED
+       ))
+RETURNING record_acts(:origin, u.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
+
 -- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
 -- Users whom any stranger can make, and whom nobody has used. Users from before version 6, the first that
 -- deletes them, are kept for as long after the upgrade.

@@ -56,6 +56,11 @@ SELECT created.id IS NOT NULL AS is_created,
  CROSS JOIN draft_identity
   LEFT JOIN created ON true;
 
+-- name: insert_anonymous_user(user_metadata user_metadata)
+INSERT INTO users (user_metadata, made_by)
+VALUES (merge_metadata('{}', :user_metadata), 'anonymous')
+RETURNING id;
+
 -- name: select_address_owner(address text)
 -- FOR KEY SHARE prevents a deletion.
 SELECT u.id, is_unused_sign_up(u) AS is_unused

@@ -41,7 +41,7 @@ SECOND_NAMES = {
 # Flask's route to the files in auth/static.
 STATIC = "static"
 # Views whose limit is counted by their statement, or by the function that they call.
-COUNTED_INSIDE = {"invite", "invite_by_short_path", "token"}
+COUNTED_INSIDE = {"invite", "invite_by_short_path", "signup", "token"}
 LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
 

@@ -22,6 +22,7 @@ STATEMENTS = (
     "delete_old_networks",
     "delete_old_audit_rows",
     "delete_unused_users",
+    "delete_anonymous_users",
 )
 
 

@@ -26,6 +26,21 @@ def sign_up(body: dict[str, Any]) -> Any:
     return create(body, latchkey.passwords.hash(body["password"]))
 
 
+def sign_up_anonymously(body: dict[str, Any]) -> Any:
+    """Create a user without an address, and return the session's row. Raises `ApiError`."""
+    if not latchkey.settings.anonymous_enabled:
+        raise ApiError("anonymous_provider_disabled")
+    if latchkey.settings.disable_signup:
+        raise ApiError("signup_disabled")
+    with latchkey.db.transaction() as tx:
+        user = tx.one("insert_anonymous_user", user_metadata=body["data"])
+        row = open_session(tx, user.id, "anonymous")
+        acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
+        details = {"by": "anonymous", "method": "anonymous", "session_id": row.session_id}
+        audit.record(tx, user.id, None, acts, events, **details)
+    return row
+
+
 def _sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
     """Create a user with a confirmed address, and return the session's row. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:

@@ -77,7 +77,12 @@ _END_REASONS = {
     "too_many_sessions": "too many sessions",
 }
 _SCOPES = {"global": "everywhere", "local": "here", "others": "everywhere else"}
-_METHODS = {"password": "password", "otp": "a link or code", "oauth": "a provider"}
+_METHODS = {
+    "password": "password",
+    "otp": "a link or code",
+    "oauth": "a provider",
+    "anonymous": "nothing: an anonymous user",
+}
 _ACTORS = {"service_role": "the service role key", "command": "a command", "service": "the service itself"}
 _ORIGINS = {
     "signup": "by signing up",
@@ -85,6 +90,7 @@ _ORIGINS = {
     "link": "with a generated link",
     "invitation": "with an invitation",
     "oauth": "at the first sign-in with a provider",
+    "anonymous": "anonymously",
     "message": "at the first request for a link or code",
 }
 _BECAUSE = {
@@ -93,6 +99,7 @@ _BECAUSE = {
     "declined": '"This was not me"',
     "email_restored": "email change undone",
     "change_undone": "a change was undone",
+    "abandoned": "anonymous, without a session",
     "unused": "never confirmed and never used",
 }
 _CHANNELS = {"email": "mail", "sms": "SMS"}

@@ -111,7 +111,7 @@ class AccessTokens:
             "session_id": session_id,
             "aal": aal,
             "amr": amr,
-            "is_anonymous": False,
+            "is_anonymous": user["is_anonymous"],
         }
         key = self._signing_key
         headers = {"typ": TYPE} | ({"kid": key.kid} if key.kid else {})

@@ -45,6 +45,7 @@ def get_settings() -> Response:
     return jsonify(
         external_email_enabled=settings.email_enabled,
         external_phone_enabled=settings.offers_phone,
+        external_anonymous_users_enabled=settings.anonymous_enabled,
         external_providers_enabled=bool(settings.providers),
         external_providers=[{"name": name, "enabled": name in settings.providers} for name in names],
         disable_signup=settings.disable_signup,

@@ -1,12 +1,14 @@
+from typing import Any
+
 from flask import Blueprint, Response, json
+from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
 from auth.flows.password_attempts import queued
-from auth.flows.sign_up import sign_up
+from auth.flows.sign_up import sign_up, sign_up_anonymously
 from auth.flows.token_response import tokens
 from auth.web import schemas
 from auth.web.application import JsonResponse
-from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body
 from auth.web.limits import limited
 
@@ -14,14 +16,38 @@ blueprint = Blueprint("signup", __name__)
 
 
 @blueprint.post("/signup")
+def signup() -> ResponseReturnValue:
+    """Register a user with an address and a password, or an anonymous one."""
+    return (_sign_up_anonymously if _asks_for_anonymous_user(json_body()) else _sign_up)()
+
+
+def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
+    if any(body.get(name) is not None for name in ("email", "phone", "password")):
+        return False
+    # While they are disabled, `{}` is a sign-up without an email. The clients always send these members.
+    return latchkey.settings.anonymous_enabled or bool(body.keys() & {"data", "gotrue_meta_security"})
+
+
+@limited("anonymous")
+def _sign_up_anonymously() -> Response:
+    return _signed_in(sign_up_anonymously(read_body(schemas.AnonymousSignup())))
+
+
 @queued
 @limited("signup")
-def signup() -> Response:
+def _sign_up() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
-    if all(json_body().get(name) is None for name in ("email", "phone", "password")):
-        raise ApiError("anonymous_provider_disabled")
     row = sign_up(read_body(schemas.Signup()))
+    if latchkey.settings.autoconfirm:
+        return _signed_in(row)
+    return _created(json.loads(row.user_object), {})
+
+
+def _signed_in(row: Any) -> Response:
     user = json.loads(row.user_object)
-    signed_in = tokens(row) | {"user": user} if latchkey.settings.autoconfirm else {}
+    return _created(user, tokens(row) | {"user": user})
+
+
+def _created(user: dict[str, Any], members: dict[str, Any]) -> Response:
     # The specification shows a new user without app metadata.
-    return JsonResponse(json.dumps(user | {"app_metadata": {}} | signed_in), 201)
+    return JsonResponse(json.dumps(user | {"app_metadata": {}} | members), 201)

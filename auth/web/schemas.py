@@ -60,6 +60,9 @@ class Signup(Addressed, Challenged):
     data = fields.StrangersMetadata(load_default=dict)
 
 
+AnonymousSignup = Input.from_dict({"data": fields.StrangersMetadata(load_default=dict)})
+
+
 class Otp(Addressed, Challenged):
     create_user = fields.Flag(load_default=True)
     data = fields.StrangersMetadata(load_default=dict)

@@ -66,6 +66,7 @@ def fill(database, count, ages):
         ("known_networks", "user_id, network, seen_at", f"{user}, number::text, due - interval '365 days'"),
         ("audit_log", "action, actor, at", "'signed_in', 'user', due - interval '400 days'"),
         ("users", "email, made_by, created_at", "'u' || number, 'signup', due - interval '30 days'"),
+        ("users", "made_by, created_at", "'anonymous', due - interval '30 days'"),
         # Ended sessions, and sessions that were not refreshed.
         (
             "sessions",
@@ -98,6 +99,7 @@ INDEXES = {
     "delete_old_networks": "known_networks_seen_at",
     "delete_old_audit_rows": "audit_log_at",
     "delete_unused_users": "users_unproved",
+    "delete_anonymous_users": "users_anonymous",
 }
 TABLES = (
     *(
@@ -122,8 +124,8 @@ def left(database):
 class TestCleaning:
     def test_only_expired_rows_are_removed(self, parts, database):
         fill(database, 4, "CASE WHEN number <= 3 THEN interval '1 minute' ELSE interval '-1 minute' END")
-        assert janitor.clean(parts.db) == 3 * (len(TABLES) + 1)
-        assert left(database) == dict.fromkeys(TABLES, 1) | {"sessions": 2}
+        assert janitor.clean(parts.db) == 3 * (len(TABLES) + 2)
+        assert left(database) == dict.fromkeys(TABLES, 1) | {"sessions": 2, "users": 2}
         assert janitor.clean(parts.db) == 0
 
     def test_many_rows_are_removed_in_batches(self, parts, database):
@@ -178,7 +180,7 @@ class TestCleaning:
         assert (janitor.clean(parts.db), left(database)) == (0, before)
         other.rollback()
         other.close()
-        assert janitor.clean(parts.db) == len(TABLES) + 1
+        assert janitor.clean(parts.db) == len(TABLES) + 2
 
     def test_concurrent_janitors_remove_expired_rows_once(self, parts, database):
         fill(
@@ -187,8 +189,8 @@ class TestCleaning:
         with ThreadPoolExecutor() as threads:
             removed = sum(threads.map(lambda _: janitor.clean(parts.db), range(4)))
         # A janitor skips rows while another one cleans.
-        assert removed + janitor.clean(parts.db) == 1000 * (len(TABLES) + 1)
-        assert left(database) == dict.fromkeys(TABLES, 200) | {"sessions": 400}
+        assert removed + janitor.clean(parts.db) == 1000 * (len(TABLES) + 2)
+        assert left(database) == dict.fromkeys(TABLES, 200) | {"sessions": 400, "users": 400}
 
     def test_deliverer_cleans_when_it_starts(self, parts, database):
         fill(database, janitor.BATCH + 1, "interval '1 minute'")
@@ -328,6 +330,46 @@ class TestUnusedUsers:
         assert database.count("users") == 0
 
 
+class TestAnonymousUsers:
+    @pytest.fixture
+    def visitors(self, make_app, database):
+        """Thirty days ago an anonymous user signed in and out, and another stayed signed in."""
+        client = make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()
+        lost, live = (client.post("/signup", json={}).json for _ in range(2))
+        client.post("/logout", headers={"Authorization": f"Bearer {lost['access_token']}"})
+        database.run("UPDATE users SET created_at = now() - interval '30 days'")
+        return lost["id"], live["id"]
+
+    def test_those_without_a_session_are_removed_after_30_days(self, parts, visitors, database):
+        database.run("UPDATE users SET created_at = now() - interval '29 days 23 hours'")
+        janitor.clean(parts.db)
+        assert database.count("users") == 2
+        database.run("UPDATE users SET created_at = now() - interval '30 days'")
+        janitor.clean(parts.db)
+        assert [str(row.id) for row in database.all("SELECT id FROM users")] == [visitors[1]]
+        entry = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'user_deleted'")
+        assert entry == (visitors[0], {"because": "abandoned"})
+
+    def test_session_that_expired_does_not_keep_them(self, parts, visitors, database):
+        database.run("UPDATE sessions SET refreshed_at = now() - interval '30 days'")
+        janitor.clean(parts.db)
+        assert database.count("users") == 0
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "converted_at = now()",
+            "email = 'dave@example.com'",
+            "role = 'editor'",
+            "banned_until = 'infinity'",
+        ],
+    )
+    def test_others_are_kept(self, parts, visitors, database, change):
+        database.run(f"UPDATE users SET {change} WHERE id = '{visitors[0]}'")
+        janitor.clean(parts.db)
+        assert database.count("users") == 2
+
+
 class TestExpiredRowsAreRefusedBeforeTheyAreRemoved:
     def test_expired_link_is_refused(self, client, outbox, alice, database):
         client.post("/magiclink", json={"email": alice.email})
@@ -406,7 +448,7 @@ class TestManyRows:
         plan = plan_of(database_url, statement, batch=janitor.BATCH, **declared)
         assert any(index.startswith(INDEXES[statement]) for index in plan.indexes)
         # There are at most 20 webhooks. How Postgres looks up the others depends on the rows of a user.
-        looked_up = {"identities", "one_time_tokens"} if statement == "delete_unused_users" else set()
+        looked_up = {"identities", "one_time_tokens"} if statement.endswith("_users") else set()
         assert plan.read_whole <= {"webhooks", "schema_version"} | looked_up
 
     def test_index_finds_the_sessions_of_a_deleted_user(self, many, all_rows):

@@ -88,8 +88,8 @@ def refresh(client: Any, refresh_token: str) -> Any:
     return client.post("/token?grant_type=refresh_token", json={"refresh_token": refresh_token})
 
 
-def session_of(client: Any, response: Any) -> Session:
+def session_of(client: Any, response: Any, status: int = 200) -> Session:
     """Return the session of a token response."""
-    assert response.status_code == 200, response.get_data(as_text=True)
+    assert response.status_code == status, response.get_data(as_text=True)
     body = response.get_json()
     return Session(client, body["access_token"], body["refresh_token"], body["user"])

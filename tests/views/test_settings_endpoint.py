@@ -7,6 +7,7 @@ from tests.support.answers import assert_ok
 DEFAULTS = {
     "external_email_enabled": True,
     "external_phone_enabled": True,
+    "external_anonymous_users_enabled": False,
     "external_providers_enabled": False,
     "disable_signup": False,
     "autoconfirm": False,
@@ -40,6 +41,7 @@ def test_response_shows_the_defaults(make_app):
     [
         ("AUTH_EMAIL_ENABLED", "false", "external_email_enabled", False),
         ("AUTH_PHONE_ENABLED", "false", "external_phone_enabled", False),
+        ("AUTH_ANONYMOUS_ENABLED", "true", "external_anonymous_users_enabled", True),
         ("AUTH_DISABLE_SIGNUP", "true", "disable_signup", True),
         ("AUTH_AUTOCONFIRM", "true", "autoconfirm", True),
         ("AUTH_PASSWORD_MIN_LENGTH", "12", "password_min_length", 12),
