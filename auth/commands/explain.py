@@ -9,6 +9,7 @@ from auth.commands import open_parts
 from auth.commands.common import json_option
 from auth.context import Latchkey
 from auth.flows import timeline
+from auth.operations import rotation
 from auth.web import counts
 from auth.web.fields import is_uuid
 
@@ -45,7 +46,7 @@ class _Search:
     """Each result is what --json prints. Events are listed from the newest to the oldest."""
 
     def __init__(self, latchkey: Latchkey, most: int) -> None:
-        self._settings = latchkey.settings
+        self._settings = latchkey.key_ring.settings
         self._db = latchkey.db
         self._most = most
 
@@ -71,7 +72,10 @@ class _Search:
         is_lock = {"passwords", "codes"}
         locked = [count["text"] for count in limits if count["is_used_up"] and count["what"] in is_lock]
         obstacles = [*self._obstacles(user), *locked]
-        about = {"user": user._asdict(), "can_sign_in": not obstacles, "obstacles": obstacles}
+        used_since = rotation.secret_used_since(self._settings)
+        of_old_keys = self._db.one("count_sessions_of_old_keys", user_id=user.id, used_since=used_since).total
+        facts = user._asdict() | {"sessions_of_old_keys": of_old_keys}
+        about = {"user": facts, "can_sign_in": not obstacles, "obstacles": obstacles}
         return {"kind": "user"} | about | {"limits": limits} | self._story(user.id)
 
     def _obstacles(self, user: Any) -> Iterator[str]:
@@ -191,7 +195,9 @@ def _facts(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
             waits = f"; {pending} waits to be confirmed" if pending else ""
             yield title, (f"{address}, {confirmed}" if address else "none") + waits
     yield "signs in by", ", ".join((["password"] if user["has_password"] else []) + user["providers"])
-    yield "sessions", f"{user['live_sessions']} live"
+    old = user["sessions_of_old_keys"]
+    needs = f", {old} of which need an old secret key until they are refreshed" if old else ""
+    yield "sessions", f"{user['live_sessions']} live{needs}"
     last = user["last_sign_in_at"]
     yield "last sign-in", timeline.clock(last) if last else "never"
 

@@ -1,16 +1,118 @@
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
 import click
 import psycopg2
 
-from auth.commands import load_settings
-from auth.operations import fingerprints
+from auth.commands import load_settings, open_database, open_parts
+from auth.commands.common import json_option
+from auth.operations import fingerprints, rotation
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
-from auth.settings import Settings, state
+from auth.operations.rotation import CannotRotate, Key, StillNeeded
+from auth.settings import Settings, name_of, state
+from auth.tokens.access_tokens import ALGORITHMS
+from auth.tokens.keys import format_time
 from sql import Database, schema
 
 
 @click.group("keys")
 def command() -> None:
     """Manage the keys of the service."""
+
+
+_kind_argument = click.argument("kind", type=click.Choice(list(rotation.FIELDS)))
+
+
+@command.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the keys: which are in use, from when on a new one is, and what still needs an old one.
+
+    \b
+    Example: latchkey keys list
+    """
+    settings, db = open_parts().key_ring.settings, open_database()
+    rows = [(key, _state(key), rotation.needs_of(db, settings, key)) for key in rotation.list_keys(settings)]
+    if as_json:
+        for key, status, needs in rows:
+            members = {"kind": key.kind, "id": key.id, "state": status, "active_from": _time(key)}
+            click.echo(json.dumps(members | {"needed_by": needs, "place": _place(settings, key)}))
+        return
+    width = max(len(key.id) for key, _, _ in rows)
+    for key, status, needs in rows:
+        since = f", active from {_time(key)}" if key.active_from else ""
+        needed = f", needed by {', '.join(needs)}" if needs else ""
+        click.echo(f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({_place(settings, key)})")
+
+
+@command.command("rotate")
+@_kind_argument
+@click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
+@click.option(
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    help="Of a new signing key, instead of that of the key in use.",
+)
+@json_option
+def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
+    """Make a new key, which is accepted at once and used after AUTH_KEY_OVERLAP.
+
+    Running services find it in the file of the state directory. Where the key comes from the environment,
+    prints the value to set. The old key is accepted until `keys remove`.
+
+    \b
+    Example: latchkey keys rotate signing
+    """
+    if algorithm and kind != "signing":
+        raise click.UsageError("--algorithm is of signing keys.")
+    parts = open_parts()
+    settings = parts.key_ring.settings
+    with _failures(settings):
+        key, value = rotation.rotate(parts.db, settings, kind, soon=now, algorithm=algorithm)
+    is_shared = kind == "service-role"
+    text = f"{key.id} is accepted" + ("." if is_shared else f", and used from {_time(key)} on.")
+    deadline = "" if is_shared else f" before {_time(key)}"
+    _report(key, value, text, deadline, as_json)
+
+
+@command.command("add")
+@_kind_argument
+@click.argument("file", type=click.File())
+@json_option
+def add(kind: str, file: TextIO, as_json: bool) -> None:
+    """Accept a key that this service does not use itself: a secret, a JWK or a JWK Set in FILE.
+
+    What another service has made with it stays valid. FILE may be - for standard input.
+
+    \b
+    Example: latchkey keys add signing old-service.jwks.json
+    """
+    parts = open_parts()
+    settings = parts.key_ring.settings
+    with _failures(settings):
+        key, value = rotation.add(parts.db, settings, kind, file.read().strip())
+    _report(key, value, f"{key.id} is accepted.", "", as_json)
+
+
+@command.command("remove")
+@click.argument("id")
+@click.option("--force", is_flag=True, help="Remove it even if it is needed: a key that has leaked.")
+@json_option
+def remove(id: str, force: bool, as_json: bool) -> None:
+    """Accept a key no longer. Refuses if a session, code, message, webhook or access token still needs it.
+
+    Exits with 3 if the key is still needed.
+
+    \b
+    Example: latchkey keys remove 1f3a9c20
+    """
+    settings, db = open_parts().key_ring.settings, open_database()
+    with _failures(settings):
+        key, value = rotation.remove(db, settings, id, force=force)
+    _report(key, value, f"{key.id} is no longer accepted.", "", as_json)
 
 
 @command.command("accept")
@@ -52,3 +154,49 @@ def _accept_in_embedded_postgres(settings: Settings) -> None:
         raise click.ClickException(state.unusable(settings.state_dir, error)) from None
     finally:
         postgres.stop()
+
+
+class _Refusal(click.ClickException):
+    exit_code = 3
+
+
+@contextmanager
+def _failures(settings: Settings) -> Iterator[None]:
+    try:
+        yield
+    except StillNeeded as error:
+        raise _Refusal(f"{error} To remove it anyway: --force") from None
+    except (CannotRotate, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"{error.filename or settings.state_dir}: {error.strerror}") from None
+
+
+def _report(key: Key, value: str, text: str, deadline: str, as_json: bool) -> None:
+    """Print the outcome. `value` is what the environment must have, if no file has it."""
+    name, _, text_of_value = value.partition("=")
+    line = f"{name}={shlex.quote(text_of_value)}" if value else None
+    if as_json:
+        click.echo(json.dumps({"kind": key.kind, "id": key.id, "active_from": _time(key), "set": line}))
+    elif line:
+        click.echo(f"Set this on all nodes, and restart them one after the other{deadline}:", err=True)
+        click.echo(line)
+    else:
+        click.echo(f"{text} Running services know it in ten seconds.")
+
+
+def _state(key: Key) -> str:
+    if key.is_used:
+        return "in use"
+    return "waiting" if key.waits else "accepted"
+
+
+def _time(key: Key) -> str | None:
+    return format_time(key.active_from) if key.active_from else None
+
+
+def _place(settings: Settings, key: Key) -> str:
+    field = rotation.FIELDS[key.kind]
+    if key.id == rotation.SHARED_SECRET:
+        return key.id
+    return str(settings.key_files.get(field) or name_of(field))

@@ -8,6 +8,7 @@ from typing import Any
 
 from auth.operations.backups import BackupError, Manifest, read_jwks
 from auth.settings import Settings, state
+from auth.tokens.keys import split_time
 
 # The variables that the service prefers to the files.
 _VARIABLES = {
@@ -37,7 +38,9 @@ class RestoredSecrets:
         self._restored = {
             name: values for name, values in restored.items() if values and name not in in_environment
         }
-        if set(manifest.secret_key) - set(settings.secret_key) and "secret_key" in in_environment:
+        known = {split_time(secret)[0] for secret in settings.secret_key}
+        lacks_key = any(split_time(secret)[0] not in known for secret in manifest.secret_key)
+        if lacks_key and "secret_key" in in_environment:
             raise BackupError(
                 "AUTH_SECRET_KEY is set, and lacks a key of the backup. Unset it: the restore puts the keys"
                 f" into {self._directory}."

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import json
 import re
+import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric import ec
-from jwt.algorithms import ECAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt.algorithms import ECAlgorithm, HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from auth.tokens.keys import in_use, parse_time
 
@@ -178,8 +179,25 @@ class AccessTokens:
 
 
 def new_jwk_set() -> str:
-    jwk = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True)
-    return json.dumps({"keys": [jwk | {"kid": thumbprint(jwk), "alg": "ES256", "use": "sig"}]})
+    return json.dumps({"keys": [new_jwk("ES256")]})
+
+
+def new_jwk(algorithm: str) -> dict[str, Any]:
+    if algorithm == "ES256":
+        jwk = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True)
+    elif algorithm == "EdDSA":
+        jwk = OKPAlgorithm.to_jwk(ed25519.Ed25519PrivateKey.generate(), as_dict=True)
+    elif algorithm == "RS256":
+        jwk = RSAAlgorithm.to_jwk(rsa.generate_private_key(65_537, 2048), as_dict=True)
+        jwk.pop("key_ops", None)
+    else:
+        jwk = HMACAlgorithm.to_jwk(secrets.token_bytes(_LEAST_SECRET), as_dict=True)
+        return jwk | {"kid": str(uuid.uuid4()), "alg": "HS256", "use": "sig"}
+    return jwk | {"kid": thumbprint(jwk), "alg": algorithm, "use": "sig"}
+
+
+def algorithm_in_use(jwk_set: str, secret: str | None) -> str:
+    return signing_key(all_keys(jwk_set, secret)).algorithm
 
 
 def parse_jwk_set(text: str) -> list[Key]:

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 # What keys are derived for, and sealed rows begin with the id of.
 SEALING = "outbox"
+SEALINGS = (SEALING,)
 _KEY_ID_LENGTH = 4
 _NONCE_LENGTH = 12
 _TIMED = re.compile(r"(.+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", re.DOTALL)

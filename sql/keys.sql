@@ -1,0 +1,35 @@
+-- name: count_needs_of_secret(key_ids bytea[], used_from double precision, used_until double precision,
+--                              refresh_token_lifetime integer, session_timebox integer)
+-- What becomes invalid without a secret key. Rows that carry no key id count by the time at which the key was
+-- used; refresh tokens are as old as the last refresh.
+WITH used AS (
+  SELECT to_timestamp(:used_from) AS start, to_timestamp(:used_until) AS stop
+)
+SELECT 'sessions' AS what, count(*) AS rows
+  FROM sessions AS s, used
+ WHERE s.ended_at IS NULL AND s.refreshed_at >= used.start AND s.refreshed_at < used.stop
+   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+ UNION ALL
+SELECT 'codes', count(*)
+  FROM one_time_tokens AS t, used
+ WHERE t.code_mac IS NOT NULL AND t.spent_at IS NULL AND t.code_expires_at > now()
+   AND t.created_at >= used.start AND t.created_at < used.stop
+ UNION ALL
+SELECT 'waiting messages', count(*)
+  FROM outbox AS m
+ WHERE m.outcome IS NULL AND m.channel <> 'webhook' AND substr(m.secret, 1, 4) = ANY (:key_ids)
+ UNION ALL
+SELECT 'webhooks', count(*)
+  FROM webhooks AS w
+ WHERE substr(w.secret, 1, 4) = ANY (:key_ids) OR substr(w.previous_secret, 1, 4) = ANY (:key_ids)
+ UNION ALL
+SELECT 'sign-ins with a provider', count(*)
+  FROM oauth_flows AS f
+ WHERE f.expires_at > now() AND substr(f.secrets, 1, 4) = ANY (:key_ids);
+
+-- name: count_sessions_of_old_keys(user_id uuid, used_since double precision, refresh_token_lifetime integer,
+--                                  session_timebox integer)
+SELECT count(*) AS total
+  FROM sessions AS s
+ WHERE s.user_id = :user_id AND s.ended_at IS NULL AND s.refreshed_at < to_timestamp(:used_since)
+   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox);

@@ -1,0 +1,319 @@
+"""`latchkey keys`: keys are replaced in their files, or by a value to set."""
+
+import json
+import os
+import stat
+import time
+
+import pytest
+import structlog
+
+from auth import settings
+from auth.operations import fingerprints
+from auth.tokens import access_tokens, keys
+from auth.tokens.keys import format_time
+from tests.conftest import new_app, secret
+from tests.support.cast import Session, register, session_of, sign_in
+from tests.support.commands import run_command
+
+A_DAY, AN_HOUR = 86_400, 3600
+OTHER = secret("other")
+
+
+class Deployment:
+    """An application whose keys are files of a state directory of its own."""
+
+    def __init__(self, app, directory):
+        self.app = app
+        self.directory = directory
+        self.client = app.test_client()
+        self.parts = app.extensions["latchkey"]
+
+    def run(self, *arguments, status=0, **options):
+        done = run_command(self.app, "keys", *arguments, **options)
+        assert done.exit_code == status, done.output
+        self.parts.key_ring.refresh()
+        return done.output
+
+    def keys(self, kind):
+        found = [json.loads(line) for line in self.run("list", "--json").splitlines()]
+        return [key for key in found if key["kind"] == kind]
+
+    def states(self, kind):
+        return [key["state"] for key in self.keys(kind)]
+
+    def move_time(self, seconds):
+        """Let the keys of the files be so much older."""
+        for name in ("secret_key", "jwt_keys.json"):
+            path = self.directory / name
+            text = path.read_text()
+            for key in json.loads(self.run("list", "--json").replace("}\n{", "},{").join("[]")):
+                if at := key["active_from"]:
+                    text = text.replace(at, format_time(keys.parse_time(at) - seconds))
+            path.write_text(text)
+        self.parts.key_ring.refresh()
+
+
+@pytest.fixture
+def deployment(environment, database, tmp_path):
+    unset = ("AUTH_SERVICE_ROLE_KEY", "AUTH_STATE_DIR")
+    changes = {name: value for name, value in environment.items() if name not in unset}
+    log = structlog.get_config()
+    app = new_app(changes | {"AUTH_STATE_DIR": str(tmp_path / "var")})
+    yield Deployment(app, tmp_path / "var")
+    structlog.configure(**log)
+    app.extensions["latchkey"].db.close()
+
+
+@pytest.fixture
+def person(deployment):
+    key = (deployment.directory / "service_role_key").read_text().strip()
+    return register(deployment.client, {"apikey": key}, "erin@example.com")
+
+
+def signed_in(deployment, person) -> Session:
+    return session_of(deployment.client, sign_in(deployment.client, person.email))
+
+
+def refreshed(session):
+    return session.client.post(
+        "/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}
+    )
+
+
+class TestRotation:
+    @pytest.mark.parametrize("kind", ["signing", "secret"])
+    def test_new_key_waits_and_the_old_one_is_in_use_until_its_time(self, deployment, kind):
+        deployment.run("rotate", kind)
+        assert deployment.states(kind) == ["waiting", "in use"]
+        at = keys.parse_time(deployment.keys(kind)[0]["active_from"])
+        assert at == pytest.approx(time.time() + A_DAY, abs=60)
+        deployment.move_time(A_DAY - 60)
+        assert deployment.states(kind) == ["waiting", "in use"]
+        deployment.move_time(120)
+        assert deployment.states(kind) == ["in use", "accepted"]
+
+    def test_leaked_key_is_replaced_in_half_a_minute(self, deployment):
+        deployment.run("rotate", "secret")
+        deployment.run("rotate", "secret", "--now")
+        deployment.move_time(31)
+        assert deployment.states("secret") == ["in use", "waiting", "accepted"]
+
+    def test_key_is_not_rotated_while_another_one_waits(self, deployment):
+        deployment.run("rotate", "signing")
+        waiting = deployment.keys("signing")[0]["id"]
+        assert f"latchkey keys remove {waiting}" in deployment.run("rotate", "signing", status=1)
+        deployment.run("remove", waiting)
+        assert deployment.states("signing") == ["in use"]
+
+    def test_service_role_key_is_accepted_at_once(self, deployment):
+        old = (deployment.directory / "service_role_key").read_text().strip()
+        deployment.run("rotate", "service-role")
+        new = (deployment.directory / "service_role_key").read_text().strip().split(",")[0]
+        for key in (old, new):
+            assert deployment.client.get("/admin/users", headers={"apikey": key}).status_code == 200
+        deployment.run("remove", deployment.keys("service-role")[1]["id"])
+        assert deployment.client.get("/admin/users", headers={"apikey": old}).status_code == 401
+
+    @pytest.mark.parametrize("algorithm", access_tokens.ALGORITHMS)
+    def test_new_signing_key_has_the_algorithm_that_was_asked_for_and_then_keeps_it(
+        self, deployment, algorithm
+    ):
+        deployment.run("rotate", "signing", "--algorithm", algorithm)
+        deployment.move_time(A_DAY + 60)
+        deployment.run("rotate", "signing")
+        jwks = json.loads((deployment.directory / "jwt_keys.json").read_text())["keys"]
+        assert [jwk["alg"] for jwk in jwks] == [algorithm, algorithm, "ES256"]
+
+    def test_file_keeps_its_owner_and_mode(self, deployment):
+        path = deployment.directory / "secret_key"
+        if os.geteuid() == 0:
+            os.chown(path, 65_534, 65_534)
+        before = path.stat()
+        deployment.run("rotate", "secret")
+        after = path.stat()
+        assert (after.st_uid, after.st_gid, stat.S_IMODE(after.st_mode)) == (
+            before.st_uid,
+            before.st_gid,
+            0o600,
+        )
+
+    def test_rotations_are_in_the_audit_log(self, deployment, database):
+        deployment.run("rotate", "secret")
+        (row,) = database.all("SELECT actor, details FROM audit_log WHERE action = 'key_rotated'")
+        id = deployment.keys("secret")[0]["id"]
+        assert (row.actor, row.details) == ("command", {"kind": "secret", "key_id": id})
+
+    def test_node_starts_with_the_new_key_alone_after_the_old_one_is_removed(self, deployment, database):
+        deployment.run("rotate", "secret")
+        deployment.move_time(A_DAY + 60)
+        deployment.run("remove", deployment.keys("secret")[1]["id"])
+        fingerprints.check(deployment.parts.db, deployment.parts.key_ring.settings)
+        assert database.count("key_fingerprints", "setting = 'AUTH_SECRET_KEY'") == 1
+
+
+class TestRemoval:
+    @pytest.fixture
+    def rotated(self, deployment):
+        """Rotate the secret key and let its time come; return the id of the old key."""
+
+        def rotated():
+            deployment.run("rotate", "secret")
+            deployment.move_time(A_DAY + 1)
+            return deployment.keys("secret")[1]["id"]
+
+        return rotated
+
+    def test_key_in_use_is_not_removed(self, deployment):
+        for kind in ("signing", "secret", "service-role"):
+            (key,) = deployment.keys(kind)
+            assert f"latchkey keys rotate {kind}" in deployment.run("remove", key["id"], status=1)
+
+    def test_session_needs_the_key_until_it_is_refreshed(self, deployment, person, rotated, database):
+        session = signed_in(deployment, person)
+        database.run("UPDATE sessions SET refreshed_at = now() - interval '10 minutes'")
+        old = rotated()
+        assert "1 sessions" in deployment.run("remove", old, status=3)
+        said = run_command(deployment.app, "explain", person.email).output
+        assert "1 live, 1 of which need an old secret key until they are refreshed" in said
+        assert refreshed(session).status_code == 200
+        deployment.move_time(AN_HOUR)
+        assert deployment.keys("secret")[1]["needed_by"] == []
+        deployment.run("remove", old)
+
+    def test_session_that_ended_or_expired_needs_no_key(self, deployment, person, rotated, database):
+        for change in (
+            "ended_at = now(), end_reason = 'logout'",
+            "refreshed_at = now() - interval '31 days'",
+        ):
+            signed_in(deployment, person)
+            database.run(f"UPDATE sessions SET {change} WHERE ended_at IS NULL")
+        deployment.run("remove", rotated())
+
+    def test_refresh_token_of_a_removed_key_is_refused(self, deployment, person, rotated):
+        session = signed_in(deployment, person)
+        deployment.run("remove", rotated(), "--force")
+        assert refreshed(session).status_code == 400
+
+    def test_code_needs_the_key_until_it_is_spent_or_expires(self, deployment, person, rotated, database):
+        deployment.client.post("/magiclink", json={"email": person.email})
+        old = rotated()
+        assert "1 codes" in deployment.run("remove", old, status=3)
+        database.run("UPDATE one_time_tokens SET code_expires_at = now()")
+        deployment.run("remove", old)
+
+    def test_message_and_webhook_are_sealed_anew_instead_of_keeping_the_key(
+        self, deployment, person, rotated, database
+    ):
+        key = {"apikey": (deployment.directory / "service_role_key").read_text().strip()}
+        body = {"url": "http://127.0.0.1:9/hook"}
+        made = deployment.client.post("/admin/webhooks", json=body, headers=key).json
+        deployment.client.post("/magiclink", json={"email": person.email})
+        database.run("UPDATE one_time_tokens SET code_expires_at = now()")
+        old = rotated()
+        assert deployment.keys("secret")[1]["needed_by"] == ["1 waiting messages", "1 webhooks"]
+        deployment.run("remove", old)
+        sealer = deployment.parts.sealer
+        webhook = database.one("SELECT id, secret FROM webhooks")
+        assert sealer.open(bytes(webhook.secret), webhook.id) == made["secret"]
+        message = database.one("SELECT id, secret FROM outbox WHERE secret IS NOT NULL")
+        assert json.loads(sealer.open(bytes(message.secret), message.id))["token"]
+
+    def test_sign_in_with_a_provider_under_way_needs_the_key(self, deployment, rotated, database):
+        sealed = deployment.parts.sealer.seal("{}", "0190a5b4-6d7e-7c3a-9f00-0123456789ab")
+        database.run(
+            "INSERT INTO oauth_flows (id, state_hash, provider, secrets, expires_at)"
+            " VALUES ('0190a5b4-6d7e-7c3a-9f00-0123456789ab', '', 'acme', %(sealed)s, now() + interval '1 minute')",
+            sealed=sealed,
+        )
+        assert "1 sign-ins with a provider" in deployment.run("remove", rotated(), status=3)
+
+    def test_signing_key_is_needed_while_its_access_tokens_are_valid(self, deployment, person):
+        session = signed_in(deployment, person)
+        deployment.run("rotate", "signing")
+        deployment.move_time(A_DAY + 60)
+        old = deployment.keys("signing")[1]["id"]
+        assert "access tokens until " in deployment.run("remove", old, status=3)
+        assert session.get("/user").status_code == 200
+        deployment.move_time(2 * AN_HOUR)
+        deployment.run("remove", old)
+        assert session.get("/user").status_code == 401
+
+    def test_key_without_a_time_of_its_replacement_is_taken_for_needed(self, deployment, person):
+        signed_in(deployment, person)
+        path = deployment.directory / "secret_key"
+        path.write_text(f"{OTHER},{path.read_text()}")
+        deployment.parts.key_ring.refresh()
+        assert "1 sessions" in deployment.run("remove", deployment.keys("secret")[1]["id"], status=3)
+
+    def test_id_that_is_not_of_one_key_is_refused(self, deployment):
+        assert "is not the id of a key" in deployment.run("remove", "nothing", status=1)
+        assert "is not the id of one key" in deployment.run("remove", "", status=1)
+
+
+class TestAddition:
+    def test_tokens_of_another_service_verify_and_its_key_never_signs(self, deployment, tmp_path):
+        (tmp_path / "other.json").write_text(access_tokens.new_jwk_set())
+        deployment.run("add", "signing", str(tmp_path / "other.json"))
+        (own, other) = json.loads((deployment.directory / "jwt_keys.json").read_text())["keys"]
+        assert other["key_ops"] == ["verify"]
+        assert deployment.states("signing") == ["in use", "accepted"]
+        published = deployment.client.get("/.well-known/jwks.json").json["keys"]
+        assert [key["kid"] for key in published] == [own["kid"], other["kid"]]
+        deployment.run("remove", other["kid"])
+
+    def test_secret_from_standard_input_is_accepted_and_not_used(self, deployment):
+        deployment.run("add", "secret", "-", input=f"{OTHER}\n")
+        assert deployment.states("secret") == ["in use", "accepted"]
+        assert "is there already" in deployment.run("add", "secret", "-", input=OTHER, status=1)
+
+    @pytest.mark.parametrize(
+        ("kind", "text"), [("secret", "short"), ("signing", "{}"), ("signing", "nothing"), ("signing", "[1]")]
+    )
+    def test_unusable_key_is_refused_and_changes_nothing(self, deployment, kind, text):
+        before = deployment.run("list")
+        assert "Error: " in deployment.run("add", kind, "-", input=text, status=1)
+        assert deployment.run("list") == before
+
+
+class TestEnvironment:
+    @pytest.fixture
+    def app(self, make_app, database):
+        return make_app(fresh=True, AUTH_SECRET_KEY=OTHER, AUTH_JWT_KEYS=access_tokens.new_jwk_set())
+
+    @pytest.mark.parametrize("kind", ["secret", "signing", "service-role"])
+    def test_value_to_set_is_printed_and_fits_with_the_keys_before(
+        self, app, kind, monkeypatch, environment, parts
+    ):
+        done = run_command(app, "keys", "rotate", kind, "--json")
+        name, _, value = json.loads(done.output)["set"].partition("=")
+        before = app.extensions["latchkey"].settings
+        for variable, text in environment.items():
+            monkeypatch.setenv(variable, text)
+        monkeypatch.setenv(name, value.strip("'"))
+        after = settings.load(os.devnull, missing_secrets="ignore")
+        if kind == "signing":
+            ids = [[key.kid for key in access_tokens.all_keys(s.jwt_keys, None)] for s in (after, before)]
+            assert len(ids[0]) == 2
+            assert ids[0][1:] == ids[1]
+            return
+        field = name.removeprefix("AUTH_").lower()
+        assert len(getattr(after, field)) == 2
+        assert getattr(after, field)[1:] == getattr(before, field)
+
+    def test_value_without_the_removed_key_is_printed(self, make_app):
+        app = make_app(fresh=True, AUTH_SECRET_KEY=f"{secret('new')}@{format_time(time.time() - 60)},{OTHER}")
+        rows = [json.loads(line) for line in run_command(app, "keys", "list", "--json").output.splitlines()]
+        old = [row["id"] for row in rows if row["kind"] == "secret" and row["state"] == "accepted"]
+        done = run_command(app, "keys", "remove", *old, "--json")
+        line = json.loads(done.output)["set"]
+        assert line.startswith(f"AUTH_SECRET_KEY={secret('new')}@")
+        assert OTHER not in line
+
+    def test_shared_secret_is_replaced_by_a_key_of_the_same_algorithm(self, make_app, monkeypatch):
+        app = make_app(fresh=True, AUTH_JWT_SECRET=OTHER)
+        done = run_command(app, "keys", "rotate", "signing", "--json")
+        name, _, value = json.loads(done.output)["set"].partition("=")
+        (jwk,) = json.loads(value.strip("'"))["keys"]
+        assert (name, jwk["kty"], jwk["alg"]) == ("AUTH_JWT_KEYS", "oct", "HS256")
+        assert "Unset AUTH_JWT_SECRET" in run_command(app, "keys", "remove", "AUTH_JWT_SECRET").output
