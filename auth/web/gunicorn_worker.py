@@ -3,9 +3,10 @@
 import time
 from contextlib import suppress
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
-import gevent
-from gevent import select, socket
+import gevent.socket
+from gevent.monkey import get_original
 from gunicorn.http.errors import ParseException
 from gunicorn.util import close_graceful
 from gunicorn.workers.ggevent import GeventWorker
@@ -17,11 +18,10 @@ LINGER = 2  # seconds that a stopping worker waits for clients that have sent no
 DRAINED = 65_536  # bytes read of an unread body, by us and by close_graceful; gunicorn's parser has no limit
 
 
-class Connection(socket.socket):
+class Connection(gevent.socket.socket):
     """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
-    begun_at = 0.0
-    is_reading = False
+    begun_at, is_reading = 0.0, False
     head: bytes | None = None  # of a response, held back to be sent with its body: 4 % of GET /user
 
     def recv(self, *args: Any) -> bytes:
@@ -39,14 +39,28 @@ class Connection(socket.socket):
             super().sendall((head or b"") + data, flags)
 
 
-class Worker(GeventWorker):
-    """Serves each connection in a greenlet."""
+class Listener(get_original("socket", "socket")):  # type: ignore[misc] # gevent unwraps its own kind
+    # Serves its backlog before it closes, which would reset these connections.
+    def setblocking(self, _flag: bool) -> None:
+        pass  # gunicorn would make it blocking
 
-    connections: ClassVar[dict[gevent.Greenlet, Connection]] = {}
+    def close(self) -> None:
+        accepted = []
+        with suppress(OSError):  # BlockingIOError: the backlog is empty
+            while True:
+                accepted.append(gevent.spawn(self.worker.handle, self, *self.accept()))
+        super().close()
+        self.worker.ends_at = time.monotonic() + LINGER
+        gevent.joinall(accepted, timeout=5)  # gunicorn waits for the others
+
+
+class Worker(GeventWorker):
+    connections: ClassVar[WeakKeyDictionary[gevent.Greenlet, Connection]] = WeakKeyDictionary()
     ends_at = float("inf")
 
     def patch(self) -> None:  # gunicorn.conf.py has patched the modules before they were used
-        self.sockets = [socket.socket(s.FAMILY, fileno=s.sock.detach()) for s in self.sockets]
+        self.sockets: list[Any] = [Listener(fileno=s.sock.detach()) for s in self.sockets]
+        Listener.worker = self
 
     def notify(self) -> None:  # every second, also while the worker stops
         super().notify()
@@ -55,22 +69,9 @@ class Worker(GeventWorker):
             if 0 < client.begun_at < now - REQUEST_DEADLINE or (client.is_reading and now > self.ends_at):
                 greenlet.kill(gevent.Timeout, block=False)
 
-    def handle_exit(self, sig: int, frame: Any) -> None:
-        gevent.spawn(self._stop)  # a signal handler must not wait
-
-    def _stop(self) -> None:
-        with gevent.Timeout(LINGER, False):  # closing the listening socket would reset its backlog
-            while select.select(self.sockets, [], [], 0)[0]:
-                gevent.sleep(0.001)
-        self.alive, self.ends_at = False, time.monotonic() + LINGER
-
     def handle(self, listener: Any, client: Any, addr: Any) -> None:
-        with Connection(client.family, client.type, client.proto, client.detach()) as connection:
-            self.connections[gevent.getcurrent()] = connection
-            try:
-                super().handle(listener, connection, addr)
-            finally:
-                del self.connections[gevent.getcurrent()]
+        self.connections[gevent.getcurrent()] = connection = Connection(fileno=client.detach())
+        super().handle(connection, connection, addr)  # for the address: a stop may close the listener first
 
     def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> bool:
         if not sock.begun_at:
@@ -93,7 +94,6 @@ class Worker(GeventWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         if isinstance(exc, gevent.Timeout):
             return
-        client.head = None
         with suppress(OSError):
-            client.sendall(refuse(exc, addr[0]))
+            gevent.socket.socket.sendall(client, refuse(exc, addr[0]))
         close_graceful(client)

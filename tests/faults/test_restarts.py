@@ -59,6 +59,7 @@ def test_reload_during_a_reload_fails_no_request(world, note):
     assert_none_failed(history)
 
 
+@pytest.mark.selection
 def test_rolling_restart_of_two_instances_fails_no_request(world, note, scale):
     times = scale(10, 2)
     with world.service() as one, world.service() as two:
