@@ -67,9 +67,11 @@ def on_starting(server) -> None:
     for warning in _loaded.warnings:
         _say(warning)
     server.embedded_postgres = None
-    server.delivery = DeliveryProcess(_say)
+    server.delivery = DeliveryProcess(_say, delivers=_loaded.deliver)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
+    if _loaded.metrics_bind:
+        _state.begin_metrics(_loaded.state_dir, str(_loaded.port))
     try:
         schema.apply(database_url)
         _keep_fingerprints(database_url)
@@ -91,7 +93,7 @@ def when_ready(server) -> None:
         signal.signal(number, lambda _number, frame: _end(server, frame))
     if sys.stderr.isatty():
         signal.signal(signal.SIGHUP, lambda _number, frame: _end(server, frame))  # the terminal was closed
-    if _loaded.deliver:
+    if _wants_delivery_process():
         server.delivery.start()
     signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
     signal.setitimer(signal.ITIMER_REAL, 1, 1)
@@ -101,11 +103,13 @@ def when_ready(server) -> None:
         _say(passkey_notice)
     for notice in channels.notices(_loaded):
         _say(notice)
+    if _loaded.metrics_bind:
+        _say(f"Metrics: http://{_loaded.metrics_bind}/metrics")
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
 
 
 def on_reload(server) -> None:
-    server.delivery.reload(is_wanted=_loaded.deliver)
+    server.delivery.reload(is_wanted=_wants_delivery_process())
 
 
 def post_fork(server, worker) -> None:
@@ -153,6 +157,10 @@ def _start_embedded_postgres(server) -> str:
         _say(f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = database_url  # for the workers
     return database_url
+
+
+def _wants_delivery_process() -> bool:
+    return _loaded.deliver or _loaded.metrics_bind is not None  # which it serves
 
 
 def _keep_fingerprints(database_url: str) -> None:

@@ -164,7 +164,7 @@ class Database(_Runner):
             name: statement.execute(self._constants[name]) if prepare else statement.direct
             for name, statement in self._statements.items()
         }
-        self._pool = Pool(url, size, has_timeouts)
+        self.pool = Pool(url, size, has_timeouts)
         self.statements_run = 0
 
     @contextmanager
@@ -173,7 +173,7 @@ class Database(_Runner):
 
         A statement of the database itself would take a second connection from the pool.
         """
-        with self._pool.connection() as connection, connection.cursor() as cursor:
+        with self.pool.connection() as connection, connection.cursor() as cursor:
             # In a transaction a statement that has failed cannot be prepared anew.
             cursor.execute(f"BEGIN; {TYPES}")
             if (types := cursor.fetchone()) != connection.types:
@@ -193,12 +193,12 @@ class Database(_Runner):
                 raise psycopg2.InternalError("rolled back: the block went on after a statement had failed")
 
     def close(self) -> None:
-        self._pool.close()
+        self.pool.close()
 
     @contextmanager
     def _cursor(self, name: str, parameters: Mapping[str, Any]) -> Iterator[Cursor]:
         with (
-            self._pool.connection() as connection,
+            self.pool.connection() as connection,
             self._execute_prepared(connection, name, parameters) as cursor,
         ):
             yield cursor

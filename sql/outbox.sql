@@ -72,3 +72,22 @@ SELECT m.id::text, m.secret AS sealed
 
 -- name: reseal_message(id uuid, old bytea, sealed bytea)
 UPDATE outbox SET secret = :sealed WHERE id = :id AND secret = :old;
+
+-- name: measure_outbox(most integer)
+-- Two parts, for the two indexes of what waits.
+SELECT channel,
+       count(*) AS waiting,
+       extract(epoch FROM now() - min(created_at))::double precision AS oldest_seconds,
+       greatest(0, extract(epoch FROM now() - min(next_attempt_at)))::double precision AS overdue_seconds
+  FROM (
+    (SELECT channel, created_at, next_attempt_at
+       FROM outbox
+      WHERE outcome IS NULL AND channel <> 'webhook'
+      LIMIT :most)
+    UNION ALL
+    (SELECT channel, created_at, next_attempt_at
+       FROM outbox
+      WHERE outcome IS NULL AND channel = 'webhook'
+      LIMIT :most)
+  ) AS waiting
+ GROUP BY channel;

@@ -115,6 +115,9 @@ class Pool:
     """
 
     def __init__(self, url: str, size: int, has_timeouts: bool = True) -> None:
+        self.size = size
+        # Waits for a connection that were given up.
+        self.timeouts = 0
         self._url = url
         self._has_timeouts = has_timeouts
         # None stands for a connection that is yet to be made.
@@ -131,6 +134,7 @@ class Pool:
         try:
             connection = self._idle.get(timeout=CHECKOUT_DEADLINE)
         except queue.Empty:
+            self.timeouts += 1
             raise psycopg2.OperationalError("all connections to Postgres are in use") from None
         try:
             if not connection or _has_been_closed(connection):
@@ -148,6 +152,10 @@ class Pool:
             if connection:
                 connection.used_at = time.monotonic()
             self._idle.put(connection if connection and not connection.closed else None)
+
+    @property
+    def lent(self) -> int:
+        return self.size - self._idle.qsize()
 
     def close(self) -> None:
         """Close the connections that are not lent."""

@@ -12,7 +12,7 @@ FILES = [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py"]
 FILES += sorted((ROOT / "auth").rglob("*.py")) + sorted((ROOT / "sql").rglob("*.py"))
 
 # Modules at the top of auth/ that every package may import.
-SHARED = {"addresses", "logs"}
+SHARED = {"addresses", "logs", "metrics"}
 # Packages that each package may import besides itself and SHARED.
 BELOW_CONTEXT = {"delivery", "providers", "factors", "passwords", "settings", "tokens", "net", "sql"}
 MAY_IMPORT = {

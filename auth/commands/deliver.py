@@ -8,6 +8,7 @@ import psycopg2
 from auth.commands import load_settings
 from auth.delivery import channels
 from auth.operations import fingerprints, start_checks
+from auth.settings import state
 from sql import Database
 
 
@@ -26,6 +27,8 @@ def command() -> None:
         fingerprints.check(Database(database_url, size=1, prepare=False), settings)
         if settings.db_prepare and (problem := start_checks.pooler_problem(database_url)):
             raise click.ClickException(problem)
+    if settings.metrics_bind:
+        state.begin_metrics(settings.state_dir, "deliver")
     environment = os.environ | {"DATABASE_URL": database_url}
     for notice in channels.notices(settings):
         click.echo(notice, err=True)

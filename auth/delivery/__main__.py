@@ -1,7 +1,13 @@
-"""The delivery process. It does not load Flask and the application, which would double its memory."""
+"""The delivery process. It does not load Flask and the application, which would double its memory.
 
+With the argument `metrics` it only serves these.
+"""
+
+import os
 import signal
 import sys
+import threading
+from collections.abc import Callable
 
 import structlog
 
@@ -9,6 +15,7 @@ from auth import logs, settings
 from auth.delivery.deliverer import Deliverer
 from auth.settings.constants import statement_constants
 from auth.settings.key_ring import KeyRing
+from auth.settings.state import METRICS_DIRECTORY
 from sql import Database
 
 _CONNECTIONS = 4
@@ -26,7 +33,11 @@ def main() -> None:
             origin=lambda: {"actor": "service"},
         )
         key_ring = KeyRing(config)
-        deliverer = Deliverer(config, db, key_ring.sealer)
+        count = _serve_metrics(config, db)
+        if sys.argv[1:] == ["metrics"]:
+            _wait_for_the_end()
+            return
+        deliverer = Deliverer(config, db, key_ring.sealer, count=count)
     except (settings.SettingsError, OSError) as error:
         sys.exit(str(error))
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -36,6 +47,24 @@ def main() -> None:
     key_ring.watch()
     deliverer.run()
     log.info("delivery_stopped")
+
+
+def _serve_metrics(config: settings.Settings, db: Database) -> Callable[[str, str], None] | None:
+    """Return the function that counts deliveries, if they are to be counted."""
+    if config.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
+        return None
+    from auth.delivery.metrics_server import DeliveryMetrics
+
+    metrics = DeliveryMetrics(config, db)
+    metrics.start()
+    return metrics.count
+
+
+def _wait_for_the_end() -> None:
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: ended.set())
+    ended.wait()
 
 
 if __name__ == "__main__":

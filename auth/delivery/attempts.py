@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psycopg2
@@ -55,9 +56,16 @@ class FailureLog:
 
 
 class Attempts:
-    """Sends claimed messages. Used by several threads at once."""
+    """Sends claimed messages. Used by several threads at once. `count` is told channels and outcomes."""
 
-    def __init__(self, settings: Settings, db: Database, sealer: Sealer) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        db: Database,
+        sealer: Sealer,
+        count: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._count = count or (lambda _channel, _outcome: None)
         self._settings = settings
         self._db = db
         self._sealer = sealer
@@ -68,20 +76,24 @@ class Attempts:
         if row.outcome is not None:
             # The claim found the message void, expired or too old.
             log.info("message_not_sent", **_names(row), outcome=row.outcome, reason=row.last_error)
+            self._count(row.channel, row.outcome)
             return
         try:
             response = sender.send(row.recipient, sender.compose(row, self._render))
         except Refused as refusal:
             self._record("finish_message", id=row.id, outcome="failed", reason=str(refusal), response=None)
             log.warning("message_failed", **_names(row), attempts=row.attempts, reason=str(refusal))
+            self._count(row.channel, "failed")
         except TryLater as failure:
             self._defer(row, str(failure), failure.seconds)
+            self._count(row.channel, "deferred")
             if failure.is_down:
                 failures.begin(str(failure))
                 return
         else:
             self._record("finish_message", id=row.id, outcome="sent", reason=None, response=response)
             log.info("message_sent", **_names(row), attempts=row.attempts)
+            self._count(row.channel, "sent")
         failures.end()
 
     def _render(self, row: Any) -> Message:

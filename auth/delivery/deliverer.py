@@ -7,7 +7,7 @@ message after the lease: nothing is lost, and at most the messages in flight are
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg2
@@ -65,6 +65,7 @@ class Deliverer:
         senders: Mapping[str, Sender] | None = None,
         *,
         slow_after: float = SLOW_AFTER,
+        count: Callable[[str, str], None] | None = None,
     ) -> None:
         if senders is None:
             event_sender = events.EventSender(db, sealer, settings.webhook_private_networks)
@@ -72,7 +73,7 @@ class Deliverer:
         self._db = db
         self._sealer = sealer
         self._slow_after = slow_after
-        self._attempts = Attempts(settings, db, sealer)
+        self._attempts = Attempts(settings, db, sealer, count)
         self._channels = [_Channel(name, sender) for name, sender in senders.items()]
         self._lanes = [_Lane(channel, is_slow=slow) for channel in self._channels for slow in (False, True)]
         self._database_failures = FailureLog("database")

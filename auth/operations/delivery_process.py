@@ -19,8 +19,9 @@ _LONGEST_PAUSE = 10.0
 class DeliveryProcess:
     """Signal handlers call `watch` and `end`, so they may interrupt the other methods."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str], None], *, delivers: bool = True) -> None:
         self._say = say
+        self._command = _COMMAND if delivers else [*_COMMAND, "metrics"]
         self._process: subprocess.Popen | None = None
         self._is_watched = False
         self._started_at = 0.0
@@ -83,7 +84,7 @@ class DeliveryProcess:
 
     def _launch(self) -> subprocess.Popen:
         return subprocess.Popen(  # noqa: S603
-            _COMMAND,
+            self._command,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C must reach the master alone
             preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),

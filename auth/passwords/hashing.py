@@ -69,6 +69,8 @@ class Passwords:
         run, semaphore = _under_gevent() if _is_patched() else (_at_once, threading.Semaphore)
         self._run: Callable[[Callable[[], Any]], Any] = run
         self._queue, self._admission = semaphore(_ADMITTED + _QUEUE), semaphore(_ADMITTED)
+        # For metrics: requests that are admitted or wait, and those that were refused. Exact under gevent.
+        self.queue_length, self.refusals = 0, 0
         self._is_admitted = ContextVar("is_admitted", default=False)
 
     @contextmanager
@@ -78,9 +80,12 @@ class Passwords:
             yield
             return
         if not self._queue.acquire(blocking=False):
+            self.refusals += 1
             raise TooManyWaiting
+        self.queue_length += 1
         try:
             if not self._admission.acquire(timeout=PATIENCE):
+                self.refusals += 1
                 raise TooManyWaiting
             token = self._is_admitted.set(True)
             try:
@@ -89,6 +94,7 @@ class Passwords:
                 self._is_admitted.reset(token)
                 self._admission.release()
         finally:
+            self.queue_length -= 1
             self._queue.release()
 
     def hash(self, password: str) -> str:

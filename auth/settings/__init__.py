@@ -144,6 +144,7 @@ class Settings:
     audit_retention: int = kinds.number(400, 1, 36_500)
     unconfirmed_retention: int = kinds.number(30, 1, 36_500)
     db_prepare: bool = kinds.flag(True)
+    metrics_bind: str | None = kinds.text(None, checks.address)
     log_format: str = kinds.choice("", "", "text", "json")
     log_level: str = kinds.choice("info", "debug", "info", "warning", "error")
 

@@ -143,6 +143,13 @@ def signing_jwk_set(value: str) -> None:
         raise ValueError("must be a JWK Set with a key that can sign, or AUTH_JWT_SECRET must be set")
 
 
+def address(value: str) -> None:
+    host, _, port = value.rpartition(":")
+    is_host = re.fullmatch(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]", host)
+    if not (is_host and re.fullmatch(r"[0-9]{1,5}", port) and 0 < int(port) <= 65_535):
+        raise ValueError("must be a host and a port, such as 127.0.0.1:9100")
+
+
 def rate_limits(value: str) -> None:
     if not _count_limits(value):
         raise ValueError("must be rate limits such as 1 per minute; 5 per hour")

@@ -2,12 +2,15 @@
 
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
+# The variable in which prometheus_client expects the directory of its files.
+METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def make_directory(directory: Path) -> None:
@@ -15,6 +18,14 @@ def make_directory(directory: Path) -> None:
     mode = 0o711 if os.geteuid() == 0 else 0o700
     directory.mkdir(mode=mode, parents=True, exist_ok=True)
     directory.chmod(mode)
+
+
+def begin_metrics(state_dir: Path, name: str) -> None:
+    """Make an empty directory for the metrics of the processes that this one starts. Raises `OSError`."""
+    directory = state_dir / f"metrics-{name}"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700)
+    os.environ[METRICS_DIRECTORY] = str(directory)
 
 
 def unusable(directory: Path, error: OSError) -> str:

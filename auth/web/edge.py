@@ -1,6 +1,7 @@
 """What every request and response passes: request ids, client addresses, CORS, headers, the log line."""
 
 import functools
+import os
 import re
 import time
 import uuid
@@ -13,9 +14,10 @@ from flask import Flask, Response, g, request
 from flask_cors import cross_origin
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from auth.context import latchkey
+from auth.context import EXTENSION, Latchkey, latchkey
 from auth.net import networks
 from auth.settings import Settings
+from auth.settings.state import METRICS_DIRECTORY
 from auth.web import limits, response_headers
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
@@ -36,9 +38,10 @@ _CORS_ALLOWED = [
 class Edge:
     """WSGI middleware that serves every path under `/auth/v1` too, adds headers, and logs the request."""
 
-    def __init__(self, application: WSGIApplication, settings: Settings) -> None:
+    def __init__(self, application: WSGIApplication, parts: Latchkey) -> None:
         self._application = application
-        self._allows_any_origin = _allows_any_origin(settings)
+        self._allows_any_origin = _allows_any_origin(parts.settings)
+        self._metrics = _metrics(parts)
         self._log = log.bind()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -60,12 +63,15 @@ class Edge:
             is_open = self._allows_any_origin and "Cross-Origin-Resource-Policy" not in names
             if is_open and method != "OPTIONS":
                 headers += response_headers.CORS_FOR_ALL
-            self._log_request(method, code, began_at)
+            seconds = time.perf_counter() - began_at
+            self._log_request(method, code, seconds)
+            if self._metrics:
+                self._metrics.count(method, code, seconds)
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)
 
-    def _log_request(self, method: str, status: int, began_at: float) -> None:
+    def _log_request(self, method: str, status: int, seconds: float) -> None:
         rule, caller = request.url_rule, g.get("caller")
         self._log.info(
             "request",
@@ -73,7 +79,7 @@ class Edge:
             # The rule, as paths and queries may contain tokens of links and state.
             route=rule.rule if rule else None,
             status=status,
-            milliseconds=round((time.perf_counter() - began_at) * 1000, 1),
+            milliseconds=round(seconds * 1000, 1),
             ip=g.client["ip"],
             user_id=caller.user_id if caller else None,
         )
@@ -84,7 +90,7 @@ def register(app: Flask, settings: Settings) -> None:
     app.after_request(_cors(settings))
     if proxies := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
-    app.wsgi_app = Edge(app.wsgi_app, settings)  # type: ignore[method-assign]
+    app.wsgi_app = Edge(app.wsgi_app, app.extensions[EXTENSION])  # type: ignore[method-assign]
 
 
 def log_context() -> dict[str, str]:
@@ -98,6 +104,15 @@ def log_context() -> dict[str, str]:
 def client() -> dict[str, str | None]:
     """Return the client's address, network and user agent as statement parameters."""
     return g.client
+
+
+def _metrics(parts: Latchkey) -> Any:
+    """Return what counts requests in a worker of the service, if they are to be counted."""
+    if parts.settings.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
+        return None
+    from auth.web.request_metrics import RequestMetrics
+
+    return RequestMetrics(parts)
 
 
 def _begin() -> None:

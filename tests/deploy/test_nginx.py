@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.support.processes import CHECKOUT, free_port, wait_until
+from tests.support.programs import find_program
 from tests.support.smtp_server import Certificate
 
 HSTS = "max-age=63072000"
@@ -24,11 +25,7 @@ class Nginx:
     """
 
     def __init__(self, directory: Path, upstream: str, rate: str = "1000r/s") -> None:
-        program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-        if program is None:
-            pytest.skip(
-                "DEPLOY/NGINX.CONF IS NOT TESTED: there is no nginx; apt-get install nginx brings one"
-            )
+        program = find_program("nginx", "nginx", "DEPLOY/NGINX.CONF IS NOT TESTED")
         self.port, self.plain_port = free_port(), free_port()
         self.webroot = directory
         self.log = directory / "latchkey.log"

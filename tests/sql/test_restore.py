@@ -44,6 +44,6 @@ def test_requests_are_served_after_a_restore(alice, client, service_role, restor
 
 def test_statement_that_the_connection_has_lost_is_prepared_anew(parts):
     parts.db.one("ping")
-    with parts.db._pool.connection() as connection, connection.cursor() as cursor:
+    with parts.db.pool.connection() as connection, connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
     assert parts.db.one("ping").answer == 1

@@ -161,7 +161,7 @@ class TestRunning:
         for _ in range(2):
             opened.one("ping")
             opened.run("delete_user", user_id="00000000-0000-0000-0000-000000000000")
-        with opened._pool.connection() as connection, connection.cursor() as cursor:
+        with opened.pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT name FROM pg_prepared_statements")
             assert {name for (name,) in cursor.fetchall()} == {"ping", "delete_user"}
         opened.close()

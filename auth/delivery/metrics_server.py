@@ -1,0 +1,118 @@
+"""Serves the metrics of this node to Prometheus. Imported only if AUTH_METRICS_BIND is set."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from http.server import ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import psycopg2
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Metric, MetricsHandler
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.registry import Collector
+
+import auth
+from auth import metrics
+from auth.settings import Settings
+from sql import Database
+
+PATH = "/metrics"
+_TIMEOUT = 10  # seconds for a client to send its request
+_REMEMBERED = 5.0  # seconds: several Prometheus servers must not count the outbox each
+_MOST_COUNTED = 10_000
+_CHANNELS = ("email", "sms", "webhook")
+_FIRST_WARNING = 10.0  # seconds: the process before this one holds the port until it has stopped
+
+log = structlog.get_logger()
+
+
+class DeliveryMetrics:
+    """Counts deliveries, and serves these and all other metrics."""
+
+    def __init__(self, settings: Settings, db: Database) -> None:
+        metrics.join()
+        self._attempts = Counter(
+            "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
+        )
+        self._bind = settings.metrics_bind or ""
+        self._registry = CollectorRegistry()
+        self._registry.register(metrics.Files())
+        self._registry.register(_DatabaseMetrics(db))
+
+    def count(self, channel: str, outcome: str) -> None:
+        self._attempts.labels(channel, outcome).inc()
+
+    def start(self) -> None:
+        threading.Thread(target=self._serve, name="metrics", daemon=True).start()
+
+    def _serve(self) -> None:
+        host, _, port = self._bind.rpartition(":")
+        began_at, has_warned = time.monotonic(), False
+        while True:
+            try:
+                server = _Server((host.strip("[]"), int(port)), _Handler.factory(self._registry))
+                break
+            except OSError as error:
+                if time.monotonic() - began_at > _FIRST_WARNING and not has_warned:
+                    log.warning("metrics_not_served", address=self._bind, reason=error.strerror)
+                    has_warned = True
+                time.sleep(1)
+        server.serve_forever()
+
+
+class _Server(ThreadingHTTPServer):
+    def __init__(self, address: tuple[str, int], handler: type) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # the client has gone
+
+
+class _Handler(MetricsHandler):
+    timeout = _TIMEOUT
+    server_version, sys_version = "latchkey", ""
+
+    def do_GET(self) -> None:
+        if urlsplit(self.path).path == PATH:
+            super().do_GET()
+        else:
+            self.send_error(404)
+
+
+class _DatabaseMetrics(Collector):
+    """What the database knows, which is the same on all nodes."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._lock = threading.Lock()
+        self._known: list[Metric] = []
+        self._asked_at = -_REMEMBERED
+
+    def collect(self) -> Iterable[Metric]:
+        with self._lock:
+            if time.monotonic() - self._asked_at >= _REMEMBERED:
+                self._known = list(self._ask())
+                self._asked_at = time.monotonic()
+            return self._known
+
+    def _ask(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("latchkey", "The release that runs.", {"version": auth.__version__})
+        try:
+            rows = {row.channel: row for row in self._db.all("measure_outbox", most=_MOST_COUNTED)}
+        except psycopg2.Error:
+            rows = None
+        yield GaugeMetricFamily("latchkey_database_up", "Whether the database answers.", rows is not None)
+        if rows is None:
+            return
+        for name, text in (
+            ("waiting", f"Messages and events to be sent, counted up to {_MOST_COUNTED:,}."),
+            ("oldest_seconds", "Age of the oldest of them."),
+            ("overdue_seconds", "For how long one of them has been due without an attempt."),
+        ):
+            family = GaugeMetricFamily(f"latchkey_outbox_{name}", text, labels=["channel"])
+            for channel in _CHANNELS:
+                family.add_metric([channel], getattr(rows[channel], name) if channel in rows else 0)
+            yield family

@@ -1,0 +1,117 @@
+"""What a worker counts for Prometheus. Imported only if AUTH_METRICS_BIND is set."""
+
+import threading
+import time
+
+from flask import g, request
+from prometheus_client import Counter, Gauge, Histogram
+
+from auth import metrics
+from auth.context import Latchkey
+
+_SAMPLE_INTERVAL = 1.0  # seconds
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+# By endpoint, or by query of POST /token.
+_SIGN_INS = {
+    "token.login_admin": "password",
+    "verify.verify": "link",
+    "verify.verify_link": "link",
+    "oauth.callback": "oauth",
+}
+_GRANTS = {
+    "grant_type=password": "password",
+    "grant_type=id_token": "id_token",
+    "grant_type=pkce": "pkce",
+    "grant_type=refresh_token": "refresh",
+}
+
+
+class RequestMetrics:
+    """Counts requests, and samples queues once a second. A worker makes one."""
+
+    def __init__(self, latchkey: Latchkey) -> None:
+        metrics.join()
+        self._requests = Counter(
+            "latchkey_requests", "Requests that were answered.", ["method", "route", "status"]
+        )
+        self._durations = Histogram(
+            "latchkey_request_seconds",
+            "Seconds from the head of a request to that of its response.",
+            ["method", "route"],
+            buckets=_BUCKETS,
+        )
+        self._sign_ins = Counter("latchkey_sign_ins", "Attempts to sign in.", ["method", "outcome"])
+        self._refreshes = Counter("latchkey_refreshes", "Refreshes of sessions.", ["outcome"])
+        # `labels` formats and looks up its values each time, which takes longer than counting.
+        self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        threading.Thread(target=_Samples(latchkey).run, name="metrics", daemon=True).start()
+
+    def count(self, method: str, status: int, seconds: float) -> None:
+        """Count the current request, once its status is known."""
+        # The rule and not the path, which clients choose.
+        rule = request.url_rule
+        key = (method, rule.rule if rule else "none", status)
+        if (known := self._known.get(key)) is None:
+            labels = (method if method in _METHODS else "other", key[1])
+            known = self._requests.labels(*labels, str(status)), self._durations.labels(*labels)
+            self._known[key] = known
+        known[0].inc()
+        known[1].observe(seconds)
+        if rule and (way := _way_to_sign_in(rule.endpoint, status)):
+            outcome = g.get("refused_because") or ("success" if status < 400 else "failure")
+            if way == "refresh":
+                self._refreshes.labels(outcome).inc()
+            else:
+                self._sign_ins.labels(way, outcome).inc()
+
+
+def _way_to_sign_in(endpoint: str, status: int) -> str | None:
+    if endpoint == "token.token":
+        query = request.environ["QUERY_STRING"]
+        return _GRANTS.get(query) or _GRANTS.get(f"grant_type={request.args.get('grant_type')}")
+    # GET /verify answers 200 with a page that asks for a click.
+    return None if endpoint == "verify.verify_link" and status == 200 else _SIGN_INS.get(endpoint)
+
+
+class _Samples:
+    """Gauges, and counters that their owners keep as plain numbers."""
+
+    def __init__(self, latchkey: Latchkey) -> None:
+        self._passwords, self._pool = latchkey.passwords, latchkey.db.pool
+        self._workers = _sum("latchkey_workers", "Workers that are running.")
+        self._lag = Gauge(
+            "latchkey_worker_lag_seconds",
+            "Delay of a timer in the slowest worker: its core is too busy.",
+            multiprocess_mode="livemax",
+        )
+        self._queue = _sum("latchkey_hash_queue_requests", "Requests that hash or wait to hash.")
+        self._refused = Counter("latchkey_hash_queue_refusals", "Requests refused because it is full.")
+        self._connections = _sum("latchkey_pool_connections_in_use", "Connections that are lent.")
+        self._size = _sum("latchkey_pool_connections_max", "Connections that may be lent.")
+        self._timeouts = Counter("latchkey_pool_timeouts", "Waits for a free connection that were given up.")
+        self._counted = {self._refused: 0, self._timeouts: 0}
+
+    def run(self) -> None:
+        while True:
+            begin = time.monotonic()
+            self._take()
+            time.sleep(_SAMPLE_INTERVAL)
+            self._lag.set(max(0.0, time.monotonic() - begin - _SAMPLE_INTERVAL))
+
+    def _take(self) -> None:
+        self._workers.set(1)
+        self._queue.set(self._passwords.queue_length)
+        self._connections.set(self._pool.lent)
+        self._size.set(self._pool.size)
+        for counter, total in (
+            (self._refused, self._passwords.refusals),
+            (self._timeouts, self._pool.timeouts),
+        ):
+            counter.inc(total - self._counted[counter])
+            self._counted[counter] = total
+
+
+def _sum(name: str, text: str) -> Gauge:
+    """Make a gauge that is added up over the live workers."""
+    return Gauge(name, text, multiprocess_mode="livesum")
