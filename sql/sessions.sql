@@ -212,6 +212,16 @@ RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
 
+-- name: renew_session(session_id uuid, audience text)
+UPDATE sessions AS s
+   SET counter = s.counter + 1, refreshed_at = now()
+  FROM users AS u
+ CROSS JOIN identities_of(u.id) AS linked
+ WHERE s.id = :session_id AND u.id = s.user_id
+RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
+          floor(extract(epoch FROM now()))::bigint AS issued_at,
+          user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
+
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                   session_timebox integer, reauthenticated boolean, needs_proof boolean, proof_age integer,

@@ -6,6 +6,7 @@ from psycopg2.errors import UniqueViolation
 from auth.context import latchkey
 from auth.flows import removal
 from auth.flows.oauth_flows import new_secrets, write_flow
+from auth.flows.oauth_sign_in import invalid_id_token, read_id_token
 from auth.flows.reauthentication import lock_caller
 from auth.flows.undo import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
@@ -14,6 +15,13 @@ from auth.web import audit, guard
 from auth.web.errors import ApiError
 from auth.web.levels import Level
 from sql import Transaction
+
+
+def require_manual_linking() -> None:
+    """Raise `ApiError` if users may not link and unlink identities."""
+    if not latchkey.settings.manual_linking:
+        guard.live_caller()
+        raise ApiError("manual_linking_disabled")
 
 
 def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, reauthenticated: bool) -> str:
@@ -42,14 +50,32 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
         user = tx.one("lock_caller", reauthenticated=True, needs_proof=False, **caller)
         if user is None or user.state != "live":
             raise ApiError("session_not_found")
-        try:
-            is_added = tx.run("insert_identity", user_id=user.id, signs_in=False, **identity.row)
-        except UniqueViolation:
-            raise ApiError("identity_already_exists") from None
-        if not is_added:
-            raise ApiError("identity_already_exists")
-        tell_of_identity(tx, user, "identity_linked", identity.provider, flow.session_id)
-        _record(tx, user, identity.provider, "identity_linked")
+        _add(tx, user, identity, flow.session_id)
+
+
+def link_by_id_token(body: dict[str, Any]) -> Any:
+    """Link the identity of an unused id_token to the caller, and return the row of the caller's session, with
+    a new refresh token. Raises `ApiError`.
+    """
+    identity, id_token = read_id_token(body)
+    with latchkey.db.transaction() as tx:
+        # The body's nonce is that of the id_token.
+        user = lock_caller(tx, False, "current_password or nonce to POST /reauthenticate", needs_proof=True)
+        if not tx.run("spend_id_token", **id_token):
+            raise invalid_id_token()
+        _add(tx, user, identity, g.caller.session_id)
+        return tx.one("renew_session", session_id=g.caller.session_id)
+
+
+def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:
+    try:
+        is_added = tx.run("insert_identity", user_id=user.id, signs_in=False, **identity.row)
+    except UniqueViolation:
+        raise ApiError("identity_already_exists") from None
+    if not is_added:
+        raise ApiError("identity_already_exists")
+    tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
+    _record(tx, user, identity.provider, "identity_linked")
 
 
 def unlink(identity_id: str, *, reauthenticated: bool) -> str:

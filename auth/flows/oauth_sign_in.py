@@ -26,6 +26,12 @@ class _IdentityUnlinked(Exception):
 
 def sign_in_with_id_token(body: dict[str, Any]) -> Any:
     """Open a session for an unused id_token and return its row. Raises `ApiError`."""
+    identity, id_token = read_id_token(body)
+    return sign_in(identity, id_token=id_token).session
+
+
+def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
+    """Return the identity of a valid id_token, and what `spend_id_token` needs. Raises `ApiError`."""
     provider = latchkey.providers.get(body["provider"])
     try:
         if provider is None:
@@ -34,11 +40,10 @@ def sign_in_with_id_token(body: dict[str, Any]) -> Any:
     except ProviderUnavailable:
         raise unavailable("provider.service_unavailable") from None
     except ProviderError:
-        raise _invalid_id_token() from None
+        raise invalid_id_token() from None
     # Without the signature, which has several spellings: the token is accepted once.
     signed = body["id_token"].rpartition(".")[0]
-    token = {"token_hash": hashlib.sha256(signed.encode()).digest(), "expires_at": expires_at}
-    return sign_in(identity, id_token=token).session
+    return identity, {"token_hash": hashlib.sha256(signed.encode()).digest(), "expires_at": expires_at}
 
 
 def sign_in(
@@ -65,7 +70,7 @@ def _try_sign_in(
     audit.about(provider=identity.provider)
     with latchkey.db.transaction() as tx:
         if id_token and not tx.run("spend_id_token", **id_token):
-            return Outcome(refusal=_invalid_id_token())
+            return Outcome(refusal=invalid_id_token())
         user = tx.one("lock_user_by_identity", provider=identity.provider, subject=identity.subject)
         by_email = user is None and identity.is_trusted and identity.email_verified
         user = tx.one("lock_user_by_email", email=identity.email) if by_email else user
@@ -131,6 +136,6 @@ def _record(
     audit.record(tx, user.id, user.email, acts, [event], **details, **known)
 
 
-def _invalid_id_token() -> ApiError:
+def invalid_id_token() -> ApiError:
     details = "id_token: must be a fresh one of this provider for this client, with its nonce"
     return ApiError("id_token.bad_oauth_callback", details)

@@ -36,19 +36,13 @@ def authorize_identity() -> Response:
     if request.method == "HEAD":
         guard.live_caller()
         return Response()
-    _require_manual_linking()
+    identity_linking.require_manual_linking()
     query = read_query(schemas.LinkingQuery())
     provider = oauth_flows.provider_named(query["provider"])
     reauthenticated = "nonce" in query and reauthenticate(guard.live_caller(), query, needs_proof=True)
     wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(query)}
     state = identity_linking.begin(provider, **wish, reauthenticated=reauthenticated)
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
-
-
-def _require_manual_linking() -> None:
-    if not latchkey.settings.manual_linking:
-        guard.live_caller()
-        raise ApiError("manual_linking_disabled")
 
 
 @blueprint.get("/link-identity")
@@ -121,7 +115,7 @@ def _dead_link() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def delete_identity(identity_id: str) -> Response:
     """Unlink one of the caller's identities, but not the last way to sign in."""
-    _require_manual_linking()
+    identity_linking.require_manual_linking()
     body = read_body(schemas.Reauthentication())
     if not is_uuid(identity_id):
         guard.live_caller()

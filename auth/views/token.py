@@ -7,16 +7,18 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
+from auth.flows import identity_linking
 from auth.flows.authorization_codes import exchange
 from auth.flows.oauth_sign_in import sign_in_with_id_token
 from auth.flows.password_attempts import queued
 from auth.flows.password_sign_in import sign_in_with_password
 from auth.flows.token_response import token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
-from auth.web import audit, limits, schemas
+from auth.web import audit, guard, limits, schemas
 from auth.web.edge import client
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
+from auth.web.levels import Level
 from auth.web.limits import limited
 
 log = structlog.get_logger()
@@ -53,7 +55,12 @@ def _by_password() -> Response:
 
 @limited("login")
 def _by_id_token() -> Response:
-    return token_response(sign_in_with_id_token(read_body(schemas.IdTokenGrant())))
+    body = read_body(schemas.IdTokenGrant())
+    if not body["link_identity"]:
+        return token_response(sign_in_with_id_token(body))
+    guard.identify(Level.PROOF)
+    identity_linking.require_manual_linking()
+    return token_response(identity_linking.link_by_id_token(body))
 
 
 # Not decorated with `limited`: the statement counts refreshes in the session's own row.

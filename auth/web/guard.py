@@ -88,6 +88,12 @@ def developer() -> None:
         _require_service_role()
 
 
+def identify(level: Level) -> None:
+    """Admit access tokens where the body of a public operation asks for it, like `access_token`."""
+    g.level = level
+    g.caller = _token_holder()
+
+
 def require(level: Level) -> None:
     """Ask more of the caller than `LEVELS` does, for what the body asks for."""
     g.level = level

@@ -104,6 +104,7 @@ class IdTokenGrant(Input):
     provider = fields.Text(required=True)
     id_token = fields.LongText(required=True)
     nonce = fields.Text()
+    link_identity = fields.Flag(load_default=False)
 
 
 class LinkingQuery(Input):

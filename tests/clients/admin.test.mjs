@@ -56,7 +56,7 @@ test("createUser refuses a taken email and a weak password", async () => {
 });
 
 test("an unknown user is not found", async () => {
-  failed(await admin.getUserById(randomUUID()), 404, "user_not_found");
+  failed(await admin.getUserById(randomUUID()), 404, "user_not_found", "User not found");
   failed(await admin.updateUserById(randomUUID(), { password }), 404, "user_not_found");
 });
 

@@ -61,6 +61,15 @@ test("linkIdentity adds an identity, and unlinkIdentity removes it", async () =>
   failed(await client.auth.unlinkIdentity(identities[0]), 422, "single_identity_not_deletable");
 });
 
+test("linkIdentity with an id_token keeps the session", async () => {
+  const { client, user } = await signedIn();
+  const before = ok(await client.auth.getClaims()).claims.session_id;
+  const { session } = ok(await client.auth.linkIdentity({ provider: "google", token: idTokens.pop() }));
+  assert.deepEqual([session.user.id, session.user.identities.length], [user.id, 2]);
+  assert.equal(ok(await client.auth.getClaims()).claims.session_id, before);
+  ok(await client.auth.refreshSession());
+});
+
 test("linkIdentity keeps a second identity of the provider away", async () => {
   const { client } = await signedIn();
   await link(client);

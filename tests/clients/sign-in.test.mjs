@@ -19,7 +19,8 @@ test("signUp by email is confirmed by a code", needsConfirmation, async () => {
   const client = newClient();
   const { user, session } = ok(await client.auth.signUp({ email, password, options: { data: { name: "A" } } }));
   assert.deepEqual([user.email, user.phone, user.user_metadata, session], [email, "", { name: "A" }, null]);
-  failed(await client.auth.signInWithPassword({ email, password }), 403, "email_not_confirmed");
+  const early = await client.auth.signInWithPassword({ email, password });
+  failed(early, 403, "email_not_confirmed", "Email not confirmed");
   const { code } = await message(email);
   const verified = ok(await client.auth.verifyOtp({ type: "signup", email, token: code }));
   assert.equal(verified.user.email, email);
@@ -195,7 +196,7 @@ test("a banned user cannot sign in", async () => {
   const { email, user } = await signedIn();
   const banned = ok(await admin.updateUserById(user.id, { ban_duration: "24h" }));
   assert.ok(banned.user.banned_until);
-  failed(await newClient().auth.signInWithPassword({ email, password }), 403, "user_banned");
+  failed(await newClient().auth.signInWithPassword({ email, password }), 403, "user_banned", "User is banned");
   ok(await admin.updateUserById(user.id, { ban_duration: "none" }));
   ok(await newClient().auth.signInWithPassword({ email, password }));
 });

@@ -21,7 +21,8 @@ test("updateUser changes metadata and the password", async () => {
   const { client, email } = await signedIn();
   const { user } = ok(await client.auth.updateUser({ data: { name: "Alice" }, email: "" }));
   assert.deepEqual([user.user_metadata.name, user.email], ["Alice", email]);
-  failed(await client.auth.updateUser({ password }), 422, "same_password");
+  const same = "New password should be different from the old password.";
+  failed(await client.auth.updateUser({ password }), 422, "same_password", same);
   ok(await client.auth.updateUser({ password: "Another-Horse-1" }));
   ok(await newClient().auth.signInWithPassword({ email, password: "Another-Horse-1" }));
 });

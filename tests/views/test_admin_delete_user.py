@@ -8,7 +8,7 @@ from tests.support.answers import A_SENTENCE, assert_error, assert_ok
 from tests.support.cast import PASSWORD
 from tests.support.server import at_once
 
-NO_SUCH_USER = "There is no such user"
+NO_SUCH_USER = "User not found"
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_id_is_case_insensitive(client, service_role, alice):
 )
 def test_unknown_or_malformed_id_is_404(client, service_role, alice, id):
     response = client.get(f"/admin/users/{id}", headers=service_role)
-    assert_error(response, 404, "user_not_found", "There is no such user")
+    assert_error(response, 404, "user_not_found", "User not found")
 
 
 def test_deleted_user_is_404(client, service_role, alice):
@@ -50,7 +50,7 @@ def test_deleted_user_is_404(client, service_role, alice):
         client.get(f"/admin/users/{alice.id}", headers=service_role),
         404,
         "user_not_found",
-        "There is no such user",
+        "User not found",
     )
 
 

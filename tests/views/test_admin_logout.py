@@ -78,7 +78,7 @@ def test_id_is_case_insensitive(log_out, alice):
 )
 def test_unknown_or_malformed_id_is_404(log_out, alice, database, id):
     session = alice.sign_in()
-    assert_error(log_out(id), 404, "user_not_found", "There is no such user")
+    assert_error(log_out(id), 404, "user_not_found", "User not found")
     assert session.get("/user").status_code == 200
 
 

@@ -126,7 +126,7 @@ class TestUser:
     @pytest.mark.parametrize("body", [{"role": "admin"}, {"password": NEW}, {}], ids=str)
     def test_unknown_or_malformed_id_is_404(self, client, service_role, id, body):
         response = client.put(f"/admin/users/{id}", json=body, headers=service_role)
-        assert_error(response, 404, "user_not_found", "There is no such user")
+        assert_error(response, 404, "user_not_found", "User not found")
 
 
 class TestAddresses:
@@ -645,15 +645,15 @@ class TestBans:
         sessions = [alice.sign_in(), alice.sign_in()]
         update(alice, {"ban_duration": "1h"})
         for session in sessions:
-            assert_error(session.get("/user"), 403, "user_banned", "This user is banned")
+            assert_error(session.get("/user"), 403, "user_banned", "User is banned")
             assert_error(session.refresh(), 400, "user_banned")
-        assert_error(alice.try_to_sign_in(), 403, "user_banned", "This user is banned")
+        assert_error(alice.try_to_sign_in(), 403, "user_banned", "User is banned")
         assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {"banned"}
 
     def test_banned_administrator_is_refused(self, update, carol):
         session = carol.sign_in()
         update(carol, {"ban_duration": "1h"})
-        assert_error(session.get("/admin/users"), 403, "user_banned", "This user is banned")
+        assert_error(session.get("/admin/users"), 403, "user_banned", "User is banned")
 
     @pytest.mark.parametrize("how", ["lifted", "over"])
     def test_lifted_or_expired_ban_does_not_revive_sessions(self, update, alice, database, how):

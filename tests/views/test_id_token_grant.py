@@ -7,8 +7,8 @@ from contextlib import ExitStack
 import jwt
 import pytest
 
-from tests.support.answers import A_SENTENCE, assert_error, token_response
-from tests.support.cast import session_of
+from tests.support.answers import A_SENTENCE, ANYTHING, assert_error, token_response
+from tests.support.cast import PASSWORD, session_of
 from tests.support.fake_provider import Answer, signing_key
 from tests.support.oauth import new_user
 from tests.support.server import at_once
@@ -349,3 +349,75 @@ def test_id_token_grant_accepts_only_json(service, google):
         content_type="application/x-www-form-urlencoded",
     )
     assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)
+
+
+class TestLinking:
+    """`link_identity`, as the JavaScript client's linkIdentity sends it for an id_token."""
+
+    ADDRESS = "alice@gmail.example"
+
+    @pytest.fixture
+    def session(self, service, alice):
+        return alice.sign_in(client=service.client)
+
+    @pytest.fixture
+    def link(self, service, google):
+        google.person["email"] = self.ADDRESS
+
+        def link(session=None, id_token=None, **others):
+            body = {"provider": "google", "id_token": id_token or google.id_token(), "link_identity": True}
+            headers = session.authorization if session else {}
+            return service.client.post(PATH, json=body | others, headers=headers)
+
+        return link
+
+    def test_identity_is_linked_and_the_session_goes_on(self, service, link, session, outbox, database):
+        response = link(session)
+        assert response.status_code == 200
+        linked = session_of(service.client, response)
+        assert (linked.id, linked.user["id"], linked.claims["amr"]) == (
+            session.id,
+            session.user["id"],
+            session.claims["amr"],
+        )
+        assert [identity["provider"] for identity in linked.user["identities"]] == ["email", "google"]
+        assert outbox.last(session.user["email"]).kind == "identity_linked"
+        # A tab that has not seen the response yet.
+        assert session.refresh().json["refresh_token"] == linked.refresh_token
+        assert linked.refresh().status_code == 200
+        assert (database.count("users"), database.count("sessions")) == (1, 1)
+
+    def test_linked_identity_signs_in(self, link, session, service, google):
+        link(session)
+        assert hand_in(service, google.id_token(jti="later")).json["user"]["id"] == session.user["id"]
+
+    def test_access_token_is_needed(self, link, session, database):
+        assert_error(link(), 401, "no_authorization", details=ANYTHING)
+        session.post("/logout")
+        assert_error(link(session), 401, "session_not_found")
+        assert database.count("users") == 1
+
+    def test_old_session_needs_reauthentication(self, link, session, google, database):
+        token = google.id_token()
+        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+        assert_error(link(session, token), 400, "reauthentication_needed", details=ANYTHING)
+        session.post("/reauthenticate", json={"current_password": PASSWORD})
+        assert link(session, token).status_code == 200
+
+    def test_identity_of_another_user_stays_there(self, link, session, service, google, database):
+        owner = hand_in(service, google.id_token(jti="before")).json["user"]["id"]
+        assert_error(link(session), 409, "identity_already_exists")
+        assert database.value("SELECT user_id::text FROM identities WHERE provider = 'google'") == owner
+
+    def test_spent_token_links_nothing(self, link, session, service, google, database):
+        token = google.id_token()
+        hand_in(service, token)
+        database.run("DELETE FROM identities WHERE provider = 'google'")
+        assert_error(link(session, token), 400, "bad_oauth_callback", details=DETAILS)
+
+    def test_linking_can_be_forbidden(self, make_service, google, alice):
+        service = make_service(AUTH_MANUAL_LINKING="false")
+        session = alice.sign_in(client=service.client)
+        body = {"provider": "google", "id_token": google.id_token(), "link_identity": True}
+        response = service.client.post(PATH, json=body, headers=session.authorization)
+        assert_error(response, 404, "manual_linking_disabled")

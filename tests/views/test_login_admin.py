@@ -112,13 +112,11 @@ class TestOtherUsers:
 
     def test_banned_administrator_is_403(self, client, service_role, carol, database):
         client.put(f"/admin/users/{carol.id}", json={"ban_duration": "1h"}, headers=service_role)
-        self.refused(client, database, carol.email, "user_banned", "This user is banned")
+        self.refused(client, database, carol.email, "user_banned", "User is banned")
 
     def test_unconfirmed_administrator_is_403(self, client, service_role, carol, database):
         client.put(f"/admin/users/{carol.id}", json={"email_confirmed_at": None}, headers=service_role)
-        self.refused(
-            client, database, carol.email, "email_not_confirmed", "The email address is not confirmed yet"
-        )
+        self.refused(client, database, carol.email, "email_not_confirmed", "Email not confirmed")
 
 
 class TestWrongCredentials:

@@ -227,7 +227,7 @@ class TestUsersWhoMayNotSignIn:
             sign_in(client, "dave@example.com"),
             403,
             "email_not_confirmed",
-            "The email address is not confirmed yet",
+            "Email not confirmed",
         )
         assert database.everything() == before
 
@@ -243,7 +243,7 @@ class TestUsersWhoMayNotSignIn:
         response = client.post(
             "/token?grant_type=password", json={"phone": "+491701234567", "password": PASSWORD}
         )
-        assert_error(response, 403, "phone_not_confirmed", "The phone number is not confirmed yet")
+        assert_error(response, 403, "phone_not_confirmed", "Phone not confirmed")
         assert database.everything() == before
 
     def test_unconfirmed_phone_signs_in_when_allowed(self, make_app, service_role):
@@ -261,7 +261,7 @@ class TestUsersWhoMayNotSignIn:
     def test_banned_user_is_403(self, alice, database):
         database.run("UPDATE users SET banned_until = now() + interval '1 minute'")
         before = database.everything()
-        assert_error(alice.try_to_sign_in(), 403, "user_banned", "This user is banned")
+        assert_error(alice.try_to_sign_in(), 403, "user_banned", "User is banned")
         assert database.everything() == before
 
     def test_expired_ban_does_not_refuse_the_user(self, alice, database):

@@ -222,7 +222,7 @@ class TestEachType:
         database.run("UPDATE users SET banned_until = 'infinity'")
         before = database.everything("users", "identities", "sessions", "outbox")
         response = fragment(follow(client, type, message.token))
-        assert response == EXPIRED | {"error_code": "user_banned", "error_description": "This user is banned"}
+        assert response == EXPIRED | {"error_code": "user_banned", "error_description": "User is banned"}
         assert hand_in(client, type, message.token).status_code == 403
         assert database.everything("users", "identities", "sessions", "outbox") == before
 
