@@ -81,7 +81,7 @@ class Templates:
         language = languages.choose(self._languages, variables.get("locale"), variables.get("languages"))
         token = secrets.get("token")
         link = self._link(row.kind, token, variables.get("redirect_to")) if token else None
-        context = self._context(row, language) | {"link": link, "code": code}
+        context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
         try:
             text = self._text(row, language, context, "txt")
             html = self._text(row, language, context, "html") if self._has_html(row, language) else None

@@ -1,7 +1,7 @@
 import { createServerClient } from "@supabase/ssr";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { admin, message, newEmail, ok, open, password, signedIn, url } from "./support.mjs";
+import { admin, autoconfirms, message, newEmail, ok, open, password, signedIn, url } from "./support.mjs";
 
 /** A request of one browser: each makes a new client, and only the cookies live on. */
 function serverClient(cookies) {
@@ -52,6 +52,15 @@ test("the hash of a link's token signs in on the server, in another browser too"
   const cookies = new Map();
   ok(await serverClient(cookies).auth.verifyOtp({ type: "email", token_hash }));
   assert.equal(ok(await serverClient(cookies).auth.getUser()).user.email, email);
+});
+
+test("the hash of a sign-up's token confirms it as type email", { skip: autoconfirms }, async () => {
+  const email = newEmail();
+  const cookies = new Map();
+  ok(await serverClient(cookies).auth.signUp({ email, password }));
+  const token_hash = new URL((await message(email)).link).searchParams.get("token");
+  ok(await serverClient(cookies).auth.verifyOtp({ type: "email", token_hash }));
+  ok(await serverClient(cookies).auth.getUser());
 });
 
 test("a session with much metadata is spread over several cookies", async () => {

@@ -10,12 +10,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.support.fake_provider import Answer, Asked, FakeProvider
-from tests.support.processes import Service
+from tests.support.processes import Service, free_port
 
 HERE = Path(__file__).parent
 NODE = shutil.which("node")
@@ -30,7 +31,14 @@ TIMEOUT = 120.0
 SECRET = "a-secret-of-these-tests-for-HS256-tokens"
 WAYS = {
     "default": {},
-    "autoconfirm": {"AUTH_AUTOCONFIRM": "true", "AUTH_JWT_SECRET": SECRET, "AUTH_SERVICE_ROLE_JWT": "true"},
+    # As in the place of another service behind the same gateway.
+    "autoconfirm": {
+        "AUTH_AUTOCONFIRM": "true",
+        "AUTH_ANONYMOUS_ENABLED": "true",
+        "AUTH_JWT_SECRET": SECRET,
+        "AUTH_SERVICE_ROLE_JWT": "true",
+        "AUTH_BASE_URL": "http://localhost:{port}/auth/v1",
+    },
 }
 
 
@@ -52,8 +60,10 @@ def google() -> Iterator[FakeProvider]:
 @pytest.fixture(scope="module", params=WAYS)
 def service(request, google) -> Iterator[dict[str, str]]:
     """A running service as node's environment. Its database is embedded, as in `make run`."""
-    settings = WAYS[request.param] | google.settings("google")
-    settings |= {"AUTH_DEV_INBOX": "true", "AUTH_RATE_LIMITS_ENABLED": "false"}
+    port = str(free_port())
+    settings: Any = {name: value.replace("{port}", port) for name, value in WAYS[request.param].items()}
+    settings |= google.settings("google")
+    settings |= {"PORT": port, "AUTH_DEV_INBOX": "true", "AUTH_RATE_LIMITS_ENABLED": "false"}
     with tempfile.TemporaryDirectory(prefix="latchkey-clients-") as directory:
         Path(directory).chmod(0o755)
         with Service(Path(directory).resolve() / "var", **settings) as running:
@@ -63,6 +73,7 @@ def service(request, google) -> Iterator[dict[str, str]]:
                 "LATCHKEY_URL": f"http://localhost:{running.port}",
                 "LATCHKEY_SERVICE_KEY": (running.state_dir / "service_role_key").read_text().strip(),
                 "LATCHKEY_AUTOCONFIRM": settings.get("AUTH_AUTOCONFIRM", "false"),
+                "LATCHKEY_ANONYMOUS": settings.get("AUTH_ANONYMOUS_ENABLED", "false"),
                 "LATCHKEY_SECRET": settings.get("AUTH_JWT_SECRET", ""),
                 "LATCHKEY_ALGORITHM": "HS256" if "AUTH_JWT_SECRET" in settings else "ES256",
                 "LATCHKEY_ID_TOKENS": json.dumps(tokens),

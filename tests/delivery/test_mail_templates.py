@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from jinja2 import Environment, meta
@@ -388,6 +389,13 @@ class TestCustomTemplates:
     def test_custom_text_suppresses_the_built_in_html(self, folder):
         (folder / "en" / "magiclink.txt").write_text("Come in\n\n{{ link }}\n")
         assert render(templates=self.templates(folder)).html is None
+
+    def test_custom_link_leads_to_the_application_with_the_token(self, folder):
+        link = "{{ site_url }}/auth/confirm?token_hash={{ token_hash }}&type=email"
+        (folder / "en" / "magiclink.txt").write_text(f"Come in\n\n{link}\n")
+        mail = render(templates=self.templates(folder))
+        token = parse_qs(urlsplit(mail.link).query)["token"][0]
+        assert mail.text == f"https://app.example.com/auth/confirm?token_hash={token}&type=email\n"
 
     def test_custom_sms_template_is_used(self, folder):
         (folder / "en" / "sms.txt").write_text("{{ code }}!\n")
