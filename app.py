@@ -2,7 +2,7 @@ from flask import Flask
 
 from auth import logs, settings
 from auth.context import EXTENSION, make_parts
-from auth.pages import brand
+from auth.pages import routes as pages
 from auth.settings import Settings
 from auth.views import (
     admin_links,
@@ -27,7 +27,7 @@ from auth.web.input import MAX_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect),
-    *(admin_users, admin_links, audit_log, webhooks, dev_inbox, brand),
+    *(admin_users, admin_links, audit_log, webhooks, dev_inbox),
 )
 
 
@@ -45,4 +45,5 @@ def create_app(config: Settings | None = None) -> Flask:
     limits.register(app, config)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)
+    pages.register(app, config)
     return app

@@ -86,6 +86,7 @@ CREATE TABLE user_objects (
 
 -- `counter` is that of the newest refresh token. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
+-- `opened_by` is the session on our pages that gave an application this one.
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -104,6 +105,7 @@ CREATE TABLE sessions (
   aal           text NOT NULL DEFAULT 'aal1',
   amr           jsonb,
   factor_id     uuid,
+  opened_by     uuid,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
@@ -172,6 +174,15 @@ CREATE TABLE recovery_codes (
   used_at     timestamptz,
   PRIMARY KEY (user_id, code_mac)
 );
+-- Browsers that are signed in on our pages, by the hash of their cookie.
+CREATE TABLE browser_sessions (
+  token_hash  bytea PRIMARY KEY,
+  user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  session_id  uuid NOT NULL CONSTRAINT browser_sessions_session_id_key UNIQUE
+                REFERENCES sessions ON DELETE CASCADE,
+  created_at  timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
 -- A link, a code or both, sent to `target`; see is_good_link and spend_code for which are valid. `restores`
 -- is what an undo brings back: an identity, or a factor. Links of purpose `email_restore` are from 0.1.0.
@@ -215,7 +226,8 @@ CREATE TABLE authorization_codes (
   method          text NOT NULL,
   session_id      uuid,
   created_at      timestamptz NOT NULL DEFAULT now(),
-  expires_at      timestamptz NOT NULL
+  expires_at      timestamptz NOT NULL,
+  opened_by       uuid
 );
 CREATE INDEX authorization_codes_user_id ON authorization_codes (user_id);
 CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);

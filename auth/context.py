@@ -50,7 +50,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         sealer=key_ring.sealer,
         codes=key_ring.codes,
         service_role_keys=key_ring.service_role_keys,
-        redirects=AllowList(settings.site_url, settings.redirect_allow_list),
+        redirects=AllowList(settings.site_url, settings.redirect_allow_list, settings.own_pages),
         providers={
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },

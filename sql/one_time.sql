@@ -131,12 +131,12 @@ SELECT :user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provi
 ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now();
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
---                                network text, authorization_code_lifetime integer)
+--                                network text, authorization_code_lifetime integer, opened_by uuid)
 WITH network AS (
   INSERT INTO known_networks (user_id, network) VALUES (:user_id, :network) ON CONFLICT DO NOTHING
 )
-INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, expires_at)
-VALUES (:user_id, :code_hash, :code_challenge, :method,
+INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at)
+VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,
         now() + make_interval(secs => :authorization_code_lifetime));
 
 -- name: lock_owner_of_authorization_code(code_hash bytea)
@@ -148,7 +148,13 @@ SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
 
 -- name: select_authorization_code(code_hash bytea)
 -- Run it with the owner locked: then a second use sees the session of the first.
-SELECT code_challenge, method, session_id FROM authorization_codes WHERE code_hash = :code_hash;
+-- Ending the session that issued the code voids it.
+SELECT code.code_challenge, code.method, code.session_id, code.opened_by
+  FROM authorization_codes AS code
+  LEFT JOIN sessions AS opener ON opener.id = code.opened_by
+ WHERE code.code_hash = :code_hash
+   AND (code.session_id IS NOT NULL OR code.opened_by IS NULL
+        OR opener.id IS NOT NULL AND opener.ended_at IS NULL);
 
 -- name: mark_authorization_code_used(code_hash bytea, session_id uuid)
 UPDATE authorization_codes SET session_id = :session_id WHERE code_hash = :code_hash;

@@ -114,15 +114,12 @@ WITH caller AS (
     LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
    WHERE u.id = :caller_id
      FOR UPDATE OF u
-), local AS (
-  UPDATE sessions AS s
-     SET ended_at = now(), end_reason = 'logout'
-    FROM caller
-   WHERE caller.state = 'live' AND :scope = 'local' AND s.id = :caller_session_id AND s.ended_at IS NULL
 )
 SELECT state,
        iso_8601(now()) AS moment,
-       CASE WHEN state = 'live' AND :scope <> 'local'
+       CASE WHEN state = 'live' AND :scope = 'local'
+            THEN end_session_and_opened(id, :caller_session_id, 'logout')
+            WHEN state = 'live'
             THEN end_sessions(id, CASE WHEN :scope = 'others' THEN :caller_session_id END, 'logout')
        END AS ended,
        CASE WHEN state = 'live'

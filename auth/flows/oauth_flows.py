@@ -6,8 +6,8 @@ import structlog
 from flask import Response
 
 from auth.context import latchkey
+from auth.flows.arrivals import redirect_with_error
 from auth.flows.outgoing import new_id
-from auth.flows.token_response import redirect_with_error
 from auth.providers import ProviderError
 from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time

@@ -1,4 +1,4 @@
-"""The end of every sign-in: the token response (RFC 6749, section 5.1), or a redirect with the same."""
+"""The end of a sign-in: its session, and the token response (RFC 6749, section 5.1)."""
 
 import json
 from dataclasses import dataclass
@@ -7,8 +7,6 @@ from typing import Any
 from flask import Response
 
 from auth.context import latchkey
-from auth.net.redirects import with_fragment, with_query
-from auth.web import audit
 from auth.web.application import JsonResponse
 from auth.web.edge import client
 from auth.web.errors import ApiError
@@ -34,21 +32,6 @@ def open_session(tx: Transaction, user_id: str, method: str) -> Any:
 def raise_session(tx: Transaction, session_id: str, method: str, factor_id: str | None) -> Any:
     """Raise a session of a user whose row is locked to `aal2`, and return its row."""
     return tx.one("raise_session", session_id=session_id, method=method, factor_id=factor_id)
-
-
-def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = None) -> Response:
-    """Redirect with an authorization code in the query (RFC 7636), or with tokens in the fragment."""
-    if outcome.authorization_code:
-        return see_other(with_query(target, {"code": outcome.authorization_code}))
-    members = tokens(outcome.session) | ({"type": link_type} if link_type else {})
-    return see_other(with_fragment(target, members))
-
-
-def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
-    """Redirect with an error of RFC 6749, section 4.1.2.1, in the fragment."""
-    audit.refused(refusal.error_code)
-    members = {"error": error, "error_code": refusal.error_code, "error_description": refusal.msg}
-    return see_other(with_fragment(target, members))
 
 
 def see_other(url: str) -> Response:

@@ -39,9 +39,11 @@ class _Pattern:
 class AllowList:
     """The URLs that may receive tokens: those of the site's origin, and those that match a pattern."""
 
-    def __init__(self, site_url: str, patterns: Sequence[str]) -> None:
+    def __init__(self, site_url: str, patterns: Sequence[str], own_pages: Sequence[str] = ()) -> None:
         self.site_url = site_url
+        self._own_pages = [parse_pattern(page) for page in own_pages]
         self._patterns = [parse_pattern(pattern) for pattern in (f"{origin(site_url)}/**", *patterns)]
+        self._patterns += self._own_pages
 
     def checked(self, url: str | None) -> str:
         """Return the URL if it is allowed, else the site's."""
@@ -52,6 +54,10 @@ class AllowList:
         except InvalidUrl:
             return self.site_url
         return url if any(pattern.allows(parts) for pattern in self._patterns) else self.site_url
+
+    def is_own_page(self, url: str) -> bool:
+        """Whether an allowed URL is a page of ours, which gets no tokens but a signed-in browser."""
+        return any(page.allows(urlsplit(url)) for page in self._own_pages)
 
 
 def parse_pattern(pattern: str) -> _Pattern:

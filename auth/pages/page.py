@@ -47,14 +47,17 @@ def page(
         "brand": settings.brand_name,
         "logo": _logo(settings.brand_logo),
         "has_pages": settings.pages,
+        "has_site": settings.has_site,
+        "disable_signup": settings.disable_signup,
         "say": _sayer(language),
-        "address": _address,
+        "address": address,
         "masked": masked,
         "root": root(),
         "form_token": forms.token_of(secret),
         "site_url": settings.site_url,
         "base_url": settings.base_url,
         "script": script,
+        "rules": _password_rules(language),
     }
     response = Response(render_template(template, **common | values), status)
     forms.remember(response, secret)
@@ -90,19 +93,29 @@ def masked(address: str) -> str:
     return f"{name[0]}…@{domain}" if at else f"…{address[-3:]}"
 
 
-def text(table: str, name: str, **variables: Any) -> Markup:
+def text(table: str, name: str, /, **variables: Any) -> Markup:
     """Return a text in the reader's language."""
     return _sayer(chosen_language())(table, name, **variables)
+
+
+def has_text(table: str, name: str) -> bool:
+    return name in _CATALOGUES[languages.DEFAULT][table]
 
 
 def _sayer(language: str) -> Any:
     settings = latchkey.settings
     common = {"site": urlsplit(settings.site_url).netloc, "brand": settings.brand_name}
 
-    def say(table: str, name: str, **variables: Any) -> Markup:
+    def say(table: str, name: str, /, **variables: Any) -> Markup:
         return Markup(_CATALOGUES[language][table][name].render(common | variables))  # noqa: S704 (escaped)
 
     return say
+
+
+def _password_rules(language: str) -> dict[str, Any]:
+    settings, forms = latchkey.settings, _CATALOGUES[language]["forms"]
+    kinds = [forms[name].render() for name in settings.password_requirements]
+    return {"least": settings.password_min_length, "kinds": ", ".join(kinds)}
 
 
 def _theme() -> str | None:
@@ -120,7 +133,7 @@ def _images(logo: str | None) -> str:
     return f"img-src {origin(logo)}; " if logo.startswith("https://") else "img-src 'self'; "
 
 
-def _address(text: str) -> Markup:
+def address(text: str) -> Markup:
     """Keep an address in one piece in right-to-left text and out of machine translation."""
     return Markup('<bdi translate="no">{}</bdi>').format(text)
 

@@ -159,6 +159,11 @@ class Settings:
         return self.site_url.rstrip("/") != self.base_url
 
     @property
+    def own_pages(self) -> list[str]:
+        """The URLs of our pages that a sign-in may lead to."""
+        return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages
+
+    @property
     def offers_phone(self) -> bool:
         """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
         has_substitute = self.sms_provider is None and (self.is_local or self.dev_inbox)

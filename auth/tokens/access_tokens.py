@@ -45,11 +45,14 @@ class InvalidAccessToken(Exception):
 
 @dataclass(frozen=True)
 class Caller:
-    """The user, session and level of a verified access token. `expires_at` is in Unix seconds."""
+    """The user, session and level of a verified access token, or of a browser that is signed in on our pages.
+
+    `expires_at` is in Unix seconds, and None for a browser.
+    """
 
     user_id: str
     session_id: str
-    expires_at: int
+    expires_at: int | None
     aal: str
 
 

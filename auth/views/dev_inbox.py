@@ -1,11 +1,11 @@
 """The messages that the service sent (`AUTH_DEV_INBOX`), with links that sign in."""
 
 from flask import Blueprint, Response, jsonify, render_template, request
-from flask_cors.core import FLASK_CORS_EVALUATED
 
 from auth.context import latchkey
 from auth.delivery import dev_inbox
 from auth.web import fields, guard, schemas
+from auth.web.edge import for_no_other_origin
 from auth.web.errors import found
 from auth.web.input import known_id, read_query
 
@@ -48,10 +48,6 @@ def get_dev_inbox_message(message_id: str) -> Response:
 
 @blueprint.after_request
 def _for_no_other_origin(response: Response) -> Response:
-    # Flask-CORS adds its headers to errors before this hook, and to other responses after it unless marked.
-    for name in [name for name, _ in response.headers if name.startswith("Access-Control-")]:
-        del response.headers[name]
-    setattr(response, FLASK_CORS_EVALUATED, True)
-    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    for_no_other_origin(response)
     response.vary.add("Accept")
     return response

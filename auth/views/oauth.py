@@ -4,8 +4,9 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.flows import identity_linking, oauth_flows, outgoing
+from auth.flows.arrivals import redirect_signed_in
 from auth.flows.oauth_sign_in import sign_in
-from auth.flows.token_response import redirect_signed_in, see_other
+from auth.flows.token_response import see_other
 from auth.net.redirects import with_fragment
 from auth.tokens import one_time
 from auth.web import audit, schemas

@@ -7,7 +7,8 @@ from flask import Blueprint, Response, request
 
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows.token_response import redirect_signed_in, redirect_with_error, see_other, token_response
+from auth.flows.arrivals import redirect_signed_in, redirect_with_error
+from auth.flows.token_response import see_other, token_response
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.net.redirects import origin, with_fragment

@@ -1,5 +1,6 @@
 """Errors as clients see them: the table, the exception, the envelope, and the handlers."""
 
+import functools
 import traceback
 from collections.abc import Mapping
 from typing import Any
@@ -177,34 +178,47 @@ def envelope(error: ApiError) -> Response:
 
 
 def register(app: Flask) -> None:
-    app.register_error_handler(ApiError, envelope)
-    app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(psycopg2.Error, _database_error)
-    app.register_error_handler(ParseException, _broken_body)
-    app.register_error_handler(WeakPassword, _weak_password)
-    app.register_error_handler(TooManyWaiting, _too_many_waiting)
-    app.register_error_handler(Exception, _unexpected)
+    app.register_error_handler(Exception, lambda error: envelope(as_api_error(error)))
 
 
-def _http_error(error: HTTPException) -> Response | HTTPException:
+@functools.singledispatch
+def as_api_error(error: Exception) -> ApiError:
+    """Return what clients are told about an exception."""
+    # Not str(error): Postgres quotes the values of the row in its DETAIL.
+    frames = traceback.extract_tb(error.__traceback__)
+    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
+    log.error("unexpected_failure", error=type(error).__name__, said=said, where=where)
+    return ApiError("unexpected_failure", request_id=g.request_id)
+
+
+_unexpected = as_api_error.dispatch(Exception)
+
+
+@as_api_error.register
+def _known(error: ApiError) -> ApiError:
+    return error
+
+
+@as_api_error.register
+def _http_error(error: HTTPException) -> ApiError:
     status = error.code or 500
-    if status < 400:
-        return error
     if status >= 500:
         return _unexpected(error)
     allow = {name: value for name, value in error.get_headers() if name == "Allow"}
     refusal = ApiError(_HTTP_ERRORS.get(status, "validation_failed"), headers=allow)
     refusal.status = status
-    return envelope(refusal)
+    return refusal
 
 
-def _database_error(error: psycopg2.Error) -> Response:
+@as_api_error.register
+def _database_error(error: psycopg2.Error) -> ApiError:
     constraint = error.diag.constraint_name
     if isinstance(error, UniqueViolation | CheckViolation) and constraint in _CONSTRAINTS:
-        return envelope(ApiError(_CONSTRAINTS[constraint], _size_details(constraint)))
+        return ApiError(_CONSTRAINTS[constraint], _size_details(constraint))
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
         log.error("database_unavailable", reason=str(error).strip())
-        return envelope(unavailable())
+        return unavailable()
     return _unexpected(error)
 
 
@@ -217,27 +231,21 @@ def _size_details(constraint: str) -> str | None:
     return f"{name}: must be at most 8 KiB as JSON"
 
 
-def _broken_body(_error: ParseException) -> Response:
+@as_api_error.register
+def _broken_body(_error: ParseException) -> ApiError:
     # gunicorn parses chunks when the view reads the body.
-    return envelope(ApiError("bad_json", "the body's chunks are malformed"))
+    return ApiError("bad_json", "the body's chunks are malformed")
 
 
-def _weak_password(error: WeakPassword) -> Response:
+@as_api_error.register
+def _weak_password(error: WeakPassword) -> ApiError:
     key = "admin.weak_password" if "is_administrative" in g else "weak_password"
     members = {"weak_password": {"reasons": list(error.problems)}}
     requirement = next(iter(error.problems.values()))
-    return envelope(ApiError(key, f"password: {error}", members=members, requirement=requirement))
+    return ApiError(key, f"password: {error}", members=members, requirement=requirement)
 
 
-def _too_many_waiting(_error: TooManyWaiting) -> Response:
+@as_api_error.register
+def _too_many_waiting(_error: TooManyWaiting) -> ApiError:
     _queue_full.count()
-    return envelope(unavailable("hashing.service_unavailable"))
-
-
-def _unexpected(error: Exception) -> Response:
-    # Not str(error): Postgres quotes the values of the row in its DETAIL.
-    frames = traceback.extract_tb(error.__traceback__)
-    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-    said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
-    log.error("unexpected_failure", error=type(error).__name__, said=said, where=where)
-    return envelope(ApiError("unexpected_failure", request_id=g.request_id))
+    return unavailable("hashing.service_unavailable")

@@ -56,6 +56,13 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
     return _field(load)
 
 
+def _typed_code(value: Any) -> str:
+    """Return the digits of a code as people type it: `123 456`."""
+    digits = re.sub(r"[\s-]", "", _text(value))
+    _require(re.fullmatch("[0-9]{6}", digits), "must be six digits")
+    return digits
+
+
 def _instance_of(kind: type, requirement: str) -> Callable[..., Function]:
     def load(value: Any) -> Any:
         _require(isinstance(value, kind), requirement)
@@ -128,6 +135,7 @@ NotTrue = _field(_not_true)
 Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
 Password = _field(_password)
+TypedCode = _field(_typed_code)
 # The database limits the size, which a merge may exceed too.
 Metadata = _instance_of(dict, "must be an object")
 # Callers without a credential could fill the disk.

@@ -36,7 +36,7 @@ _REFUSALS = {
 }
 
 
-def _guard(check: Callable[[], None]) -> Callable[[View], View]:
+def guard_by(check: Callable[[], None]) -> Callable[[View], View]:
     """Make a decorator of views from a function that sets `g.caller`, or raises `ApiError`."""
 
     def decorate(view: View) -> View:
@@ -54,13 +54,13 @@ def _guard(check: Callable[[], None]) -> Callable[[View], View]:
     return decorate
 
 
-@_guard
+@guard_by
 def access_token() -> None:
     """Admit access tokens. The view passes `caller()` to its statement, and the row to `admit`."""
     g.caller = _token_holder()
 
 
-@_guard
+@guard_by
 def admin() -> None:
     """Admit the service role key, and users who are administrators now."""
     _require_administrative_credentials()
@@ -68,13 +68,13 @@ def admin() -> None:
         raise ApiError("not_admin")
 
 
-@_guard
+@guard_by
 def service_role() -> None:
     """Admit the service role key only."""
     _require_service_role()
 
 
-@_guard
+@guard_by
 def developer() -> None:
     """Admit the service role key, and clients on this machine if the service listens there only.
 
@@ -99,7 +99,7 @@ def require(level: Level) -> None:
     g.level = level
 
 
-def caller() -> dict[str, str | int]:
+def caller() -> dict[str, str | int | None]:
     """Return the parameters of a statement that uses `caller_state`."""
     known: Caller = g.caller
     return {

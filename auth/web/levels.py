@@ -57,4 +57,19 @@ LEVELS = {
         ),
         Level.AAL2,
     ),
+    # The pages.
+    **dict.fromkeys(
+        (
+            *("brand_css", "brand_logo", "preferences", "show_sign_in", "submit_sign_in"),
+            *("request_sign_in_code", "submit_sign_in_code", "show_sign_up", "submit_sign_up"),
+            *("request_sign_up_code", "submit_sign_up_code", "show_forgot_password"),
+            *("submit_forgot_password", "submit_recovery_code"),
+        ),
+        Level.ANYONE,
+    ),
+    "continue_signed_in": Level.AAL1,
+    "show_account": Level.SESSION,
+    "sign_out": Level.SESSION,
+    "show_new_password": Level.AAL2,
+    "submit_new_password": Level.AAL2,
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg2
 import structlog
-from flask import Flask, Response, g, has_request_context
+from flask import Flask, g, has_request_context
 from flask_limiter import Limiter, RateLimitExceeded
 from limits import RateLimitItem
 from limits.errors import StorageError
@@ -17,7 +17,7 @@ from limits.storage import Storage
 
 from auth.context import latchkey
 from auth.settings import Settings
-from auth.web.errors import ApiError, envelope
+from auth.web.errors import ApiError, as_api_error
 from sql import Database
 
 log = structlog.get_logger()
@@ -137,7 +137,6 @@ def register(app: Flask, settings: Settings) -> None:
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
     logging.getLogger("flask-limiter").addHandler(_storage_errors)
-    app.register_error_handler(RateLimitExceeded, _refuse)
 
 
 def refusal(key: str, seconds: float) -> ApiError:
@@ -167,10 +166,11 @@ def requests_and_window(item: RateLimitItem) -> dict[str, int]:
     return {"requests": item.amount, "window": item.get_expiry()}
 
 
-def _refuse(_error: RateLimitExceeded) -> Response:
+@as_api_error.register
+def _exceeded(_error: RateLimitExceeded) -> ApiError:
     limit = limiter.current_limit
     seconds = limit.window.reset_time - time.time() if limit else 1
-    return envelope(refusal("over_request_rate_limit", seconds))
+    return refusal("over_request_rate_limit", seconds)
 
 
 def _counted(status: int) -> list[Window]:

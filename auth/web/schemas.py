@@ -85,6 +85,17 @@ class Resend(Addressed, Challenged):
 
 
 Recover = Challenged.from_dict({"email": fields.Email(required=True)})
+
+# The forms of our pages.
+Arrival = Challenged.from_dict({})
+EmailForm = Input.from_dict({"email": fields.Email(required=True)})
+SignInForm = Input.from_dict(
+    {"email": fields.Email(required=True), "password": fields.Password(required=True)}
+)
+CodeForm = Input.from_dict({"email": fields.Email(required=True), "code": fields.TypedCode(required=True)})
+PasswordForm = Input.from_dict({"password": fields.Password(required=True)})
+SignOutForm = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="local")})
+
 RedirectQuery = Input.from_dict({"redirect_to": fields.Text()})
 Introspection = Input.from_dict({"token": fields.LongText(required=True)})
 LogoutQuery = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="global")})

@@ -113,6 +113,16 @@ AS $$
    WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept
 $$;
 
+-- Ends a session with those that it opened for applications. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_session_and_opened(owner uuid, session uuid, reason text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  DELETE FROM authorization_codes WHERE user_id = owner AND opened_by = session AND session_id IS NULL;
+  UPDATE sessions
+     SET ended_at = now(), end_reason = reason
+   WHERE user_id = owner AND ended_at IS NULL AND session IN (id, opened_by)
+$$;
+
 -- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`.
 CREATE OR REPLACE FUNCTION open_session(
   owner uuid, method text, ip inet, network text, user_agent text,

@@ -3,7 +3,7 @@
 import functools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,8 +33,17 @@ class CheckedClient(FlaskClient):
 
 def routes(app: Flask) -> Iterator[tuple[str, str, Any]]:
     """Yield method, path and view of each route of the API."""
+    return _routes(app, lambda owner: owner not in ("static", *PAGES))
+
+
+def page_routes(app: Flask) -> Iterator[tuple[str, str, Any]]:
+    """Yield method, path and view of each route of the pages, which openapi.yaml does not describe."""
+    return _routes(app, lambda owner: owner in PAGES)
+
+
+def _routes(app: Flask, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, str, Any]]:
     for rule in app.url_map.iter_rules():
-        if rule.endpoint.partition(".")[0] not in ("static", *PAGES):
+        if is_wanted(rule.endpoint.partition(".")[0]):
             path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
             for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
                 yield method.lower(), path, app.view_functions[rule.endpoint]

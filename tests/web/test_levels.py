@@ -5,7 +5,7 @@ import re
 import pytest
 
 from auth.web.levels import LEVELS, Level
-from tests.support.contract import OPENAPI, routes
+from tests.support.contract import OPENAPI, page_routes, routes
 from tests.test_contract import OPERATIONS, errors_of, guard_of, views
 
 GUARDS = {
@@ -18,7 +18,7 @@ GUARDS = {
 
 
 def test_table_of_levels_has_exactly_the_views(app):
-    assert set(LEVELS) == {view.__name__ for _method, _path, view in routes(app)}
+    assert set(LEVELS) == {view.__name__ for _, _, view in [*routes(app), *page_routes(app)]}
 
 
 def test_level_of_a_view_fits_its_guard(app):

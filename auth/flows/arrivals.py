@@ -1,0 +1,111 @@
+"""Where a browser goes after a sign-in: to the application that sent it here, or to a page of ours."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from flask import Response, g
+
+from auth.context import latchkey
+from auth.flows import browser_sessions
+from auth.flows.authorization_codes import open_application_session, write_code
+from auth.flows.outgoing import own_url
+from auth.flows.reauthentication import lock_caller
+from auth.flows.token_response import Outcome, see_other, tokens
+from auth.net.redirects import with_fragment, with_query
+from auth.web import audit
+from auth.web.errors import ApiError
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The application that the browser came from: its URL, and a code challenge (RFC 7636)."""
+
+    redirect_to: str | None = None
+    code_challenge: str | None = None
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> "Destination":
+        """Return the destination that a query or form names. A URL that is not allowed becomes the site's."""
+        sent = values.get("redirect_to")
+        checked = latchkey.redirects.checked(sent) if sent else None
+        redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
+        return cls(redirect_to, values.get("code_challenge"))
+
+    def __bool__(self) -> bool:
+        return bool(self.redirect_to or self.code_challenge)
+
+    @property
+    def url(self) -> str:
+        return self.redirect_to or latchkey.settings.site_url
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc or self.url
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        both = {"redirect_to": self.redirect_to, "code_challenge": self.code_challenge}
+        return {name: value for name, value in both.items() if value}
+
+    def path(self, page: str) -> str:
+        """Return the path of a page of ours that knows this destination."""
+        return f"{page}?{urlencode(self.parameters)}" if self else page
+
+    def own_url(self, page: str) -> str:
+        return own_url(page, self.parameters) if self else f"{latchkey.settings.base_url}/{page}"
+
+
+def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = None) -> Response:
+    """Redirect with an authorization code in the query (RFC 7636), or with tokens in the fragment.
+
+    A page of ours gets neither, but a signed-in browser.
+    """
+    if outcome.authorization_code:
+        return see_other(with_query(target, {"code": outcome.authorization_code}))
+    if latchkey.redirects.is_own_page(target):
+        return _sign_in_browser(target, outcome.session)
+    members = tokens(outcome.session) | ({"type": link_type} if link_type else {})
+    return see_other(with_fragment(target, members))
+
+
+def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
+    """Redirect with an error of RFC 6749, section 4.1.2.1, in the fragment; to our page in the query."""
+    audit.refused(refusal.error_code)
+    if latchkey.redirects.is_own_page(target):
+        return see_other(with_query(target, {"error_code": refusal.error_code}))
+    members = {"error": error, "error_code": refusal.error_code, "error_description": refusal.msg}
+    return see_other(with_fragment(target, members))
+
+
+def arrive(session: Any, destination: Destination) -> Response:
+    """Sign the browser in with a row of `open_session`, and redirect it to its destination."""
+    return _sign_in_browser(destination.own_url("sign-in"), session)
+
+
+def go_on(destination: Destination) -> Response:
+    """Redirect a signed-in browser to its application, with a session for it, or to its account."""
+    return hand_over(destination) if destination else see_other(f"{latchkey.settings.base_url}/account")
+
+
+def hand_over(destination: Destination) -> Response:
+    """Redirect to the application with a code or tokens for a session of its own."""
+    with latchkey.db.transaction() as tx:
+        caller, opened_by = lock_caller(tx, reauthenticated=True), g.caller.session_id
+        method = tx.one("select_session_method", session_id=opened_by).method
+        if destination.code_challenge:
+            code = write_code(tx, caller.id, destination.code_challenge, method, opened_by)
+            outcome = Outcome(authorization_code=code)
+        else:
+            outcome = Outcome(open_application_session(tx, caller, method, opened_by))
+    return redirect_signed_in(destination.url, outcome)
+
+
+def _sign_in_browser(target: str, session: Any) -> Response:
+    parts = urlsplit(target)
+    destination = Destination.read(dict(parse_qsl(parts.query)))
+    token = browser_sessions.begin(session)
+    response = go_on(destination) if parts.path.endswith("/sign-in") else see_other(target)
+    browser_sessions.remember(response, token)
+    return response

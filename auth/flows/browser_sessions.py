@@ -1,0 +1,72 @@
+"""Browsers that are signed in on our pages: a cookie of 256 random bits, stored hashed, beside a session.
+
+It is no refresh token, and an application gets a session of its own.
+"""
+
+import json
+from typing import Any
+
+from flask import Response, g
+
+from auth.context import latchkey
+from auth.tokens import one_time
+from auth.tokens.access_tokens import Caller
+from auth.web import cookies, guard
+from auth.web.errors import ApiError
+from auth.web.forms import SESSION
+from auth.web.levels import Level
+
+
+def resume() -> Any:
+    """Make the user of the browser's session the caller, and return the session's row, or None."""
+    token_hash = one_time.hash_token(cookies.sent(SESSION))
+    row = token_hash and latchkey.db.one("use_browser_session", token_hash=token_hash)
+    if row:
+        g.caller = Caller(row.user_id, row.session_id, None, row.aal)
+        g.setdefault("level", Level.SESSION)
+    return row
+
+
+def begin(session: Any) -> str:
+    """Sign the browser in with a new session, a row of `open_session`, and return its cookie's value.
+
+    The cookie is a new one: a value from before the sign-in may be known to others.
+    """
+    if resume():
+        end("local")
+    user_id = json.loads(session.user_object)["id"]
+    token = one_time.new_token()
+    latchkey.db.run(
+        "insert_browser_session", token_hash=one_time.hash_token(token), session_id=session.session_id
+    )
+    g.caller, g.level = Caller(user_id, session.session_id, None, session.aal), Level.SESSION
+    return token
+
+
+def renew(response: Response) -> None:
+    """Give the browser of the caller a new cookie, as its level has changed."""
+    token = one_time.new_token()
+    renewed = {"session_id": g.caller.session_id, "token_hash": one_time.hash_token(token)}
+    latchkey.db.run("renew_browser_session", **renewed)
+    remember(response, token)
+
+
+def end(scope: str) -> None:
+    """End the caller's sessions in a scope of POST /logout; `local` is this browser with its applications."""
+    g.level = Level.SESSION if scope != "others" else Level.AAL2
+    guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller()))
+
+
+def forget(response: Response) -> None:
+    cookies.remember(response, SESSION, "", max_age=0)
+
+
+def remember(response: Response, token: str) -> None:
+    cookies.remember(response, SESSION, token, max_age=latchkey.settings.refresh_token_lifetime)
+
+
+@guard.guard_by
+def signed_in() -> None:
+    """Admit browsers that are signed in on our pages."""
+    if resume() is None:
+        raise ApiError("session_not_found")

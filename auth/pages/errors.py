@@ -1,0 +1,47 @@
+"""Errors that no form shows: pages for people, where programs get the envelope."""
+
+from flask import Blueprint, Flask, Response, request
+from werkzeug.exceptions import HTTPException
+
+from auth.flows import browser_sessions
+from auth.pages.page import page, to_own
+from auth.pages.problems import ELSEWHERE, problem_of
+from auth.web.edge import for_no_other_origin
+from auth.web.errors import ApiError, as_api_error, envelope
+
+# Where an error of a page leads.
+_STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
+
+
+def register(app: Flask) -> None:
+    app.register_error_handler(404, _not_found)
+
+
+def register_in(pages: Blueprint) -> None:
+    pages.register_error_handler(Exception, _error)
+    pages.after_request(for_no_other_origin)
+
+
+def _error(error: Exception) -> Response:
+    """Lead to the step that is missing, or show what went wrong."""
+    known = as_api_error(error)
+    if known.error_code in _STEPS:
+        return to_own(f"{_STEPS[known.error_code]}?next={request.path.rpartition('/')[2]}")
+    if known.error_code in ELSEWHERE:
+        response = to_own("sign-in?error_code=session_expired")
+        browser_sessions.forget(response)
+        return response
+    return _page(known)
+
+
+def _page(error: ApiError) -> Response:
+    problem = problem_of(error)
+    response = page("error.html", status=problem.status, problem=problem, here=None)
+    response.headers.extend(problem.headers)
+    return response
+
+
+def _not_found(error: HTTPException) -> Response:
+    accepts_html = "text/html" in request.headers.get("Accept", "")
+    is_page = accepts_html and request.method == "GET"
+    return _page(ApiError("not_found")) if is_page else envelope(as_api_error(error))

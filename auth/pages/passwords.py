@@ -1,0 +1,78 @@
+from flask import Blueprint, Response, request
+
+from auth.flows import browser_sessions
+from auth.flows.arrivals import go_on, redirect_signed_in
+from auth.flows.browser_sessions import signed_in
+from auth.flows.message_requests import request_message
+from auth.flows.password_attempts import queued
+from auth.flows.user_changes import change_user
+from auth.flows.verification import by_code, spend
+from auth.pages.problems import Problem, shows
+from auth.pages.sign_in import code_page, destination, form_page
+from auth.web import guard, schemas
+from auth.web.forms import own_form
+from auth.web.input import read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("passwords", __name__)
+
+_NO_LINK: dict[str, str | None] = {"redirect_to": None, "code_challenge": None}
+
+
+def _forgot_form(problem: Problem | None = None) -> Response:
+    return form_page("forgot_password.html", "forgot-password", problem=problem)
+
+
+def _code_form(problem: Problem | None = None) -> Response:
+    typed = request.form.get("email", "")
+    path = "forgot-password"
+    return code_page(path, typed, again=path, problem=problem) if typed else _forgot_form(problem)
+
+
+def _new_form(problem: Problem | None = None) -> Response:
+    return form_page("new_password.html", "new-password", problem=problem, known=browser_sessions.resume())
+
+
+@blueprint.get("/forgot-password")
+def show_forgot_password() -> Response:
+    """Ask for the email of the account."""
+    return _forgot_form()
+
+
+@blueprint.post("/forgot-password")
+@shows(_forgot_form)
+@own_form
+@limited("recover")
+def submit_forgot_password() -> Response:
+    """Send a link and a code, if the address has a user, and ask for the code."""
+    email = read_form(schemas.EmailForm())["email"]
+    request_message("recovery", {"email": email, "redirect_to": destination().own_url("new-password")})
+    return code_page("forgot-password", email, again="forgot-password")
+
+
+@blueprint.post("/forgot-password/verify")
+@shows(_code_form)
+@own_form
+@limited("verify")
+def submit_recovery_code() -> Response:
+    form = read_form(schemas.CodeForm())
+    outcome = spend("recovery", by_code(form["email"], form["code"]), redirects=False)
+    return redirect_signed_in(destination().own_url("new-password"), outcome)
+
+
+@blueprint.get("/new-password")
+@signed_in
+def show_new_password() -> Response:
+    """Ask for a new password."""
+    return _new_form()
+
+
+@blueprint.post("/new-password")
+@signed_in
+@shows(_new_form)
+@own_form
+@queued
+@limited("user_changes", key=guard.caller_id)
+def submit_new_password() -> Response:
+    change_user(read_form(schemas.PasswordForm()), _NO_LINK)
+    return go_on(destination())

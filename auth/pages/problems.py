@@ -1,0 +1,85 @@
+"""What went wrong with a form, as a sentence beside it, with the field that it is about."""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Response, g
+from flask_limiter import RateLimitExceeded
+from markupsafe import Markup
+
+from auth.context import latchkey
+from auth.pages.page import has_text, text
+from auth.passwords.hashing import TooManyWaiting
+from auth.passwords.policy import WeakPassword
+from auth.web import audit
+from auth.web.errors import ApiError, as_api_error
+from auth.web.guard import View
+
+_FIELDS = {
+    "invalid_credentials": "password",
+    "weak_password": "password",
+    "same_password": "password",
+    "current_password_invalid": "current_password",
+    "reauthentication_not_valid": "nonce",
+    "otp_expired": "code",
+    "mfa_verification_failed": "code",
+    "email_exists": "email",
+    "user_already_exists": "email",
+    "phone_exists": "phone",
+    "over_email_send_rate_limit": None,
+}
+# What other pages deal with: see auth/pages/errors.py.
+ELSEWHERE = {"reauthentication_needed", "insufficient_aal", "session_not_found", "session_expired"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    text: Markup
+    field: str | None
+    status: int
+    headers: Mapping[str, str]
+    error_code: str
+
+
+def shows(page: Callable[..., Response]) -> Callable[[View], View]:
+    """Make a decorator of form views: what refuses the form shows `page(problem=…)` again."""
+
+    def decorate(view: View) -> View:
+        @functools.wraps(view)
+        def answered(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return view(*args, **kwargs)
+            except (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded) as error:
+                problem = problem_of(error)
+                if problem.error_code in ELSEWHERE:
+                    raise
+                response = page(problem=problem, **kwargs)
+                response.status_code = problem.status
+                response.headers.extend(problem.headers)
+                return response
+
+        return answered
+
+    return decorate
+
+
+def problem_of(exception: Exception) -> Problem:
+    """Return what the reader is told about an exception, and record the refusal in the audit log."""
+    error = as_api_error(exception)
+    audit.refused(error.error_code)
+    field = _FIELDS.get(error.error_code)
+    if error.error_code == "validation_failed" and error.details:
+        field = error.details.partition(":")[0]
+    name = f"{field}_invalid" if error.error_code == "validation_failed" else error.error_code
+    if isinstance(exception, WeakPassword):
+        name = f"weak_{next(iter(exception.problems))}"
+    name = name if has_text("errors", name) else "other"
+    minutes = math.ceil(int(error.headers.get("Retry-After", "0")) / 60)
+    least = latchkey.settings.password_min_length
+    said = text("errors", name, minutes=minutes, least=least, request_id=g.request_id)
+    # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
+    status = 403 if error.status == 401 else error.status
+    return Problem(said, field, status, error.headers, error.error_code)

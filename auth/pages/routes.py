@@ -1,0 +1,16 @@
+from flask import Blueprint, Flask
+
+from auth.pages import account, brand, errors, passwords, sign_in, sign_up
+from auth.settings import Settings
+
+blueprint = Blueprint("pages", __name__)
+for _pages in (sign_in, sign_up, passwords, account):
+    blueprint.register_blueprint(_pages.blueprint)
+errors.register_in(blueprint)
+
+
+def register(app: Flask, settings: Settings) -> None:
+    app.register_blueprint(brand.blueprint)
+    if settings.pages:
+        app.register_blueprint(blueprint)
+        errors.register(app)

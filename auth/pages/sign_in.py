@@ -1,0 +1,136 @@
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, request
+
+from auth.context import latchkey
+from auth.delivery import sanitize
+from auth.flows import browser_sessions
+from auth.flows.arrivals import Destination, arrive, go_on
+from auth.flows.browser_sessions import signed_in
+from auth.flows.message_requests import request_message
+from auth.flows.password_attempts import queued
+from auth.flows.password_sign_in import sign_in_with_password
+from auth.flows.verification import by_code, spend
+from auth.net.redirects import origin
+from auth.pages.page import address, has_text, masked, page, text, to_own
+from auth.pages.problems import Problem, shows
+from auth.settings.presets import PRESETS
+from auth.web import guard, schemas
+from auth.web.forms import own_form
+from auth.web.input import read_form, read_query
+from auth.web.limits import limited
+
+blueprint = Blueprint("sign_in", __name__)
+
+
+def destination() -> Destination:
+    """Return the destination that the page's query or the sent form names."""
+    read = read_form if request.method == "POST" else read_query
+    return Destination.read(read(schemas.Arrival()))
+
+
+def form_page(template: str, own_path: str, **values: Any) -> Response:
+    """Show a form that leads to the destination, and that GET of `own_path` shows too."""
+    to = destination()
+    here = f"/{to.path(own_path)}"
+    return page(template, script=True, form_target=origin(to.url), to=to, here=here, **values)
+
+
+def code_page(path: str, typed_address: str, *, again: str, problem: Problem | None = None) -> Response:
+    """Ask for the code of a mail, which `path`/verify takes and `again` sends again."""
+    shown = {"typed_address": typed_address, "shown_address": address(masked(typed_address))}
+    purpose = path.replace("-", "_")
+    return form_page("code.html", path, path=path, purpose=purpose, again=again, problem=problem, **shown)
+
+
+def _form(problem: Problem | None = None) -> Response:
+    return form_page("sign_in.html", "sign-in", problem=problem or _told(), providers=_providers())
+
+
+def _code_form(problem: Problem | None = None) -> Response:
+    typed = request.form.get("email", "")
+    return code_page("sign-in", typed, again="sign-in/code", problem=problem) if typed else _form(problem)
+
+
+@blueprint.get("/sign-in")
+def show_sign_in() -> Response:
+    """Ask for email and password, or whether to continue with the account that is signed in."""
+    to, known = destination(), browser_sessions.resume()
+    if known and not to:
+        return to_own("account")
+    return form_page("continue.html", "sign-in", known=known) if known else _form()
+
+
+@blueprint.post("/sign-in")
+@shows(_form)
+@own_form
+@queued
+@limited("login")
+def submit_sign_in() -> Response:
+    return arrive(sign_in_with_password(read_form(schemas.SignInForm())), destination())
+
+
+@blueprint.post("/sign-in/code")
+@shows(_form)
+@own_form
+@limited("recover")
+def request_sign_in_code() -> Response:
+    """Send a code, if the address has a user, and ask for it."""
+    email = read_form(schemas.EmailForm())["email"]
+    link = {"redirect_to": destination().own_url("sign-in")}
+    request_message("magiclink", {"email": email, "create_user": False, **link})
+    return code_page("sign-in", email, again="sign-in/code")
+
+
+@blueprint.post("/sign-in/verify")
+@shows(_code_form)
+@own_form
+@limited("verify")
+def submit_sign_in_code() -> Response:
+    form = read_form(schemas.CodeForm())
+    return arrive(
+        spend("email", by_code(form["email"], form["code"]), redirects=False).session, destination()
+    )
+
+
+@blueprint.post("/sign-in/continue")
+@signed_in
+@own_form
+@limited("login")
+def continue_signed_in() -> Response:
+    """Hand the application a session for the user who is signed in."""
+    return go_on(destination())
+
+
+@blueprint.post("/sign-out")
+@signed_in
+@own_form
+@limited("logout", key=guard.caller_id)
+def sign_out() -> Response:
+    """End the browser's session with those of its applications, or all of the user's."""
+    to, form = destination(), read_form(schemas.SignOutForm())
+    browser_sessions.end(form["scope"])
+    response = to_own(to.path("sign-in")) if to else page("signed_out.html", here="/sign-in")
+    browser_sessions.forget(response)
+    return response
+
+
+def _told() -> Mapping[str, Any] | None:
+    """Return what a redirect to this page says: an error code, or None."""
+    name = request.args.get("error_code", "")
+    return {"text": text("errors", name if has_text("errors", name) else "other")} if name else None
+
+
+def _providers() -> list[dict[str, str]]:
+    """Return the links of the providers, which lead back here to be signed in."""
+    back = destination().own_url("sign-in")
+    return [
+        {
+            "name": sanitize.provider(name) or name,
+            "mark": f"marks/{name}.svg" if name in PRESETS else "",
+            "query": urlencode({"provider": name, "redirect_to": back}),
+        }
+        for name in latchkey.providers
+    ]

@@ -1,0 +1,34 @@
+-- name: insert_browser_session(token_hash bytea, session_id uuid)
+INSERT INTO browser_sessions (token_hash, user_id, session_id)
+SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
+
+-- name: use_browser_session(token_hash bytea, refresh_token_lifetime integer, session_timebox integer)
+-- Keeps the session alive, with one write in five minutes.
+WITH used AS (
+  SELECT s.id AS session_id, s.user_id, s.method, s.aal, u.email, u.phone, u.user_metadata ->> 'name' AS name
+    FROM browser_sessions AS browser
+    JOIN sessions AS s ON s.id = browser.session_id
+    JOIN users AS u ON u.id = browser.user_id
+   WHERE browser.token_hash = :token_hash
+     AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox) = 'live'
+), kept AS (
+  UPDATE sessions AS s
+     SET refreshed_at = now()
+    FROM used
+   WHERE s.id = used.session_id AND s.refreshed_at < now() - interval '5 minutes'
+)
+SELECT * FROM used;
+
+-- name: mark_opened_by(session_id uuid, opened_by uuid)
+-- The application's session has the level of the browser's.
+UPDATE sessions AS s
+   SET opened_by = opener.id, aal = opener.aal, amr = methods_of(opener), factor_id = opener.factor_id
+  FROM sessions AS opener
+ WHERE s.id = :session_id AND opener.id = :opened_by
+RETURNING s.aal, s.amr;
+
+-- name: renew_browser_session(session_id uuid, token_hash bytea)
+UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session_id;
+
+-- name: select_session_method(session_id uuid)
+SELECT method FROM sessions WHERE id = :session_id;
