@@ -4,6 +4,10 @@ SELECT u.id,
        (u.banned_until > now()) IS NOT TRUE
          AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL AND u.made_by = 'signup'
                            WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL AND u.made_by = 'signup'
+                           WHEN 'email_change' THEN NOT EXISTS (
+                             SELECT FROM users AS o WHERE o.email = :email AND NOT is_unused_sign_up(o))
+                           WHEN 'phone_change' THEN NOT EXISTS (
+                             SELECT FROM users AS o WHERE o.phone = :phone AND NOT is_unused_sign_up(o))
                            ELSE true END AS is_due,
        CASE WHEN :purpose = 'signup'
             THEN jsonb_build_object('user_agent', u.signup_user_agent, 'requested_at', iso_8601(u.created_at))
@@ -31,7 +35,8 @@ SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', 
 SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS purpose,
        t.target, t.redirect_to, u.email, u.phone,
        coalesce(t.user_agent, u.signup_user_agent) AS signup_user_agent,
-       is_unused_sign_up(u) AS can_be_declined,
+       CASE t.purpose WHEN 'signup' THEN is_unused_sign_up(u) WHEN 'email_change' THEN is_anonymous(u)
+                      ELSE false END AS can_be_declined,
        iso_8601(CASE WHEN t.user_metadata IS NULL THEN u.created_at ELSE t.created_at END) AS signed_up_at
   FROM one_time_tokens AS t
   JOIN users AS u ON u.id = t.user_id
@@ -51,6 +56,25 @@ WITH signed_up AS (
   RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}')
 )
 DELETE FROM one_time_tokens AS t USING signed_up WHERE t.id = signed_up.token_id;
+
+-- name: decline_change(token_hash bytea, origin jsonb)
+WITH asked AS (
+  SELECT u.id, t.target
+    FROM one_time_tokens AS t
+    JOIN users AS u ON u.id = t.user_id
+   WHERE t.token_hash = :token_hash AND t.purpose = 'email_change' AND is_good_link(t) AND is_anonymous(u)
+     FOR UPDATE OF u
+), declined AS (
+  UPDATE users AS u
+     SET new_email = NULL, email_change_sent_at = NULL
+    FROM asked
+   WHERE u.id = asked.id AND u.new_email = asked.target
+  RETURNING record_acts(:origin, u.id, NULL, '{email_change_declined}', '{user.updated}',
+                        jsonb_build_object('new_address', asked.target))
+)
+DELETE FROM one_time_tokens AS t
+ USING asked
+ WHERE t.user_id = asked.id AND t.purpose = 'email_change' AND t.target = asked.target;
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], purposes text[])
 SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
@@ -123,6 +147,22 @@ UPDATE users
    SET phone = :phone, phone_confirmed_at = CASE WHEN :is_proved THEN now() END, phone_proved = :is_proved,
        new_phone = NULL, phone_change_sent_at = NULL, updated_at = now()
  WHERE id = :user_id;
+
+-- name: set_first_addresses(user_id uuid, email text, phone text)
+-- With AUTH_AUTOCONFIRM: confirmed, but not proved.
+UPDATE users
+   SET email = coalesce(:email, email), phone = coalesce(:phone, phone),
+       email_confirmed_at = coalesce(email_confirmed_at, CASE WHEN :email IS NOT NULL THEN now() END),
+       phone_confirmed_at = coalesce(phone_confirmed_at, CASE WHEN :phone IS NOT NULL THEN now() END),
+       updated_at = now()
+ WHERE id = :user_id;
+
+-- name: delete_unused_sign_up(address text, owner_id uuid, origin jsonb)
+-- A sign-up that nobody has confirmed must not keep an address from the user who has proved it.
+DELETE FROM users AS u
+ WHERE (u.email = :address OR u.phone = :address) AND u.id <> :owner_id AND is_unused_sign_up(u)
+RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
+                      '{"because": "proved_by_other"}');
 
 -- name: write_address_identity(user_id uuid, provider text, address text)
 INSERT INTO identities (user_id, provider, subject, identity_data)

@@ -224,14 +224,15 @@ RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
 --                   session_timebox integer, reauthenticated boolean, needs_proof boolean, proof_age integer,
 --                   reauthentication_age integer)
 WITH caller AS (
-  SELECT id, email, email_proved, phone, phone_proved, password_hash
+  SELECT id, email, email_proved, phone, phone_proved, password_hash, is_anonymous(users) AS is_anonymous,
+         converted_at
     FROM users WHERE id = :caller_id FOR UPDATE
 )
 SELECT caller.*, iso_8601(now()) AS moment,
        locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
                            :session_timebox, :reauthenticated,
                            CASE WHEN :needs_proof THEN :proof_age ELSE :reauthentication_age END,
-                           :caller_aal, :caller_level, :mfa_required) AS state
+                           :caller_aal, :caller_level, :mfa_required, :needs_proof) AS state
   FROM caller;
 
 -- name: record_reauthentication(session_id uuid)

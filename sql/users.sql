@@ -88,13 +88,15 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        u.role = 'admin' AS is_admin,
+       is_anonymous(u) AS is_anonymous,
        s.aal,
        u.password_hash,
        u.email,
        u.email_confirmed_at IS NOT NULL AS email_confirmed,
        u.phone,
        u.phone_confirmed_at IS NOT NULL AS phone_confirmed,
-       extract(epoch FROM now() - greatest(s.created_at, s.reauthenticated_at))::bigint AS authentication_age
+       extract(epoch FROM now() - greatest(s.created_at, s.reauthenticated_at))::bigint AS authentication_age,
+       extract(epoch FROM now() - proved_at(s))::bigint AS proof_age
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
@@ -128,6 +130,7 @@ RETURNING iso_8601(now()) AS moment,
 
 -- name: lock_user(user_id uuid)
 SELECT id, email, email_proved, new_email, phone, phone_proved, new_phone,
+       is_anonymous(users) AS is_anonymous,
        (banned_until > now()) IS TRUE AS is_banned
   FROM users
  WHERE id = :user_id

@@ -19,7 +19,7 @@ from auth.settings import Settings, SettingsError
 
 # The links of notices undo what they report.
 _LINK_TYPES = dict.fromkeys(
-    ("email_changed", "phone_changed", "identity_linked", "identity_unlinked"), "undo"
+    ("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"), "undo"
 )
 _TIME = "%H:%M UTC"
 _DATE_AND_TIME = f"%Y-%m-%d {_TIME}"

@@ -29,8 +29,8 @@ def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, re
     state, session_id = one_time.new_token(), guard.caller()["caller_session_id"]
     with latchkey.db.transaction() as tx:
         # No password: logs keep the URL.
-        needed = "nonce with the code that GET /reauthenticate sends"
-        caller = lock_caller(tx, reauthenticated, needed, needs_proof=True)
+        wanted = "nonce with the code that GET /reauthenticate sends"
+        caller = lock_caller(tx, reauthenticated, wanted, needs_proof=True, unless_anonymous=True)
         owner = {"user_id": caller.id, "session_id": str(session_id)}
         write_flow(tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
     return state

@@ -20,8 +20,10 @@ _CREDENTIALS = "current_password, or nonce with the code that GET /reauthenticat
 def reauthenticate(known: Any, body: dict[str, Any], *, needs_proof: bool = False) -> bool:
     """Check the current password or code of a body. Return False, unchecked, if none is needed."""
     settings = latchkey.settings
-    age = proof_age(settings) if needs_proof else settings.reauthentication_age
-    if age is None or known.authentication_age < age:
+    most, age = settings.reauthentication_age, known.authentication_age
+    if needs_proof:
+        most, age = proof_age(settings), known.proof_age
+    if most is None or (age is not None and age < most):
         return False
     _check_credential(known, body)
     return True
@@ -40,13 +42,21 @@ def record_reauthentication(known: Any, body: dict[str, Any]) -> str:
 
 
 def lock_caller(
-    tx: Transaction, reauthenticated: bool, needed: str = _CREDENTIALS, *, needs_proof: bool = False
+    tx: Transaction,
+    reauthenticated: bool,
+    wanted: str = _CREDENTIALS,
+    *,
+    needs_proof: bool = False,
+    unless_anonymous: bool = False,
 ) -> Any:
-    """Lock and return the caller's row. Raises `ApiError` if the session ended or needs reauthentication."""
+    """Lock and return the caller's row. Raises `ApiError` if the session ended or needs reauthentication.
+
+    `unless_anonymous` lets an anonymous user, who could not get a code, do it without.
+    """
     needs = {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
     caller = guard.admit(tx.one("lock_caller", **needs, **guard.caller()))
-    if caller.state == "reauthentication_needed":
-        raise _needed(needed)
+    if caller.state == "reauthentication_needed" and not (unless_anonymous and caller.is_anonymous):
+        raise needed(wanted)
     return caller
 
 
@@ -56,7 +66,7 @@ def _check_credential(known: Any, body: dict[str, Any]) -> None:
     elif "nonce" in body:
         _spend_nonce(body["nonce"], known)
     else:
-        raise _needed(_CREDENTIALS)
+        raise needed()
 
 
 def _check_current_password(password: str, known: Any) -> None:
@@ -82,5 +92,5 @@ def _spend_nonce(nonce: str, known: Any) -> None:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
 
 
-def _needed(what: str) -> ApiError:
+def needed(what: str = _CREDENTIALS) -> ApiError:
     return ApiError("reauthentication_needed", f"give {what}: this session is too old for this change")

@@ -13,6 +13,7 @@ _ACTS = {
     "phone_unconfirmed": "phone set to unconfirmed",
     "email_change_undone": "email change undone by the link sent to the old address",
     "change_undone": "change undone by the link in its notice",
+    "email_change_declined": "new email declined by its owner",
     "unbanned": "ban lifted",
     "link_generated": "link generated for an administrator",
     "webhook_tested": "test event requested",
@@ -100,6 +101,7 @@ _BECAUSE = {
     "email_restored": "email change undone",
     "change_undone": "a change was undone",
     "abandoned": "anonymous, without a session",
+    "proved_by_other": "unconfirmed, and another user proved the address",
     "unused": "never confirmed and never used",
 }
 _CHANNELS = {"email": "mail", "sms": "SMS"}

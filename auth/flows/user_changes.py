@@ -3,8 +3,8 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
-from auth.flows import outgoing, removal
-from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.flows import conversion, outgoing, removal
+from auth.flows.reauthentication import lock_caller, needed, reauthenticate
 from auth.flows.undo import tell, tell_of_identity
 from auth.passwords.policy import check_strength
 from auth.web import audit, guard
@@ -17,16 +17,23 @@ _SENSITIVE = ("new_email", "new_phone", "password_hash")
 def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
     """Apply a `UserChange` body to the caller. `link` has the columns of the link that confirms an email."""
     change, known, authentication = _check(body)
+    adds_first = not authentication.get("needs_proof") and bool(change["new_email"] or change["new_phone"])
+    first = _addresses_at_once(known, change)
     addresses = [address for address in (change["new_email"], change["new_phone"]) if address]
     with latchkey.db.transaction() as tx:
-        if addresses:
-            _refuse_taken(tx, change)
+        if first or (addresses and not known.is_anonymous):
+            _refuse_taken(tx, change | first)
         for address in addresses:
             outgoing.take_quota(tx, address)
         caller = lock_caller(tx, **authentication)
+        if adds_first and not _is_without_address(caller):
+            # Another request has confirmed the first address.
+            raise needed()
         removed = _remove(tx, caller, known, body) if known else []
         if change["password_hash"]:
             _end_other_access(tx, caller, known.password_hash)
+        if first:
+            conversion.set_addresses(tx, caller, first["new_email"], first["new_phone"])
         user = tx.one("change_user", user_id=caller.id, **change)
         for address in addresses:
             _send_confirmation(tx, caller, address, link)
@@ -56,8 +63,10 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     change["new_email"] = None if email == known.email else email
     change["new_phone"] = None if phone == known.phone else phone
     changes_address = bool(change["new_email"] or change["new_phone"] or removal.wanted(body, known))
-    # A user without an address could not get a code for the first one.
-    needs_proof = bool(body.get("remove")) or (changes_address and bool(known.email or known.phone))
+    confirms_at_once = changes_address and latchkey.settings.autoconfirm
+    if password is not None and known.is_anonymous and not confirms_at_once:
+        raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
+    needs_proof = bool(body.get("remove")) or (changes_address and not _is_without_address(known))
     if password is None:
         reauthenticated = not needs_proof or reauthenticate(known, body, needs_proof=True)
         return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
@@ -70,6 +79,20 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
             raise ApiError("same_password", "password: must differ from the current one")
         change["password_hash"] = latchkey.passwords.hash(password)
     return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
+
+
+def _is_without_address(user: Any) -> bool:
+    # Such a user could not get a code for the first one.
+    return user.is_anonymous or not (user.email or user.phone)
+
+
+def _addresses_at_once(known: Any, change: dict[str, Any]) -> dict[str, Any]:
+    """Take from a change the addresses that `AUTH_AUTOCONFIRM` gives an anonymous user without a message."""
+    first = {name: change[name] for name in ("new_email", "new_phone")}
+    if not any(first.values()) or not known.is_anonymous or not latchkey.settings.autoconfirm:
+        return {}
+    change |= dict.fromkeys(first)
+    return first
 
 
 def _refuse_taken(tx: Transaction, change: dict[str, Any]) -> None:
@@ -112,9 +135,11 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
 
 
 def _send_confirmation(tx: Transaction, caller: Any, address: str, link: dict[str, str | None]) -> None:
-    by_email, message = "@" in address, outgoing.Message(address)
-    purpose = "email_change" if by_email else "phone_change"
-    columns = link if by_email else {}
+    columns = link if "@" in address else {}
+    if caller.is_anonymous:
+        conversion.request_address(tx, caller, address, columns)
+        return
+    purpose, message = "email_change" if "@" in address else "phone_change", outgoing.Message(address)
     message.write_token(tx, caller.id, purpose, session_id=g.caller.session_id, **columns)
     message.write(tx, caller.id, purpose, redirect_to=columns.get("redirect_to"))
 

@@ -5,7 +5,7 @@ from typing import Any
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.flows import removal
+from auth.flows import conversion, removal
 from auth.flows.authorization_codes import write_code
 from auth.flows.token_response import Outcome, open_session
 from auth.flows.undo import tell, undo
@@ -54,7 +54,7 @@ def _spend(link_type: str, proof: Proof, redirects: bool) -> Outcome:
             undo(tx, spent, proof["token_hash"])
             return Outcome()
         if link_type in one_time.CHANGES:
-            return _take_new_address(tx, spent, signs_in=not redirects)
+            return _take_new_address(tx, spent, proof, redirects)
         return _confirm_address(tx, spent, redirects)
 
 
@@ -101,7 +101,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
     return Outcome(session, code, redirect_to=spent.redirect_to, recent_changes=recent)
 
 
-def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
+def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:
     """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
     user, by_email = tx.one("lock_user", user_id=spent.user_id), "@" in spent.target
     if spent.target != (user.new_email if by_email else user.new_phone):
@@ -109,17 +109,24 @@ def _take_new_address(tx: Transaction, spent: Any, signs_in: bool) -> Outcome:
     if user.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
+    if user.is_anonymous:
+        tx.run("delete_unused_sign_up", address=spent.target, owner_id=user.id)
     kind, provider = ("email_changed", "email") if by_email else ("phone_changed", "phone")
     new_address = {"new_email" if by_email else "new_phone": spent.target}
     tell(tx, user, kind, spent.session_id, restored=provider, **new_address)
     if by_email:
         tx.run("change_email", user_id=user.id, email=spent.target, is_proved=True)
-        tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
     else:
         tx.run("change_phone", user_id=user.id, phone=spent.target, is_proved=True)
     tx.run("write_address_identity", user_id=user.id, provider=provider, address=spent.target)
+    if user.is_anonymous:
+        conversion.finish(tx, user.id, spent.session_id)
+    elif by_email:
+        tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
     tx.run("void_tokens", user_id=user.id)
 
+    # A link may have been sent by a stranger, to sign its reader in to a user that the stranger knows.
+    signs_in = not redirects and not (user.is_anonymous and proof["token_hash"])
     session = open_session(tx, user.id, "otp") if signs_in else None
     acts = [kind, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.delivery import sanitize
@@ -41,6 +41,9 @@ _DONE = {
     "The change is undone, and what was added since is removed; sign in again with a new password",
 )
 
+# For each type of link that offers "This was not me": the statement, and the section of the page's texts.
+_DECLINED = {"signup": ("decline_signup", "declined"), "email_change": ("decline_change", "change_declined")}
+
 
 @blueprint.get("/verify")
 @limited("links", unless=lambda: request.method == "HEAD")
@@ -65,6 +68,8 @@ def verify() -> Response:
     if body["type"] in one_time.UNDO:
         raise ApiError("validation_failed", "type: undo is for the link's page alone")
     outcome = spend(body["type"], _proof(body), redirects=False)
+    if outcome.session is None:
+        return jsonify(message=_DONE[body["type"]])
     recent: dict[str, Any] = (
         {} if outcome.recent_changes is None else {"recent_changes": outcome.recent_changes}
     )
@@ -75,8 +80,9 @@ def _verify_form() -> Response:
     form = read_form(schemas.VerifyForm())
     if form.get("action") != "decline":
         return _spend_and_redirect(form)
-    declined = latchkey.db.run("decline_signup", token_hash=one_time.hash_token(form["token"]))
-    return page("signup_declined.html") if declined else _dead_link_page(form["type"])
+    statement, what = _DECLINED.get(form["type"], _DECLINED["signup"])
+    declined = latchkey.db.run(statement, token_hash=one_time.hash_token(form["token"]))
+    return page("declined.html", what=what) if declined else _dead_link_page(form["type"])
 
 
 def _proof(body: Mapping[str, str]) -> Proof:

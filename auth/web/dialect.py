@@ -64,6 +64,8 @@ def _translated(body: dict[str, Any]) -> dict[str, Any]:
         return {"message_id": body["message_id"]} if is_sms else {}
     if rule == "/admin/users" and "data" in body:
         return {"users": [_user(user) for user in body["data"]], "aud": latchkey.settings.jwt_audience}
+    if rule == "/verify" and "message" in body:
+        return {"msg": body["message"], "code": "200"}
     if "action_link" in body:
         body["action_link"] = _link(body["action_link"])
     if isinstance(body.get("user"), dict):

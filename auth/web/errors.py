@@ -35,6 +35,10 @@ ERRORS = {
         422,
         "Reauthentication requires the user to have an email or a phone number",
     ),
+    "anonymous.validation_failed": (
+        422,
+        "Updating password of an anonymous user without an email or phone is not allowed",
+    ),
     "webhooks.validation_failed": (400, "The limit of webhooks is reached"),
     "disabled_webhook.validation_failed": (400, "The webhook is disabled"),
     "not_found": (404, "There is nothing at this path"),

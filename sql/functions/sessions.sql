@@ -70,6 +70,14 @@ AS $$
    WHERE u.id = locked_caller_state.user_id
 $$;
 
+-- When the session's user last proved who they are. Null for an anonymous sign-in, which proves nothing.
+CREATE OR REPLACE FUNCTION proved_at(s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at
+              ELSE greatest(s.created_at, s.reauthenticated_at) END
+$$;
+
 -- With the level that the route needs. The functions without it are also those of the release before.
 CREATE OR REPLACE FUNCTION caller_state(
   u users, s sessions, expires_at bigint, lifetime integer, timebox integer,
@@ -87,13 +95,16 @@ $$;
 
 CREATE OR REPLACE FUNCTION locked_caller_state(
   user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
-  reauthenticated boolean, age integer, aal text, level text, required text
+  reauthenticated boolean, age integer, aal text, level text, required text, needs_proof boolean
 ) RETURNS text
   LANGUAGE sql VOLATILE
 AS $$
   SELECT CASE
     WHEN state IN ('live', 'reauthentication_needed') AND lacks_level(u, s, aal, level, required)
     THEN 'insufficient_aal'
+    WHEN state = 'live' AND needs_proof AND NOT reauthenticated
+         AND (proved_at(s) > now() - make_interval(secs => age)) IS NOT TRUE
+    THEN 'reauthentication_needed'
     ELSE state
   END
     FROM users AS u

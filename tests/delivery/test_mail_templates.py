@@ -37,12 +37,13 @@ MAILS = {
     "password_changed": None,
     "email_changed": "undo",
     "phone_changed": "undo",
+    "address_added": "undo",
     "identity_linked": "undo",
     "identity_unlinked": "undo",
     "webhook_disabled": None,
 }
 SMS = ("sms", "signup", "phone_change", "reauthentication")
-SMS_NOTICES = ("email_changed", "phone_changed", "identity_linked", "identity_unlinked")
+SMS_NOTICES = ("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked")
 
 each_language = pytest.mark.parametrize("language", sorted(CATALOGUES))
 each_mail = pytest.mark.parametrize("kind", MAILS)
@@ -441,7 +442,7 @@ class TestCustomTemplates:
             (
                 "sv.toml",
                 '[email.signup]\nsubject = "Hej"',
-                "sv.toml: the string email.common.browser is missing",
+                "sv.toml: the string email.address_added.action is missing",
             ),
             (
                 "en.toml",

@@ -84,6 +84,10 @@ def sign_in(client: Any, email: str, password: str = PASSWORD) -> Any:
     return client.post("/token?grant_type=password", json={"email": email, "password": password})
 
 
+def sign_up_anonymously(client: Any) -> Session:
+    return session_of(client, client.post("/signup", json={}), status=201)
+
+
 def refresh(client: Any, refresh_token: str) -> Any:
     return client.post("/token?grant_type=refresh_token", json={"refresh_token": refresh_token})
 

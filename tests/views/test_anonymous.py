@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response, user
-from tests.support.cast import PASSWORD, session_of
+from tests.support.cast import PASSWORD, session_of, sign_up_anonymously
 from tests.support.server import at_once
 
 
@@ -16,7 +16,7 @@ def client(make_app):
 
 @pytest.fixture
 def sign_up(client):
-    return lambda: session_of(client, client.post("/signup", json={}), status=201)
+    return lambda: sign_up_anonymously(client)
 
 
 def anonymous(**changes):

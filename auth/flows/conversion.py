@@ -1,0 +1,49 @@
+"""An anonymous user becomes permanent: by the first address, or the first identity."""
+
+from typing import Any
+
+from flask import g
+
+from auth.flows import outgoing
+from auth.flows.undo import tell
+from auth.web import audit
+from sql import Transaction
+
+
+def request_address(tx: Transaction, caller: Any, address: str, link: dict[str, str | None]) -> None:
+    """Send the link or code that confirms an address. A taken one runs the same statements.
+
+    Anybody can be an anonymous user, and must not learn which addresses have a user.
+    """
+    message, is_email = outgoing.Message(address), "@" in address
+    purpose = "email_change" if is_email else "phone_change"
+    owner = tx.one("select_address_owner", address=address)
+    is_taken = owner is not None and not owner.is_unused
+    kind = ("signup_attempt" if is_email else "none") if is_taken else purpose
+    recipient_id = owner.id if is_taken else caller.id
+    bound_to = {"session_id": g.caller.session_id, **link}
+    message.write_token(tx, None if is_taken else caller.id, purpose, **bound_to)
+    message.write(tx, recipient_id, kind, secret=not is_taken, redirect_to=link.get("redirect_to"))
+
+
+def set_addresses(tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:
+    """Give the caller its first addresses at once, as `AUTH_AUTOCONFIRM` gives them to a sign-up."""
+    tx.run("set_first_addresses", user_id=caller.id, email=email, phone=phone)
+    for provider, address in (("email", email), ("phone", phone)):
+        if address:
+            tx.run("write_address_identity", user_id=caller.id, provider=provider, address=address)
+            audit.record(tx, caller.id, email, [f"{provider}_changed"], [], new_address=address)
+    _end_other_sessions(tx, caller.id, g.caller.session_id)
+
+
+def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
+    """End the sessions but that which asked, and tell the owner of the address.
+
+    The owner may have confirmed the address for a stranger, who keeps that session.
+    """
+    _end_other_sessions(tx, user_id, session_id)
+    tell(tx, tx.one("lock_user", user_id=user_id), "address_added", session_id)
+
+
+def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:
+    tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="address_proved")
