@@ -29,46 +29,49 @@ pytestmark = [
 DAVE = "dave@example.com"
 
 
-@pytest.fixture(scope="module")
-def ports() -> tuple[int, int]:
-    """The ports of the application and of the service."""
-    return free_port(), free_port()
+class Application(SimpleHTTPRequestHandler):
+    """Serves the example, with the packages of this directory and the URL of the service under test."""
+
+    service = ""
+    flow = "pkce"
+
+    def translate_path(self, path: str) -> str:
+        base = HERE if path.startswith("/node_modules/") else EXAMPLE
+        return str(base / path.partition("?")[0].lstrip("/"))
+
+    def do_GET(self) -> None:
+        if self.path != "/app.js":
+            return super().do_GET()
+        script = (EXAMPLE / "app.js").read_text()
+        for text, replacement in (("http://localhost:8000", self.service), ('"pkce"', f'"{self.flow}"')):
+            assert text in script
+            script = script.replace(text, replacement)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(script.encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
 
 
 @pytest.fixture(scope="module")
-def origin(ports) -> Iterator[str]:
+def origin() -> Iterator[str]:
     """The origin of the example, which is another site than that of the service."""
-
-    class Application(SimpleHTTPRequestHandler):
-        def translate_path(self, path: str) -> str:
-            base = HERE if path.startswith("/node_modules/") else EXAMPLE
-            return str(base / path.partition("?")[0].lstrip("/"))
-
-        def do_GET(self) -> None:
-            if self.path != "/app.js":
-                return super().do_GET()
-            script = (EXAMPLE / "app.js").read_text()
-            assert "http://localhost:8000" in script
-            body = script.replace("http://localhost:8000", f"http://127.0.0.1:{ports[1]}").encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/javascript")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", ports[0]), Application) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Application) as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"http://localhost:{ports[0]}"
+        yield f"http://localhost:{server.server_address[1]}"
         server.shutdown()
 
 
 @pytest.fixture(scope="module")
-def service(tab, serve, origin, ports) -> Iterator[Any]:
+def service(tab, serve, origin) -> Iterator[Any]:
+    port = free_port()
+    Application.service = f"http://127.0.0.1:{port}"
     changes = {
-        "PORT": str(ports[1]),
-        "AUTH_BASE_URL": f"http://127.0.0.1:{ports[1]}",
+        "PORT": str(port),
+        "AUTH_BASE_URL": Application.service,
         "AUTH_REDIRECT_ALLOW_LIST": f"{origin}/**",
         "AUTH_WORKERS": "1",
         "AUTH_DEV_INBOX": "true",
@@ -79,8 +82,9 @@ def service(tab, serve, origin, ports) -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(tab, service, app, origin) -> Iterator[Browser]:
+def page(request, tab, service, app, origin) -> Iterator[Browser]:
     """The example, signed out. Pages must not cause errors on the console."""
+    Application.flow = getattr(request, "param", "pkce")
     tab.open(f"{origin}/index.html")
     tab.run("localStorage.clear()")
     tab.open(f"{origin}/index.html")
@@ -134,12 +138,16 @@ def test_sign_up_with_pkce_survives_a_reload_and_a_refresh_until_the_sign_out(pa
     assert page.run("Object.keys(localStorage).filter((key) => key.endsWith('auth-token')).length") == 0
 
 
-def test_magic_link_signs_in(page, follow, alice):
+@pytest.mark.parametrize("page", ["pkce", "implicit"], indirect=True)
+def test_magic_link_signs_in(page, follow, alice, origin):
     fill_in(page, email=alice.email)
     page.click("Send me a link")
     page.wait_for(f"We sent a mail to {alice.email}.")
     follow()
     page.wait_for(f"Signed in as {alice.email}")
+    assert page.url.rstrip("#") == f"{origin}/index.html"
+    # By the browser's own cryptography.
+    assert page.run("auth.getClaims().then(({ data }) => data.claims.sub)") == alice.id
 
 
 def test_spent_link_is_a_message_on_the_page(page, follow, alice, database):

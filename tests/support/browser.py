@@ -227,6 +227,8 @@ class Browser:
     def _note(self, event: Any) -> None:
         if event.get("method") == "Log.entryAdded":
             self._complaints.append(event["params"]["entry"]["text"])
+        if event.get("method") == "Runtime.consoleAPICalled" and event["params"]["type"] == "error":
+            self._complaints.append(str(event["params"]["args"]))
         if event.get("method") == "Runtime.exceptionThrown":
             self._complaints.append(event["params"]["exceptionDetails"]["text"])
 
