@@ -158,6 +158,15 @@ test("an unknown authorization code is not found", async () => {
   failed(await client.auth.exchangeCodeForSession("unknown"), 404, "flow_state_not_found");
 });
 
+test("an authorization code is of use to the client that asked for it alone", async () => {
+  const email = newEmail();
+  const [client, thief] = [newClient({ flowType: "pkce" }), newClient({ flowType: "pkce" })];
+  ok(await client.auth.signInWithOtp({ email }));
+  ok(await thief.auth.signInWithOtp({ email: newEmail() }));
+  const code = (await open((await message(email)).link)).searchParams.get("code");
+  failed(await thief.auth.exchangeCodeForSession(code), 400, "bad_code_verifier");
+});
+
 test("resetPasswordForEmail leads to a new password", async () => {
   const { email } = await signedIn();
   const client = newClient();

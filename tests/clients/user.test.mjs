@@ -58,6 +58,16 @@ test("updateUser changes the phone once it is confirmed", async () => {
   assert.equal(verified.user.phone, phone);
 });
 
+test("applications hear of each change of the session", async () => {
+  const { client } = await signedIn();
+  const events = [];
+  client.auth.onAuthStateChange((event) => events.push(event));
+  ok(await client.auth.refreshSession());
+  ok(await client.auth.updateUser({ data: { name: "Alice" } }));
+  assert.equal((await client.auth.signOut()).error, null);
+  assert.deepEqual(events.filter((event) => event !== "INITIAL_SESSION"), ["TOKEN_REFRESHED", "USER_UPDATED", "SIGNED_OUT"]);
+});
+
 test("reauthenticate sends a code that updateUser takes", async () => {
   const { client, email } = await signedIn();
   ok(await client.auth.reauthenticate());
