@@ -12,6 +12,7 @@ from auth.views import (
     identities,
     introspect,
     oauth,
+    passkeys,
     passwordless,
     service,
     sessions,
@@ -26,7 +27,7 @@ from auth.web.application import Application
 from auth.web.input import MAX_BODY
 
 BLUEPRINTS = (
-    *(service, signup, token, passwordless, oauth, identities, verify, user, sessions, introspect),
+    *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
     *(admin_users, admin_links, audit_log, webhooks, dev_inbox),
 )
 

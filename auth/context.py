@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from flask import current_app
 
+from auth.factors.webauthn import RelyingParty
 from auth.net.redirects import AllowList
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
@@ -35,6 +36,7 @@ class Latchkey:
     service_role_keys: ServiceRoleKeys
     redirects: AllowList
     providers: Mapping[str, Provider]
+    relying_party: RelyingParty
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
@@ -54,6 +56,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         providers={
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },
+        relying_party=RelyingParty(settings),
     )
 
 

@@ -102,6 +102,9 @@ DELETE FROM users AS u
                              WHERE s.user_id = lost.id AND s.ended_at IS NULL
                                AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox))
             AND NOT EXISTS (SELECT
+                              FROM factors AS f
+                             WHERE f.user_id = lost.id AND f.factor_type = 'passkey')
+            AND NOT EXISTS (SELECT
                               FROM one_time_tokens AS t
                              WHERE t.user_id = lost.id AND t.expires_at > now())
           LIMIT :batch FOR UPDATE OF lost SKIP LOCKED
@@ -125,6 +128,9 @@ DELETE FROM users AS u
             AND NOT EXISTS (SELECT
                               FROM identities AS i
                              WHERE i.user_id = unused.id AND i.provider NOT IN ('email', 'phone'))
+            AND NOT EXISTS (SELECT
+                              FROM factors AS f
+                             WHERE f.user_id = unused.id AND f.factor_type = 'passkey')
             AND NOT EXISTS (SELECT
                               FROM one_time_tokens AS t
                              WHERE t.user_id = unused.id AND t.expires_at > now())

@@ -39,6 +39,7 @@ LONGEST_FILE = 320
 # Views that need no credentials; the outermost decorator of all others is of auth/web/guard.py.
 PUBLIC = {
     *("welcome", "docs", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
+    *("begin_passkey_sign_in", "finish_passkey_sign_in"),
     *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),
     *(
         "authorize",
@@ -56,6 +57,8 @@ READ_ONLY = {
     *("welcome", "docs", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
     *(
         "get_user",
+        "list_passkeys",
+        "list_any_passkeys",
         "list_sessions",
         "list_users",
         "get_any_user",
@@ -69,6 +72,7 @@ READ_ONLY = {
     *("list_webhooks", "get_webhook", "list_deliveries"),
 }
 UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "generate_link"} | {
+    "delete_any_passkey",
     *("create_webhook", "update_webhook", "delete_webhook", "test_webhook", "redeliver_event"),
 }
 # Settings whose default is empty, generated or computed.

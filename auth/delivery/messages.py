@@ -19,7 +19,11 @@ from auth.settings import Settings, SettingsError
 
 # The links of notices undo what they report.
 _LINK_TYPES = dict.fromkeys(
-    ("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"), "undo"
+    (
+        *("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
+        *("passkey_added", "passkey_removed"),
+    ),
+    "undo",
 )
 _TIME = "%H:%M UTC"
 _DATE_AND_TIME = f"%Y-%m-%d {_TIME}"

@@ -32,6 +32,7 @@ from webauthn.helpers.structs import (
     AuthenticationCredential,
     AuthenticatorSelectionCriteria,
     AuthenticatorTransport,
+    CredentialDeviceType,
     PublicKeyCredentialDescriptor,
     ResidentKeyRequirement,
     UserVerificationRequirement,
@@ -40,6 +41,13 @@ from webauthn.helpers.structs import (
 from auth.settings import Settings
 
 CHALLENGE_LIFETIME = 300  # seconds
+WRONG_SIGNATURE = "Could not verify authentication signature"  # as py_webauthn says
+# An ES256 key (the base point of P-256), to verify signatures by unknown credentials with.
+NOBODYS_KEY = bytes.fromhex(
+    "a5010203262001"
+    "2158206b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
+    "2258204fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"
+)
 _ALGORITHMS = [Algorithm.ECDSA_SHA_256, Algorithm.EDDSA, Algorithm.RSASSA_PKCS1_v1_5_SHA_256]
 _MOST_ID_BYTES = 1023  # WebAuthn, section 4, "Credential ID"
 # OpenSSL takes milliseconds to verify a signature by a larger key.
@@ -61,6 +69,7 @@ class Credential:
     sign_count: int
     transports: list[str]
     aaguid: str
+    is_backup_eligible: bool
     is_backed_up: bool
     is_verified: bool
 
@@ -137,6 +146,7 @@ class RelyingParty:
             verified.sign_count,
             [transport.value for transport in credential.response.transports or []],
             verified.aaguid,
+            verified.credential_device_type is CredentialDeviceType.MULTI_DEVICE,
             verified.credential_backed_up,
             verified.user_verified,
         )

@@ -4,7 +4,7 @@ from typing import Any
 
 from auth.context import latchkey
 from auth.web.errors import ApiError
-from sql import Transaction
+from sql import Database, Transaction
 
 ADDRESSES = ("email", "phone")
 # Days for which an addition is recent.
@@ -37,7 +37,16 @@ def remove(tx: Transaction, user_id: str, providers: list[str]) -> None:
 
 def check_remaining(tx: Transaction, user_id: str) -> None:
     """Check that a user whose row is locked can still sign in. Raises `ApiError`."""
-    settings = latchkey.settings
-    usable = [*latchkey.providers, *["email"] * settings.email_enabled, *["phone"] * settings.offers_phone]
-    if not tx.one("select_can_sign_in", user_id=user_id, usable=usable).can_sign_in:
+    if not can_sign_in(tx, user_id):
         raise ApiError("removal.single_identity_not_deletable")
+
+
+def can_sign_in(db: Database | Transaction, user_id: str) -> bool:
+    settings = latchkey.settings
+    enabled = {
+        "email": settings.email_enabled,
+        "phone": settings.offers_phone,
+        "passkey": settings.passkeys_enabled,
+    }
+    usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
+    return db.one("select_can_sign_in", user_id=user_id, usable=usable).can_sign_in

@@ -15,6 +15,7 @@ _ACTS = {
     "change_undone": "change undone by the link in its notice",
     "email_change_declined": "new email declined by its owner",
     "unbanned": "ban lifted",
+    "passkey_counter_fell": "passkey refused, whose counter has fallen as that of a copy would",
     "link_generated": "link generated for an administrator",
     "webhook_tested": "test event requested",
     "event_redelivered": "event sent again",
@@ -59,6 +60,9 @@ _REASONS = {
     "identity_already_exists": "the identity is another user's, or the user has another one of this provider",
     "single_identity_not_deletable": "the last identity cannot be unlinked",
     "signup_disabled": "sign-up is disabled",
+    "webauthn_challenge_not_found": "the challenge was used before, or is of another session",
+    "webauthn_challenge_expired": "the challenge has expired",
+    "webauthn_verification_failed": "the passkey or security key could not be verified",
     "flow_state_not_found": "unknown or expired authorization code",
 }
 _GUESSES = {"invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"}
@@ -82,6 +86,7 @@ _METHODS = {
     "password": "password",
     "otp": "a link or code",
     "oauth": "a provider",
+    "webauthn": "a passkey",
     "anonymous": "nothing: an anonymous user",
 }
 _ACTORS = {"service_role": "the service role key", "command": "a command", "service": "the service itself"}
@@ -153,6 +158,9 @@ def _changed(name: str, details: dict[str, Any]) -> str:
         return f", which removed {', '.join(details['removed'])}"
     if name == "message_requested" and details.get("is_sent") is False:
         return ", but not sent"
+    if name.startswith("passkey_") and not name.endswith("_removed"):
+        was = f" (was {details['old_passkey']})" if details.get("old_passkey") else ""
+        return f": {details.get('passkey', 'unknown')}{was}"
     subject = name.split("_")[0]
     address = "address" if subject in ("email", "phone") else subject
     if name.endswith("_removed"):

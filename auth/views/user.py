@@ -1,10 +1,11 @@
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
-from auth.flows import outgoing, removal
+from auth.flows import outgoing, passkeys, removal
 from auth.flows.reauthentication import record_reauthentication
+from auth.flows.token_response import token_response
 from auth.flows.user_changes import change_user, delete_caller
-from auth.web import guard, schemas
+from auth.web import guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
 from auth.web.limits import limited
@@ -57,7 +58,10 @@ def delete_user() -> Response:
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
 def confirm_reauthentication() -> Response:
-    """Record the current password or a code in the caller's session, as a proof for the next 15 minutes."""
+    """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     known = guard.live_caller()
-    moment = record_reauthentication(known, read_body(schemas.Proof()))
-    return jsonify(message="Reauthenticated", timestamp=moment)
+    body = read_body(webauthn_schemas.Proof())
+    if "credential" in body:
+        moment, session = passkeys.prove(body)
+        return token_response(session, message="Reauthenticated", timestamp=moment)
+    return jsonify(message="Reauthenticated", timestamp=record_reauthentication(known, body))

@@ -25,6 +25,10 @@ _ACTIONS = {
     "user.confirm_reauthentication": "change_refused",
     "identities.authorize_identity": "change_refused",
     "identities.delete_identity": "change_refused",
+    "passkeys.finish_passkey_sign_in": "sign_in_refused",
+    "passkeys.begin_passkey_registration": "change_refused",
+    "passkeys.finish_passkey_registration": "change_refused",
+    "passkeys.delete_passkey": "change_refused",
 }
 REFUSED_ACTIONS = {*_ACTIONS.values(), "refresh_refused", "admin_refused"}
 # The error codes that refuse a user. The statement that counts failed passwords writes its own refusals.
@@ -34,7 +38,8 @@ _REASONS = {
     "reauthentication_not_valid", "current_password_invalid", "session_not_found", "session_expired",
     "user_not_found", "otp_expired", "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found",
     "bad_code_verifier", "email_exists", "phone_exists", "identity_already_exists",
-    "single_identity_not_deletable", "refresh_token_not_found",
+    "single_identity_not_deletable", "refresh_token_not_found", "webauthn_challenge_not_found",
+    "webauthn_challenge_expired", "webauthn_verification_failed",
 }  # fmt: skip
 
 

@@ -99,6 +99,13 @@ ERRORS = {
     "identity_not_found": (404, "There is no such identity"),
     "removal.single_identity_not_deletable": (422, "This would remove the last way to sign in"),
     "single_identity_not_deletable": (422, "The last way to sign in, and an address, cannot be unlinked"),
+    "passkey_disabled": (404, "Passkeys are disabled"),
+    "too_many_passkeys": (422, "The limit of passkeys is reached"),
+    "webauthn_challenge_not_found": (400, "The challenge is unknown, or was used before"),
+    "webauthn_challenge_expired": (400, "The challenge has expired"),
+    "webauthn_verification_failed": (400, "The passkey or security key could not be verified"),
+    "webauthn_credential_exists": (409, "This passkey or security key is registered already"),
+    "webauthn_credential_not_found": (404, "There is no such passkey"),
     "oauth_provider_not_supported": (400, "This provider is not set up"),
     "provider_disabled": (400, 'Provider (issuer "{issuer}") is not enabled'),
     "bad_oauth_state": (
@@ -128,6 +135,7 @@ _CONSTRAINTS = {
     "users_email_key": "email_exists",
     "users_phone_key": "phone_exists",
     "users_pkey": "id.user_already_exists",
+    "factors_credential_id_key": "webauthn_credential_exists",
     "user_metadata_size": "user_metadata.validation_failed",
     "app_metadata_size": "app_metadata.validation_failed",
 }

@@ -17,6 +17,8 @@ from auth.passwords import hashing
 
 MAX_TEXT = 2048
 _MOST_IDS = 100
+# Attestations with certificates take a few KiB.
+_LONGEST_CREDENTIAL = 64 * 1024
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_BAN = 1000 * 366 * 86_400
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -121,6 +123,12 @@ def _ban_duration(value: Any) -> float:
     return seconds
 
 
+def _credential(value: Any) -> Any:
+    _require(isinstance(value, dict), "must be an object")
+    _require(len(json.dumps(value)) <= _LONGEST_CREDENTIAL, "must be at most 64 KiB as JSON")
+    return value
+
+
 def _strangers_metadata(value: Any) -> Any:
     _require(isinstance(value, dict), "must be an object")
     _require(len(json.dumps(value, ensure_ascii=False).encode()) <= 1024, "must be at most 1 KiB as JSON")
@@ -140,6 +148,8 @@ TypedCode = _field(_typed_code)
 Metadata = _instance_of(dict, "must be an object")
 # Callers without a credential could fill the disk.
 StrangersMetadata = _field(_strangers_metadata)
+Credential = _field(_credential)
+FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
 Role = _field(_role)
 Timestamp = _field(_timestamp)
 Uuid = _matching(_UUID, "must be a UUID")

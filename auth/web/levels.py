@@ -25,6 +25,7 @@ LEVELS = {
             *("welcome", "docs", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
             *("signup", "magiclink", "otp", "recover", "resend", "token", "login_admin"),
             *("verify", "verify_link", "authorize", "callback", "sso", "linking_page", "begin_linking"),
+            *("begin_passkey_sign_in", "finish_passkey_sign_in"),
         ),
         Level.ANYONE,
     ),
@@ -32,6 +33,7 @@ LEVELS = {
         (
             *("introspect", "list_dev_inbox", "get_dev_inbox_message"),
             *("update_any_user", "delete_any_user", "logout_any_user", "generate_link", "invite"),
+            *("list_any_passkeys", "delete_any_passkey"),
             *("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "delete_webhook"),
             *("list_deliveries", "redeliver_event", "test_webhook"),
         ),
@@ -50,6 +52,11 @@ LEVELS = {
     "delete_user": Level.AAL2,
     "authorize_identity": Level.PROOF,
     "delete_identity": Level.PROOF,
+    "begin_passkey_registration": Level.PROOF,
+    "finish_passkey_registration": Level.AAL2,
+    "list_passkeys": Level.AAL1,
+    "rename_passkey": Level.AAL2,
+    "delete_passkey": Level.PROOF,
     **dict.fromkeys(
         (
             *("create_user", "list_users", "get_any_user", "list_recent_changes"),

@@ -138,13 +138,6 @@ class Reauthentication(Input):
     nonce = fields.Text()
 
 
-class Proof(Reauthentication):
-    @validates_schema
-    def has_a_credential(self, data: dict[str, Any], **_kwargs: Any) -> None:
-        if not data:
-            raise ValidationError("give current_password or nonce", "current_password")
-
-
 class UserChange(Reauthentication, Challenged):
     email = fields.Email(allow_none=True)
     phone = fields.Phone(allow_none=True)

@@ -22,7 +22,8 @@ AS $$
   SELECT least(changed_at - interval '7 days', (SELECT created_at FROM sessions WHERE id = acting_session))
 $$;
 
--- `usable`: the configured providers, and email and phone if they are enabled. A password alone is no way.
+-- `usable`: the configured providers, and email, phone and passkey if they are enabled. Neither a password
+-- alone nor a second factor is a way.
 CREATE OR REPLACE FUNCTION can_sign_in(owner uuid, usable text[]) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$
@@ -32,5 +33,6 @@ AS $$
       JOIN users AS u ON u.id = i.user_id
      WHERE i.user_id = owner AND i.provider = ANY (usable)
        AND CASE i.provider WHEN 'email' THEN u.email_proved WHEN 'phone' THEN u.phone_proved ELSE true END
-  )
+  ) OR 'passkey' = ANY (usable)
+       AND EXISTS (SELECT FROM factors WHERE user_id = owner AND factor_type = 'passkey')
 $$;

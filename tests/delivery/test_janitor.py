@@ -67,6 +67,14 @@ def fill(database, count, ages):
         ("audit_log", "action, actor, at", "'signed_in', 'user', due - interval '400 days'"),
         ("users", "email, made_by, created_at", "'u' || number, 'signup', due - interval '30 days'"),
         ("users", "made_by, created_at", "'anonymous', due - interval '30 days'"),
+        ("factor_challenges", "purpose, expires_at", "'passkey_authentication', due"),
+        # Each of a user of its own: a factor is copied with all others of its user.
+        ("users", "id, email, made_by", "md5(number::text)::uuid, 'f' || number, 'administrator'"),
+        (
+            "factors",
+            "id, user_id, factor_type, secret, created_at",
+            "gen_random_uuid(), md5(number::text)::uuid, 'totp', '', due - interval '5 minutes'",
+        ),
         # Ended sessions, and sessions that were not refreshed.
         (
             "sessions",
@@ -80,7 +88,7 @@ def fill(database, count, ages):
         ),
     ):
         # Fewer users: the plans of cascades, made for empty tables, read all deleted rows for each.
-        some = " WHERE number <= 1200" if table == "users" else ""
+        some = " WHERE number <= 1200" if table in ("users", "factors") else ""
         database.run(f"INSERT INTO {table} ({columns}) SELECT {values} {numbers}{some}")
 
 
@@ -92,6 +100,8 @@ INDEXES = {
     "delete_expired_authorization_codes": "authorization_codes_expires_at",
     "delete_expired_oauth_flows": "oauth_flows_expires_at",
     "delete_expired_id_tokens": "spent_id_tokens_expires_at",
+    "delete_expired_factor_challenges": "factor_challenges_expires_at",
+    "delete_unverified_factors": "factors_unverified",
     "delete_old_sessions": "sessions_ended_at",
     "delete_expired_sessions": "sessions_created_at",
     "finish_stale_events": "outbox_events",
@@ -110,7 +120,7 @@ TABLES = (
         "oauth_flows",
         "spent_id_tokens",
     ),
-    *("outbox", "known_networks", "audit_log", "sessions", "users"),
+    *("outbox", "known_networks", "audit_log", "sessions", "users", "factor_challenges", "factors"),
 )
 # Not the user of the other rows, nor what the janitor writes.
 OTHERS = {"users": "made_by = 'administrator'", "audit_log": "action = 'user_deleted'"}
@@ -448,7 +458,7 @@ class TestManyRows:
         plan = plan_of(database_url, statement, batch=janitor.BATCH, **declared)
         assert any(index.startswith(INDEXES[statement]) for index in plan.indexes)
         # There are at most 20 webhooks. How Postgres looks up the others depends on the rows of a user.
-        looked_up = {"identities", "one_time_tokens"} if statement.endswith("_users") else set()
+        looked_up = {"identities", "one_time_tokens", "factors"} if statement.endswith("_users") else set()
         assert plan.read_whole <= {"webhooks", "schema_version"} | looked_up
 
     def test_index_finds_the_sessions_of_a_deleted_user(self, many, all_rows):

@@ -40,10 +40,15 @@ MAILS = {
     "address_added": "undo",
     "identity_linked": "undo",
     "identity_unlinked": "undo",
+    "passkey_added": "undo",
+    "passkey_removed": "undo",
     "webhook_disabled": None,
 }
 SMS = ("sms", "signup", "phone_change", "reauthentication")
-SMS_NOTICES = ("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked")
+SMS_NOTICES = (
+    *("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
+    *("passkey_added", "passkey_removed"),
+)
 
 each_language = pytest.mark.parametrize("language", sorted(CATALOGUES))
 each_mail = pytest.mark.parametrize("kind", MAILS)

@@ -74,6 +74,18 @@ ACTS = [
     ("banned", {"banned_until": "2026-01-02T03:04:05.000000Z"}, "banned until 2026-01-02 03:04:05"),
     ("banned", {"banned_until": "9999-12-31T23:59:59.000000Z"}, "banned permanently"),
     ("unbanned", {}, "ban lifted"),
+    ("passkey_added", {"passkey": "Laptop"}, "passkey added: Laptop"),
+    ("passkey_removed", {"old_passkey": "Laptop"}, "passkey removed: Laptop"),
+    (
+        "passkey_renamed",
+        {"passkey": "Laptop", "old_passkey": "Passkey"},
+        "passkey renamed: Laptop (was Passkey)",
+    ),
+    (
+        "passkey_counter_fell",
+        {"passkey": "Laptop"},
+        "passkey refused, whose counter has fallen as that of a copy would: Laptop",
+    ),
     ("message_requested", {"purpose": "recovery", "is_sent": True}, "message requested (recovery)"),
     (
         "message_requested",

@@ -83,6 +83,7 @@ class Authenticator:
         algorithm = changes.pop("algorithm", self.algorithm)
         rp_id = changes.pop("rp_id", options["rp"]["id"])
         passkey = Passkey(rp_id, decode(options["user"]["id"]), Key(algorithm))
+        passkey.id = changes.pop("credential_id", passkey.id)
         self.passkeys.append(passkey)
         length = len(passkey.id).to_bytes(2)
         attested = AAGUID + length + passkey.id + passkey.key.cose
@@ -91,7 +92,7 @@ class Authenticator:
         attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
         assert not changes, f"unknown: {changes}"
         return _credential(
-            passkey,
+            passkey.id,
             clientDataJSON=encode(client_data),
             attestationObject=encode(attestation),
             transports=["internal", "hybrid"],
@@ -102,6 +103,7 @@ class Authenticator:
         allowed = {decode(credential["id"]) for credential in options.get("allowCredentials", [])}
         passkey = passkey or [known for known in self.passkeys if not allowed or known.id in allowed][-1]
         handle = changes.pop("user_handle", passkey.user_handle)
+        credential_id = changes.pop("credential_id", passkey.id)
         if self.counts:
             passkey.counter += 1
         key = changes.pop("key", passkey.key)
@@ -111,7 +113,7 @@ class Authenticator:
         signature = key.sign(data + hashlib.sha256(client_data).digest())
         assert not changes, f"unknown: {changes}"
         return _credential(
-            passkey,
+            credential_id,
             clientDataJSON=encode(client_data),
             authenticatorData=encode(data),
             signature=encode(signature),
@@ -136,10 +138,10 @@ class Authenticator:
         )
 
 
-def _credential(passkey: Passkey, **response: Any) -> dict[str, Any]:
+def _credential(credential_id: bytes, **response: Any) -> dict[str, Any]:
     return {
-        "id": encode(passkey.id),
-        "rawId": encode(passkey.id),
+        "id": encode(credential_id),
+        "rawId": encode(credential_id),
         "response": response,
         "type": "public-key",
         "clientExtensionResults": {},

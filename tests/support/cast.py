@@ -40,6 +40,9 @@ class Session:
     def put(self, path: str, **options: Any) -> Any:
         return self.client.put(path, headers=self.authorization, **options)
 
+    def patch(self, path: str, **options: Any) -> Any:
+        return self.client.patch(path, headers=self.authorization, **options)
+
     def delete(self, path: str, **options: Any) -> Any:
         return self.client.delete(path, headers=self.authorization, **options)
 

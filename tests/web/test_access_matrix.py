@@ -69,6 +69,8 @@ PUBLIC = [
     Route("post", "/callback", 303),
     Route("get", "/providers/{name}/callback", 303),
     Route("post", "/providers/{name}/callback", 303),
+    Route("post", "/passkeys/authentication/options", 200),
+    Route("post", "/passkeys/authentication/verify", 400),
     Route("get", "/link-identity", 400),
     Route("post", "/link-identity", 400),
 ]
@@ -85,6 +87,11 @@ USER = [
     Route("post", "/reauthenticate", 400),
     Route("get", "/user/identities/authorize", 200, "?provider=github"),
     Route("delete", "/user/identities/{identity_id}", 404),
+    Route("post", "/passkeys/registration/options", 200),
+    Route("post", "/passkeys/registration/verify", 400),
+    Route("get", "/passkeys", 200),
+    Route("patch", "/passkeys/{passkey_id}", 400),
+    Route("delete", "/passkeys/{passkey_id}", 404),
 ]
 # The service role key, and access tokens of administrators.
 ADMIN = [
@@ -100,6 +107,8 @@ SERVICE = [
     Route("put", "/admin/users/{user_id}", 404),
     Route("delete", "/admin/users/{user_id}", 404),
     Route("post", "/admin/users/{user_id}/logout", 404),
+    Route("get", "/admin/users/{user_id}/passkeys", 404),
+    Route("delete", "/admin/users/{user_id}/passkeys/{passkey_id}", 404),
     Route("post", "/admin/generate_link", 400),
     Route("post", "/admin/invite", 400),
     Route("post", "/invite", 400),

@@ -1,0 +1,93 @@
+"""WebAuthn challenges, and the assertions that answer them."""
+
+from typing import Any
+
+import structlog
+
+from auth.context import latchkey
+from auth.factors.webauthn import (
+    CHALLENGE_LIFETIME,
+    NOBODYS_KEY,
+    WRONG_SIGNATURE,
+    Assertion,
+    InvalidResponse,
+    parse_assertion,
+    user_handle,
+)
+from auth.web import audit
+from auth.web.errors import ApiError
+from sql import Database, Transaction
+
+log = structlog.get_logger()
+
+PASSKEY, SECURITY_KEY = "passkey", "webauthn"
+# Whose challenges of sign-ins are: nobody's yet.
+_NOBODY = {"user_id": None, "session_id": None, "factor_id": None}
+
+
+def write_challenge(db: Database | Transaction, purpose: str, challenge: bytes, **owner: str | None) -> Any:
+    """Write a challenge, and return its id and the second when it expires."""
+    columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
+    return db.one("write_challenge", purpose=purpose, **columns, **_NOBODY | owner)
+
+
+def spend_challenge(challenge_id: str, purpose: str, **owner: str | None) -> bytes:
+    """Delete a challenge and return it, once. Raises `ApiError`."""
+    row = latchkey.db.one("spend_challenge", challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
+    if row is None:
+        raise ApiError("webauthn_challenge_not_found")
+    if not row.is_live:
+        raise ApiError("webauthn_challenge_expired")
+    return bytes(row.challenge)
+
+
+def begin_passkey_assertion() -> dict[str, Any]:
+    """Return a challenge, with options that any passkey of the site can answer."""
+    challenge, options = latchkey.relying_party.request_options(is_passkey=True)
+    row = write_challenge(latchkey.db, "passkey_authentication", challenge)
+    return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
+
+
+def verify_passkey_assertion(body: dict[str, Any]) -> tuple[Any, Assertion]:
+    """Spend the challenge, and return the row of the passkey that answers it. Raises `ApiError`."""
+    challenge = spend_challenge(body["challenge_id"], "passkey_authentication")
+    passkey, assertion = verify(body["credential"], challenge, PASSKEY)
+    return passkey, assertion
+
+
+def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:
+    """Return the row of the credential that has made an assertion. Raises `ApiError`."""
+    is_passkey = factor_type == PASSKEY
+    try:
+        sent = parse_assertion(response)
+        row = latchkey.db.one("select_credential", credential_id=sent.raw_id, factor_type=factor_type)
+        audit.about(user_id=row and row.user_id)
+        # An unknown credential is refused like a wrong signature, and as late.
+        public_key = bytes(row.public_key) if row else NOBODYS_KEY
+        assertion = latchkey.relying_party.verify_request(sent, challenge, public_key, is_passkey=is_passkey)
+    except InvalidResponse as error:
+        raise failed(str(error)) from None
+    # A passkey names its user; a security key may leave that out.
+    handle = sent.response.user_handle
+    if row is None or ((handle or is_passkey) and handle != user_handle(row.user_id)):
+        raise failed(WRONG_SIGNATURE)
+    return row, assertion
+
+
+def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
+    """Store the counter of a credential whose user's row is locked, or return why it is refused.
+
+    The caller raises the error after the transaction, which has recorded it.
+    """
+    counted = {"sign_count": assertion.sign_count, "backed_up": assertion.is_backed_up}
+    if tx.one("use_credential", id=credential.id, **counted):
+        return None
+    audit.record(
+        tx, credential.user_id, email, ["passkey_counter_fell"], [], passkey=credential.friendly_name
+    )
+    log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
+    return failed("its counter has fallen: there may be a copy of it")
+
+
+def failed(reason: str) -> ApiError:
+    return ApiError("webauthn_verification_failed", f"credential: {reason}")

@@ -1,0 +1,161 @@
+"""Passkeys: registering them, signing in with them, and removing them."""
+
+from typing import Any
+
+from flask import g
+
+from auth.context import latchkey
+from auth.factors import authenticators
+from auth.factors.webauthn import WRONG_SIGNATURE, InvalidResponse
+from auth.flows import assertions, removal
+from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.flows.token_response import open_session, raise_session
+from auth.flows.undo import tell
+from auth.web import audit, guard
+from auth.web.errors import ApiError, found
+from sql import Transaction
+
+
+def begin_registration(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
+    known = guard.live_caller()
+    reauthenticated = not _needs_proof(known) or reauthenticate(known, body, needs_proof=True)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated, needs_proof=True)
+        excluded = _credentials(tx, caller.id)
+        name = caller.email or caller.phone or f"User {caller.id[:8]}"
+        challenge, options = latchkey.relying_party.creation_options(
+            caller.id, name, excluded, is_passkey=True
+        )
+        owner = {"user_id": caller.id, "session_id": g.caller.session_id}
+        row = assertions.write_challenge(tx, "passkey_registration", challenge, **owner)
+    return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
+
+
+def finish_registration(body: dict[str, Any]) -> str:
+    """Add the passkey that answers a challenge of this session, and return it as JSON."""
+    guard.live_caller()
+    owner = {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+    challenge = assertions.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
+    try:
+        created = latchkey.relying_party.verify_creation(body["credential"], challenge, is_passkey=True)
+    except InvalidResponse as error:
+        raise assertions.failed(str(error)) from None
+    name = authenticators.name_of(created.aaguid)
+    with latchkey.db.transaction() as tx:
+        # `begin_registration` has asked for the proof.
+        caller = lock_caller(tx, reauthenticated=True)
+        _credentials(tx, caller.id)
+        tell(tx, caller, "passkey_added", g.caller.session_id)
+        row = tx.one(
+            "write_passkey",
+            user_id=caller.id,
+            friendly_name=name,
+            credential_id=created.id,
+            public_key=created.public_key,
+            sign_count=created.sign_count,
+            transports=created.transports,
+            aaguid=created.aaguid,
+            backup_eligible=created.is_backup_eligible,
+            backed_up=created.is_backed_up,
+        )
+        audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
+    return row.object
+
+
+def sign_in(body: dict[str, Any]) -> Any:
+    """Open a session for the user of a passkey, at `aal2`, and return its row. Raises `ApiError`."""
+    passkey, assertion = assertions.verify_passkey_assertion(body)
+    with latchkey.db.transaction() as tx:
+        user = tx.one("lock_user", user_id=passkey.user_id)
+        refusal = ApiError("user_banned") if user and user.is_banned else None
+        refusal = refusal or _refusal(tx, user, passkey, assertion)
+        if refusal is None:
+            session = _open_session(tx, user, passkey)
+    if refusal:
+        raise refusal
+    return session
+
+
+def prove(body: dict[str, Any]) -> tuple[str, Any]:
+    """Record a passkey of the caller as a proof, and raise the session. Return the time and its row."""
+    guard.live_caller()
+    passkey, assertion = assertions.verify_passkey_assertion(body)
+    if passkey.user_id != guard.caller_id():
+        raise assertions.failed(WRONG_SIGNATURE)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated=True)
+        refusal = _refusal(tx, caller, passkey, assertion)
+        if refusal is None:
+            session = raise_session(tx, g.caller.session_id, "webauthn", passkey.id)
+            details = {"method": "webauthn", "passkey": passkey.friendly_name}
+            audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
+    if refusal:
+        raise refusal
+    return caller.moment, session
+
+
+def rename(passkey_id: str, name: str) -> str:
+    """Give one of the caller's passkeys another name, and return it as JSON."""
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated=True)
+        ids = {"user_id": caller.id, "passkey_id": passkey_id}
+        old = found(tx.one("select_passkey", **ids), "webauthn_credential_not_found")
+        row = tx.one("rename_passkey", friendly_name=name, **ids)
+        names = {"passkey": name, "old_passkey": old.friendly_name}
+        audit.record(tx, caller.id, caller.email, ["passkey_renamed"], ["user.updated"], **names)
+    return row.object
+
+
+def remove(passkey_id: str, body: dict[str, Any]) -> None:
+    """Remove one of the caller's passkeys, but not the last way to sign in."""
+    reauthenticated = reauthenticate(guard.live_caller(), body, needs_proof=True)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated, needs_proof=True)
+        _remove(tx, caller, passkey_id, g.caller.session_id)
+        removal.check_remaining(tx, caller.id)
+
+
+def remove_any(user_id: str, passkey_id: str) -> None:
+    """Remove a passkey of any user."""
+    with latchkey.db.transaction() as tx:
+        user = found(tx.one("lock_user", user_id=user_id), "user_not_found")
+        _remove(tx, user, passkey_id, None)
+
+
+def _needs_proof(known: Any) -> bool:
+    """Whether a user has something to give a proof with. A user without it has nothing to protect yet."""
+    return bool(known.email or known.phone) or removal.can_sign_in(latchkey.db, guard.caller_id())
+
+
+def _credentials(tx: Transaction, user_id: str) -> list[Any]:
+    """Return the rows of a user's credentials. Raises `ApiError` if there may not be one more passkey."""
+    rows = tx.all("list_credentials", user_id=user_id)
+    passkeys = [row for row in rows if row.factor_type == assertions.PASSKEY]
+    if len(passkeys) >= latchkey.settings.mfa_max_enrolled_factors:
+        raise ApiError("too_many_passkeys")
+    return rows
+
+
+def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Any) -> ApiError | None:
+    # The user or the passkey may be gone since it was looked up.
+    if user is None or tx.one("select_passkey", user_id=user.id, passkey_id=passkey.id) is None:
+        return assertions.failed(WRONG_SIGNATURE)
+    return assertions.use(tx, passkey, assertion, user.email)
+
+
+def _open_session(tx: Transaction, user: Any, passkey: Any) -> Any:
+    opened = open_session(tx, user.id, "webauthn")
+    session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
+    details = {"method": "webauthn", "session_id": session.session_id, "passkey": passkey.friendly_name}
+    audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
+    return session
+
+
+def _remove(tx: Transaction, user: Any, passkey_id: str, session_id: str | None) -> None:
+    known = tx.one("select_passkey", user_id=user.id, passkey_id=passkey_id)
+    passkey = found(known, "webauthn_credential_not_found")
+    tell(tx, user, "passkey_removed", session_id)
+    tx.run("remove_passkey", user_id=user.id, passkey_id=passkey_id)
+    details = {"old_passkey": passkey.friendly_name}
+    audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

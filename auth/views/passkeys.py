@@ -1,0 +1,112 @@
+import functools
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from auth.context import latchkey
+from auth.flows import assertions, passkeys
+from auth.flows.token_response import token_response
+from auth.web import guard, schemas, webauthn_schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError, found
+from auth.web.guard import View
+from auth.web.input import known_id, read_body
+from auth.web.limits import limited
+
+blueprint = Blueprint("passkeys", __name__)
+
+
+def _enabled(view: View) -> View:
+    @functools.wraps(view)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if not latchkey.settings.passkeys_enabled:
+            raise ApiError("passkey_disabled")
+        return view(*args, **kwargs)
+
+    return checked
+
+
+@blueprint.post("/passkeys/registration/options")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+@_enabled
+def begin_passkey_registration() -> Response:
+    """Return the options with which the caller's browser makes a passkey."""
+    return jsonify(passkeys.begin_registration(read_body(schemas.Reauthentication())))
+
+
+@blueprint.post("/passkeys/registration/verify")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+@_enabled
+def finish_passkey_registration() -> Response:
+    """Add the passkey that the caller's browser has made."""
+    return JsonResponse(passkeys.finish_registration(read_body(webauthn_schemas.PasskeyResponse())))
+
+
+@blueprint.post("/passkeys/authentication/options")
+@limited("authorize")
+@_enabled
+def begin_passkey_sign_in() -> Response:
+    """Return the options with which a browser signs in by any passkey."""
+    return jsonify(assertions.begin_passkey_assertion())
+
+
+@blueprint.post("/passkeys/authentication/verify")
+@limited("login")
+@_enabled
+def finish_passkey_sign_in() -> Response:
+    """Sign in the user of a passkey."""
+    return token_response(passkeys.sign_in(read_body(webauthn_schemas.PasskeyResponse())))
+
+
+@blueprint.get("/passkeys")
+@guard.access_token
+def list_passkeys() -> Response:
+    """List the caller's passkeys."""
+    guard.live_caller()
+    return JsonResponse(latchkey.db.one("list_passkeys", user_id=guard.caller_id()).passkeys)
+
+
+@blueprint.patch("/passkeys/<passkey_id>")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+def rename_passkey(passkey_id: str) -> Response:
+    """Rename one of the caller's passkeys."""
+    name = read_body(webauthn_schemas.PasskeyChange())["friendly_name"]
+    return JsonResponse(passkeys.rename(_known(passkey_id), name))
+
+
+@blueprint.delete("/passkeys/<passkey_id>")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+def delete_passkey(passkey_id: str) -> Response:
+    """Remove one of the caller's passkeys, but not the last way to sign in."""
+    passkey_id = _known(passkey_id)
+    passkeys.remove(passkey_id, read_body(schemas.Reauthentication()))
+    return jsonify(id=passkey_id)
+
+
+@blueprint.get("/admin/users/<user_id>/passkeys")
+@guard.service_role
+def list_any_passkeys(user_id: str) -> Response:
+    """List the passkeys of any user."""
+    user_id = known_id(user_id, "user_not_found")
+    found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
+    return JsonResponse(latchkey.db.one("list_passkeys", user_id=user_id).passkeys)
+
+
+@blueprint.delete("/admin/users/<user_id>/passkeys/<passkey_id>")
+@guard.service_role
+def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
+    """Remove a passkey of any user."""
+    read_body(schemas.AdminInput())
+    user_id = known_id(user_id, "user_not_found")
+    passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
+    passkeys.remove_any(user_id, passkey_id)
+    return jsonify(id=passkey_id)
+
+
+def _known(passkey_id: str) -> str:
+    guard.live_caller()
+    return known_id(passkey_id, "webauthn_credential_not_found")

@@ -1,0 +1,63 @@
+-- name: write_challenge(user_id uuid, session_id uuid, factor_id uuid, purpose text, challenge bytea,
+--                       lifetime integer)
+INSERT INTO factor_challenges (user_id, session_id, factor_id, purpose, challenge, expires_at)
+VALUES (:user_id, :session_id, :factor_id, :purpose, :challenge, now() + make_interval(secs => :lifetime))
+RETURNING id, floor(extract(epoch FROM expires_at))::bigint AS expires_at;
+
+-- name: spend_challenge(challenge_id uuid, user_id uuid, session_id uuid, factor_id uuid, purpose text)
+DELETE FROM factor_challenges
+ WHERE id = :challenge_id AND purpose = :purpose
+   AND user_id IS NOT DISTINCT FROM :user_id
+   AND session_id IS NOT DISTINCT FROM :session_id
+   AND factor_id IS NOT DISTINCT FROM :factor_id
+RETURNING challenge, expires_at > now() AS is_live;
+
+-- name: list_credentials(user_id uuid)
+SELECT credential_id, transports, factor_type
+  FROM factors
+ WHERE user_id = :user_id AND credential_id IS NOT NULL
+ ORDER BY created_at;
+
+-- name: select_credential(credential_id bytea, factor_type text)
+SELECT id, user_id, public_key, friendly_name
+  FROM factors
+ WHERE credential_id = :credential_id AND factor_type = :factor_type AND verified_at IS NOT NULL;
+
+-- name: use_credential(id uuid, sign_count bigint, backed_up boolean)
+-- A counter that does not rise is that of a copy, unless the authenticator has none.
+UPDATE factors
+   SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now()
+ WHERE id = :id AND (:sign_count > sign_count OR :sign_count = 0 AND sign_count = 0)
+RETURNING id;
+
+-- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
+--                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,
+--                     backed_up boolean)
+-- An anonymous user with a passkey can come back, and is permanent from now on.
+WITH converted AS (
+  UPDATE users AS u SET converted_at = now(), updated_at = now() WHERE u.id = :user_id AND is_anonymous(u)
+)
+INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, credential_id, public_key,
+                     sign_count, transports, aaguid, backup_eligible, backed_up)
+VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, now(), :credential_id, :public_key,
+        :sign_count, :transports, :aaguid, :backup_eligible, :backed_up)
+RETURNING id, passkey_object(factors)::text AS object;
+
+-- name: list_passkeys(user_id uuid)
+SELECT coalesce(jsonb_agg(passkey_object(f) ORDER BY f.created_at, f.id), '[]')::text AS passkeys
+  FROM factors AS f
+ WHERE f.user_id = :user_id AND f.factor_type = 'passkey';
+
+-- name: select_passkey(user_id uuid, passkey_id uuid)
+SELECT id, friendly_name
+  FROM factors
+ WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey';
+
+-- name: rename_passkey(user_id uuid, passkey_id uuid, friendly_name text)
+UPDATE factors
+   SET friendly_name = :friendly_name, updated_at = now()
+ WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey'
+RETURNING passkey_object(factors)::text AS object;
+
+-- name: remove_passkey(user_id uuid, passkey_id uuid)
+SELECT count(*) FROM remove_factors(:user_id, ARRAY[:passkey_id]);

@@ -1,0 +1,42 @@
+"""The ceremonies of passkeys, with a software authenticator."""
+
+from typing import Any
+
+from tests.support.authenticator import Authenticator
+from tests.support.cast import Session, session_of
+
+
+def register_response(session: Any, authenticator: Authenticator, **changes: Any) -> Any:
+    """Register a passkey, with `changes` of an attacker, and return the response."""
+    options = session.post("/passkeys/registration/options", json={})
+    assert options.status_code == 200, options.text
+    body = options.json
+    credential = authenticator.create(body["options"], **changes)
+    return session.post(
+        "/passkeys/registration/verify", json={"challenge_id": body["challenge_id"], "credential": credential}
+    )
+
+
+def register(session: Any, **attributes: Any) -> tuple[Authenticator, dict[str, Any]]:
+    """Register a passkey, and return it with its authenticator."""
+    authenticator = Authenticator(**attributes)
+    response = register_response(session, authenticator)
+    assert response.status_code == 200, response.text
+    return authenticator, response.json
+
+
+def assertion(client: Any, authenticator: Authenticator, **changes: Any) -> dict[str, Any]:
+    """Return the body that signs in."""
+    body = client.post("/passkeys/authentication/options", json={}).json
+    return {
+        "challenge_id": body["challenge_id"],
+        "credential": authenticator.get(body["options"], **changes),
+    }
+
+
+def sign_in_response(client: Any, authenticator: Authenticator, **changes: Any) -> Any:
+    return client.post("/passkeys/authentication/verify", json=assertion(client, authenticator, **changes))
+
+
+def sign_in(client: Any, authenticator: Authenticator, **changes: Any) -> Session:
+    return session_of(client, sign_in_response(client, authenticator, **changes))
