@@ -377,5 +377,19 @@ CREATE INDEX known_networks_seen_at ON known_networks (seen_at);
 CREATE TABLE key_fingerprints (
   setting      text NOT NULL,
   fingerprint  text NOT NULL,
+  seen_at      timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (setting, fingerprint)
+);
+
+-- When the delivery process last ran, and the last backup was made.
+CREATE TABLE last_done (
+  task  text PRIMARY KEY,
+  at    timestamptz NOT NULL DEFAULT now()
+);
+
+-- Requests that `latchkey doctor` sends to the public URL, and how they arrived.
+CREATE TABLE probes (
+  token_hash  bytea PRIMARY KEY,
+  seen        jsonb,
+  expires_at  timestamptz NOT NULL
 );

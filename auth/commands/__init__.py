@@ -17,7 +17,18 @@ from auth.settings.state import NotRunningError
 from sql import Database
 
 _NAMES = [
-    *("backup", "create-admin", "deliver", "explain", "keys", "mail-test", "migrate", "restore", "serve"),
+    *(
+        "backup",
+        "create-admin",
+        "deliver",
+        "doctor",
+        "explain",
+        "keys",
+        "mail-test",
+        "migrate",
+        "restore",
+        "serve",
+    ),
     *("users", "webhooks"),
 ]
 

@@ -1,13 +1,16 @@
 import json
 import time
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
 import click
+import psycopg2
 
 from auth.commands import load_settings
 from auth.commands.common import failures, json_option, new_file, passphrase_option, progress_of
 from auth.operations import backups, rehearsals
+from sql import Database
 
 
 @click.command("backup")
@@ -44,9 +47,11 @@ def command(file: Path, passphrase_file: Path | None, verify: bool, keep: int, a
             with progress_of("Restoring into a temporary Postgres", size) as progress:
                 rehearsals.rehearse(file, passphrase, manifest, progress)
         else:
+            url = settings.find_database()
             manifest = backups.write(
-                settings, settings.find_database(), file, passphrase, keep, partial(progress_of, "Backing up")
+                settings, url, file, passphrase, keep, partial(progress_of, "Backing up")
             )
+            _note(url)
     outcome = {"file": str(file), "bytes": file.stat().st_size, "seconds": round(time.monotonic() - begin, 1)}
     if as_json:
         click.echo(json.dumps(outcome | manifest.summary()))
@@ -57,3 +62,10 @@ def command(file: Path, passphrase_file: Path | None, verify: bool, keep: int, a
     else:
         text = f"Backed up {rows} and the secrets to {file}: {outcome['bytes']:,} bytes"
     click.echo(f"{text}, in {outcome['seconds']} s.")
+
+
+def _note(url: str) -> None:
+    """Tell `latchkey doctor` of the backup."""
+    # A database that is not upgraded has no place for it.
+    with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
+        db.run("note_done", task="backup")

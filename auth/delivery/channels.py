@@ -31,10 +31,16 @@ def notices(settings: Settings) -> list[str]:
     return lines
 
 
+def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
+    """Return the sender of AUTH_SMTP_URL."""
+    server, sender = targets.smtp_server(settings.smtp_url or ""), targets.mail_address(settings.mail_from)
+    hostname = hostname_for(urlsplit(settings.base_url).hostname or "localhost")
+    return SmtpSender(server, sender, hostname, **timeouts)
+
+
 def _mail(settings: Settings) -> Sender | None:
     if settings.smtp_url and settings.smtp_url != targets.CONSOLE:
-        server, sender = targets.smtp_server(settings.smtp_url), targets.mail_address(settings.mail_from)
-        return SmtpSender(server, sender, hostname_for(urlsplit(settings.base_url).hostname or "localhost"))
+        return mail_server(settings)
     return _substitute(settings, is_chosen=settings.smtp_url == targets.CONSOLE)
 
 

@@ -25,6 +25,7 @@ from sql.notifications import Notifications
 POLL_INTERVAL = 2.0
 HOUSEKEEPING_INTERVAL = 3600
 _KEY_INTERVAL = 10.0  # between looks for a new key
+_HEARTBEAT_INTERVAL = 60.0
 GRACE = 5.0
 SLOW_AFTER = 5.0
 _SLOW_FOR = 300.0
@@ -78,6 +79,7 @@ class Deliverer:
         self._lanes = [_Lane(channel, is_slow=slow) for channel in self._channels for slow in (False, True)]
         self._database_failures = FailureLog("database")
         self._stopping = threading.Event()
+        self._beat_at = -_HEARTBEAT_INTERVAL
         # PgBouncer, for which AUTH_DB_PREPARE is turned off, does not pass notifications on.
         self._listen_url = settings.database_url if settings.db_prepare else None
         self._notifications: Notifications | None = None
@@ -112,6 +114,9 @@ class Deliverer:
         try:
             for lane in self._lanes:
                 self._fill(lane)
+            if time.monotonic() - self._beat_at >= _HEARTBEAT_INTERVAL:
+                self._db.run("note_done", task="delivery")
+                self._beat_at = time.monotonic()
             self._database_failures.end()
         except psycopg2.Error as error:
             self._database_failures.begin(one_line(str(error)))

@@ -65,6 +65,20 @@ class SmtpSender(Sender):
             self._idle.append(connection)
         return one_line(f"{self._server.host}: {reply}", message.link, message.code)
 
+    def check(self) -> None:
+        """Connect, log in, and ask whether the server accepts our sender. Raises `TryLater`."""
+        with (
+            Deadline(self._message_timeout) as deadline,
+            _explained("can't connect to the mail server", deadline, is_down=True),
+        ):
+            connection = _Connection(self._server, self._hostname, self._reply_timeout)
+            try:
+                code, reply = connection.mail(self._mail_from.addr_spec)
+                if code != 250:
+                    raise TryLater(_said("MAIL FROM", code, reply), is_down=True)
+            finally:
+                connection.leave()
+
     def close_idle(self, idle_timeout: float = IDLE_TIMEOUT) -> None:
         used_since = time.monotonic() - idle_timeout
         with self._lock:

@@ -1,13 +1,17 @@
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flask import Blueprint, Response, jsonify, render_template
+import psycopg2
+from flask import Blueprint, Response, jsonify, render_template, request
 
 from auth import __version__
 from auth.context import latchkey
+from auth.net import probes
 from auth.pages.page import page
 from auth.settings import PASSWORD_CLASSES, Settings
 from auth.settings.presets import PRESETS
+from auth.tokens.one_time import hash_token
 from auth.web.health import HealthCheck
 from auth.web.limits import requests_and_window
 
@@ -17,6 +21,7 @@ _DOCS_CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; worker-src blob:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 )
+_LONGEST_FORWARDED = 1000
 _CACHED = {"Cache-Control": "public, max-age=300"}
 
 blueprint = Blueprint("service", __name__)
@@ -26,6 +31,8 @@ _health = HealthCheck()
 @blueprint.get("/health")
 def health() -> Response:
     """Return 200 while the database answers, else 503 in the error envelope."""
+    if nonce := request.headers.get(probes.HEADER):
+        _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     if _health.is_healthy(latchkey.db):
         return jsonify(body | {"status": "healthy"})
@@ -34,6 +41,16 @@ def health() -> Response:
     response.status_code = 503
     response.headers["Retry-After"] = "2"
     return response
+
+
+def _answer_probe(nonce: str) -> None:
+    """Tell `latchkey doctor`, in the database, how its request arrived. The response says nothing of it."""
+    forwarded = request.headers.get("X-Forwarded-For", "")[:_LONGEST_FORWARDED].split(",")
+    seen = {"forwarded_for": [hop.strip() for hop in forwarded if hop.strip()], "scheme": request.scheme}
+    token_hash = hash_token(nonce)
+    if token_hash:
+        with suppress(psycopg2.Error):
+            latchkey.db.run("answer_probe", token_hash=token_hash, seen=seen)
 
 
 @blueprint.get("/settings")

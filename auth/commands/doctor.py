@@ -1,0 +1,63 @@
+import dataclasses
+import json
+import sys
+
+import click
+
+from auth.commands import load_settings
+from auth.commands.common import json_option
+from auth.operations.doctor.examination import CHECKS, Result, examine
+from auth.settings import Settings, SettingsError
+from auth.settings.state import NotRunningError
+
+_NAMES = [check.name for check in CHECKS]
+_MARKS = {"ok": "✓", "failed": "✗", "skipped": "-"}
+_FAILED = 3
+
+
+@click.command("doctor")
+@click.option("--skip", multiple=True, type=click.Choice(_NAMES), help="Leave out a check; may be repeated.")
+@json_option
+def command(skip: tuple[str, ...], as_json: bool) -> None:
+    """Check what fails in practice, and print for each failure the setting to write.
+
+    Takes five seconds at most. Run it on the machine of the service, with its settings.
+
+    Exits with 3 if a check failed.
+
+    \b
+    Example: latchkey doctor --skip backup
+    """
+    results = _results(skip)
+    for result in results:
+        if as_json:
+            click.echo(json.dumps(dataclasses.asdict(result)))
+            continue
+        click.echo(f"{_MARKS[result.status]} {result.text}")
+        if result.setting:
+            click.echo(f"  {result.setting}")
+    if any(result.status == "failed" for result in results):
+        sys.exit(_FAILED)
+
+
+def _results(skip: tuple[str, ...]) -> list[Result]:
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        return [_of_setting(line) for line in str(error).splitlines()]
+    named = [_of_setting(line) for line in settings.warnings] or [
+        Result("settings", "ok", "All settings are valid")
+    ]
+    return named + _of_deployment(settings, skip)
+
+
+def _of_deployment(settings: Settings, skip: tuple[str, ...]) -> list[Result]:
+    try:
+        return examine(settings, skip)
+    except NotRunningError as error:
+        return [Result("database", "failed", str(error), "systemctl start latchkey")]
+
+
+def _of_setting(line: str) -> Result:
+    name = line.partition(":")[0].partition(" ")[0]
+    return Result("settings", "failed", line, f"{name}=…; see docs/settings.md")

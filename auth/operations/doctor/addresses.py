@@ -1,0 +1,185 @@
+"""Checks of the public URL, what is in front of it, and where links may lead."""
+
+import contextlib
+import secrets
+import socket
+import ssl
+import time
+from urllib.parse import urlsplit
+
+import requests
+
+import auth
+from auth.net import probes
+from auth.net.bounded_http import BoundedSession
+from auth.net.networks import is_loopback
+from auth.net.sockets import Deadline, tls, why
+from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
+from auth.settings import Settings
+from auth.tokens import one_time
+
+_DEADLINE = 3.0  # seconds
+_LEAST_DAYS = 14  # of a certificate
+_PROBE_LIFETIME = 30
+
+
+def _public_url(patient: Patient) -> Failure | None:
+    base_url = patient.settings.base_url
+    remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then mend DNS, proxy or service"
+    if urlsplit(base_url).scheme != "https" and not patient.settings.is_local:
+        return Failure(
+            f"{base_url} is not https: passwords and tokens can be read on the way.",
+            f"AUTH_BASE_URL=https://{urlsplit(base_url).netloc}",
+        )
+    try:
+        response = _get(f"{base_url}/health")
+    except requests.RequestException as error:
+        return Failure(f"{base_url} cannot be reached from here: {why(error)}.", remedy)
+    body = {}
+    with contextlib.suppress(ValueError):
+        body = response.json()
+    if not isinstance(body, dict) or body.get("service") != "latchkey":
+        return Failure(f"{base_url}/health answers {response.status_code}, but is not Latchkey.", remedy)
+    if response.status_code != requests.codes.ok:
+        return Failure(
+            f"{base_url}/health answers {response.status_code}: the service lacks its database.", remedy
+        )
+    if body.get("version") != auth.__version__:
+        return Failure(
+            f"{base_url} runs version {body.get('version')}, this command is {auth.__version__}.",
+            "systemctl restart latchkey",
+        )
+    return None
+
+
+def _certificate(patient: Patient) -> Failure | None:
+    parts = urlsplit(patient.settings.base_url)
+    if parts.scheme != "https" or not parts.hostname:
+        return None
+    try:
+        with (
+            Deadline(_DEADLINE) as deadline,
+            tls().wrap_socket(
+                deadline.connect(parts.hostname, parts.port or 443, _DEADLINE), server_hostname=parts.hostname
+            ) as connection,
+        ):
+            certificate = connection.getpeercert() or {}
+    except ssl.SSLError as error:
+        return Failure(
+            f"The certificate of {parts.hostname} is not valid: {why(error).removeprefix('TLS: ')}.",
+            f"a certificate for {parts.hostname}, such as: certbot certonly --webroot -d {parts.hostname}",
+        )
+    except (OSError, socket.gaierror):
+        raise NotChecked("the public URL cannot be reached") from None
+    ends_at = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
+    days = int((ends_at - time.time()) // 86_400)
+    if days >= _LEAST_DAYS:
+        return None
+    return Failure(f"The certificate of {parts.hostname} expires in {days} days.", "certbot renew")
+
+
+def _proxies(patient: Patient) -> Failure | None:
+    """Send a request with a forged address through the public URL, and see in the database how it arrived."""
+    settings, nonce = patient.settings, one_time.new_token()
+    token_hash = one_time.hash_token(nonce)
+    patient.db.run("create_probe", token_hash=token_hash, lifetime=_PROBE_LIFETIME)
+    try:
+        _get(f"{settings.base_url}/health", {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS})
+    except requests.RequestException:
+        raise NotChecked("the public URL cannot be reached") from None
+    finally:
+        row = patient.db.one("take_probe", token_hash=token_hash)
+    if row is None or row.seen is None:
+        return Failure(
+            f"{settings.base_url} leads to a service with another database.",
+            "AUTH_BASE_URL of this service, or DATABASE_URL of that one",
+        )
+    return _judge(settings, row.seen["forwarded_for"], row.seen["scheme"])
+
+
+def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | None:
+    # Proxies append the address of their peer, or discard what the client sent.
+    is_kept = probes.FORGED_ADDRESS in forwarded
+    hops = len(forwarded) - (forwarded.index(probes.FORGED_ADDRESS) + 1 if is_kept else 0)
+    trusted, is_https = settings.trusted_proxies, settings.base_url.startswith("https:")
+    if hops != trusted:
+        seen = {0: "no proxy sends", 1: "one proxy sends"}.get(hops, f"{hops} proxies send")
+        effect = (
+            "clients choose the address by which they are limited"
+            if trusted > hops
+            else "all clients are limited as one"
+        )
+        return Failure(
+            f"On the way through {settings.base_url} {seen} X-Forwarded-For, and the service trusts {trusted}"
+            f" of them: {effect}.",
+            f"AUTH_TRUSTED_PROXIES={hops}",
+        )
+    if is_https and not hops:
+        return Failure(
+            "The proxy that speaks https does not send X-Forwarded-For: all clients are limited as one.",
+            "X-Forwarded-For and X-Forwarded-Proto in the proxy, and AUTH_TRUSTED_PROXIES=1",
+        )
+    if is_https and scheme != "https":
+        return Failure(
+            "The proxy does not send X-Forwarded-Proto: https.", "X-Forwarded-Proto: https in the proxy"
+        )
+    return None
+
+
+def _redirects(patient: Patient) -> Failure | None:
+    settings = patient.settings
+    site, base = urlsplit(settings.site_url), urlsplit(settings.base_url)
+    if not settings.is_local and is_loopback(site.hostname or ""):
+        return Failure(
+            f"Links lead to {settings.site_url}, which is the machine of each user.",
+            "AUTH_SITE_URL=https://app.example.com, the URL of your application",
+        )
+    if not settings.is_local and site.scheme == "http":
+        return Failure(
+            f"Links take tokens to {settings.site_url} without TLS.", f"AUTH_SITE_URL=https://{site.netloc}"
+        )
+    if site[:2] != base[:2] and not settings.redirect_allow_list:
+        return Failure(
+            f"AUTH_REDIRECT_ALLOW_LIST is empty: whatever an application asks for, links lead to"
+            f" {site.scheme}://{site.netloc}.",
+            f"AUTH_REDIRECT_ALLOW_LIST={site.scheme}://{site.netloc}/**, and further applications",
+        )
+    unsafe = [
+        pattern
+        for pattern in settings.redirect_allow_list
+        if pattern.startswith("http://") and not is_loopback(urlsplit(pattern).hostname or "")
+    ]
+    if unsafe and not settings.is_local:
+        return Failure(
+            f"Links may take tokens to {unsafe[0]} without TLS.",
+            f"AUTH_REDIRECT_ALLOW_LIST with https://{unsafe[0].removeprefix('http://')}",
+        )
+    return None
+
+
+def _test_settings(patient: Patient) -> Failure | None:
+    settings = patient.settings
+    if settings.is_local:
+        return None
+    if not settings.rate_limits_enabled:
+        return Failure("Nothing is limited: passwords can be guessed.", "AUTH_RATE_LIMITS_ENABLED=true")
+    if settings.rate_limit_storage.startswith("memory:"):
+        return Failure("Each worker counts requests for itself.", "AUTH_RATE_LIMIT_STORAGE=postgresql")
+    if settings.dev_inbox:
+        return Failure("The service role key can read all messages.", "AUTH_DEV_INBOX=false")
+    return None
+
+
+def _get(url: str, headers: dict[str, str] | None = None) -> requests.Response:
+    sent = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)} | (headers or {})
+    with Deadline(_DEADLINE), BoundedSession() as session:
+        return session.request("GET", url, headers=sent)
+
+
+CHECKS = (
+    Check("public-url", "The public URL leads to this service", _public_url),
+    Check("certificate", "The certificate is valid", _certificate),
+    Check("proxies", "The service sees the addresses of its clients", _proxies),
+    Check("redirects", "Links lead to the application", _redirects),
+    Check("test-settings", "No setting is only for tests", _test_settings),
+)

@@ -1,0 +1,40 @@
+"""What a check is, and what it may look at."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import dns.resolver
+
+from auth.settings import Settings
+from sql import Database
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong, and the setting or command that mends it."""
+
+    sentence: str
+    setting: str
+
+
+class NotChecked(Exception):
+    """The check cannot tell, because of what another check reports."""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A deployment: its settings, the URL of its database, and the DNS of this machine."""
+
+    settings: Settings
+    url: str
+    db: Database
+    resolver: dns.resolver.Resolver
+
+
+@dataclass(frozen=True)
+class Check:
+    """`title` is true of a healthy service. `look` returns None then; it may raise `psycopg2.Error`."""
+
+    name: str
+    title: str
+    look: Callable[[Patient], Failure | None]

@@ -1,0 +1,129 @@
+"""Checks of the database: its version, schema, limits and clock."""
+
+import time
+
+import psycopg2
+from psycopg2.errors import UndefinedTable
+
+from auth.operations import start_checks
+from auth.operations.doctor.check import Check, Failure, Patient
+from sql import schema
+from sql.pool import SIZE
+
+LEAST_VERSION = 14
+GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
+# Of the delivery process, the master and a command.
+_OTHER_CONNECTIONS = 6
+
+
+def _answers(patient: Patient) -> Failure | None:
+    try:
+        patient.db.one("ping")
+    except psycopg2.Error as error:
+        reason = " ".join(str(error).split())
+        return Failure(
+            f"The database cannot be used: {reason}",
+            "DATABASE_URL=postgresql://user:password@host/database, or start that Postgres",
+        )
+    return None
+
+
+def _version(patient: Patient) -> Failure | None:
+    server = patient.db.one("select_server")
+    if server.version < LEAST_VERSION * 10_000:
+        return Failure(
+            f"Postgres {server.version_text} is too old.",
+            f"DATABASE_URL of a Postgres {LEAST_VERSION} or later",
+        )
+    if server.encoding != "UTF8":
+        return Failure(
+            f"The database has the encoding {server.encoding}.",
+            "DATABASE_URL of a database that was created with ENCODING 'UTF8'",
+        )
+    if server.is_read_only:
+        return Failure(
+            "The database is read-only: a replica, or a primary that was demoted.",
+            "DATABASE_URL=…/database?target_session_attrs=read-write, with all hosts",
+        )
+    return None
+
+
+def _schema(patient: Patient) -> Failure | None:
+    try:
+        version = patient.db.one("select_schema_version").version
+    except UndefinedTable:
+        version = None
+    if version is None:
+        return Failure("The database has no schema yet.", "latchkey migrate")
+    if version < schema.NEWEST:
+        return Failure(
+            f"The schema has version {version}, this release brings {schema.NEWEST}.",
+            "latchkey migrate, or a restart of the service",
+        )
+    if version > schema.NEWEST:
+        return Failure(
+            f"The schema has version {version}, this release knows {schema.NEWEST} at most.",
+            "the release that upgraded the database, on this machine too",
+        )
+    return None
+
+
+def _pooler(patient: Patient) -> Failure | None:
+    if not patient.settings.db_prepare or start_checks.pooler_problem(patient.url) is None:
+        return None
+    return Failure(
+        "DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer.", "AUTH_DB_PREPARE=false"
+    )
+
+
+def _connections(patient: Patient) -> Failure | None:
+    if not patient.settings.db_prepare:
+        return None  # the pooler shares them
+    available = patient.db.one("select_server").connections
+    needed = patient.settings.workers * SIZE + _OTHER_CONNECTIONS
+    if needed <= available:
+        return None
+    workers = max(1, (available - _OTHER_CONNECTIONS) // SIZE)
+    return Failure(
+        f"This node may open {needed} connections, Postgres allows {available}.",
+        f"AUTH_WORKERS={workers}, or max_connections of Postgres",
+    )
+
+
+def _clock(patient: Patient) -> Failure | None:
+    before = time.time()
+    clock = patient.db.one("select_server").clock
+    difference = (before + time.time()) / 2 - clock
+    if abs(difference) <= GREATEST_CLOCK_DIFFERENCE:
+        return None
+    direction = "ahead of" if difference > 0 else "behind"
+    return Failure(
+        f"This machine's clock is {abs(difference):.0f} s {direction} the database's.",
+        "timedatectl set-ntp true, on both machines",
+    )
+
+
+def _redis(patient: Patient) -> Failure | None:
+    if start_checks.redis_problem(patient.settings) is None:
+        return None
+    return Failure(
+        "Redis does not answer: requests are not limited.", "AUTH_RATE_LIMIT_STORAGE=redis://host:6379"
+    )
+
+
+def _administrators(patient: Patient) -> Failure | None:
+    if patient.db.one("select_administrators").total:
+        return None
+    return Failure("There is no administrator.", "latchkey create-admin EMAIL")
+
+
+CHECKS = (
+    Check("database", "The database answers", _answers),
+    Check("database-version", "The version of Postgres is supported", _version),
+    Check("schema", "The schema is that of this release", _schema),
+    Check("pooler", "Prepared statements work", _pooler),
+    Check("connections", "Postgres allows enough connections", _connections),
+    Check("clock", "The clocks agree", _clock),
+    Check("redis", "The storage of rate limits answers", _redis),
+    Check("administrators", "There is an administrator", _administrators),
+)

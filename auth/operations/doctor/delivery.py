@@ -1,0 +1,89 @@
+"""Checks of delivery: the process, what waits, what fails, and the backup."""
+
+from auth.operations.doctor.check import Check, Failure, Patient
+
+HEARTBEAT_LIMIT = 180  # seconds
+LATE = 300
+_FAILING_WEBHOOK = 86_400
+_OLDEST_BACKUP = 7  # days
+_DAY = 86_400
+
+
+def _running(patient: Patient) -> Failure | None:
+    last = patient.db.one("select_last_done", task="delivery")
+    if last and last.seconds_ago < HEARTBEAT_LIMIT:
+        return None
+    since = f"for {_span(last.seconds_ago)}" if last else "yet"
+    if patient.settings.deliver:
+        return Failure(
+            f"No delivery process has run {since}: no message is sent.",
+            "systemctl restart latchkey; see its log",
+        )
+    return Failure(
+        f"No delivery process has run {since}: no message is sent.",
+        "AUTH_DELIVER=true, or run: latchkey deliver",
+    )
+
+
+def _waiting(patient: Patient) -> Failure | None:
+    late = patient.db.one("select_late_messages", late=LATE)
+    if not late.total:
+        return None
+    reason = f": {late.reason}" if late.reason else ""
+    return Failure(
+        f"{late.total:,} messages wait to be sent, the oldest for {_span(late.oldest)}{reason}.",
+        "AUTH_SMTP_URL or AUTH_SMS_PROVIDER; try latchkey mail-test ADDRESS",
+    )
+
+
+def _failed(patient: Patient) -> Failure | None:
+    day = patient.db.one("count_outcomes_of_a_day")
+    if day.failed * 10 <= day.total:
+        return None
+    reason = f", most often: {day.reason}" if day.reason else ""
+    return Failure(
+        f"{day.failed:,} of {day.total:,} messages of the last day were not sent{reason}.",
+        "AUTH_MAIL_FROM and AUTH_SMTP_URL that the recipients' servers accept",
+    )
+
+
+def _webhooks(patient: Patient) -> Failure | None:
+    failing = patient.db.all("list_failing_webhooks", failing=_FAILING_WEBHOOK)
+    if not failing:
+        return None
+    first = failing[0]
+    state = f"was disabled ({first.disabled_reason})" if first.disabled_reason else "fails"
+    days = f" for {first.days} days" if first.days and not first.disabled_reason else ""
+    others = f" So do {len(failing) - 1} others." if len(failing) > 1 else ""
+    return Failure(
+        f"The webhook {first.id} at {first.origin} {state}{days}.{others}",
+        f'PUT /admin/webhooks/{first.id} {{"url": "…"}} or {{"enabled": true}}',
+    )
+
+
+def _backup(patient: Patient) -> Failure | None:
+    if patient.settings.is_local:
+        return None
+    last = patient.db.one("select_last_done", task="backup")
+    if last and last.seconds_ago <= _OLDEST_BACKUP * _DAY:
+        return None
+    sentence = f"The last backup is {_span(last.seconds_ago)} old." if last else "No backup was ever made."
+    return Failure(
+        sentence, "latchkey backup FILE --keep 7, in a timer; or --skip backup, if others make them"
+    )
+
+
+def _span(seconds: int) -> str:
+    for unit, length in (("days", _DAY), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+CHECKS = (
+    Check("delivery", "A delivery process runs", _running),
+    Check("waiting-messages", "No message waits for long", _waiting),
+    Check("failed-messages", "Messages arrive", _failed),
+    Check("webhooks", "Webhooks answer", _webhooks),
+    Check("backup", "There is a recent backup", _backup),
+)

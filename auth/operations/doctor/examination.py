@@ -1,0 +1,99 @@
+"""Runs all checks at once, each with a deadline."""
+
+import queue
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import dns.resolver
+import psycopg2
+
+from auth.operations.doctor import addresses, database, delivery, mail, secrets
+from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
+from auth.settings import Settings
+from sql import Database
+
+CHECKS = (*database.CHECKS, *secrets.CHECKS, *addresses.CHECKS, *mail.CHECKS, *delivery.CHECKS)
+SECONDS = 4.0
+_CONNECTIONS = 8
+# What these report makes statements of other checks fail.
+_FIRST = {"database", "schema"}
+_DNS_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """`status` is `ok`, `failed` or `skipped`; `text` is the check's title, or what is wrong."""
+
+    check: str
+    status: str
+    text: str
+    setting: str | None = None
+
+
+def examine(
+    settings: Settings, skip: Collection[str] = (), resolver: dns.resolver.Resolver | None = None
+) -> list[Result]:
+    """Return the results in the order of `CHECKS`. Raises `NotRunningError`."""
+    url = settings.find_database()
+    with closing(Database(url, size=_CONNECTIONS, prepare=False)) as db:
+        patient = Patient(settings, url, db, resolver or _resolver())
+        checks = [check for check in CHECKS if check.name not in skip]
+        outcomes = _run(checks, patient)
+    has_failed = {name for name in _FIRST if isinstance(outcomes.get(name), Failure)}
+    return [_result(check, outcomes.get(check.name, TimeoutError()), has_failed) for check in checks]
+
+
+def _run(checks: list[Check], patient: Patient) -> dict[str, Failure | Exception | None]:
+    """Return what each check found or raised. A check that hangs is missing."""
+    done: queue.SimpleQueue[tuple[str, Failure | Exception | None]] = queue.SimpleQueue()
+
+    def look(check: Check) -> None:
+        try:
+            done.put((check.name, check.look(patient)))
+        except Exception as error:
+            done.put((check.name, error))
+
+    for check in checks:
+        # Daemons, so that the command ends without those that hang.
+        threading.Thread(target=look, args=(check,), name=check.name, daemon=True).start()
+    return dict(_until(done, len(checks), time.monotonic() + SECONDS))
+
+
+def _until(
+    done: queue.SimpleQueue, count: int, deadline: float
+) -> Iterator[tuple[str, Failure | Exception | None]]:
+    for _ in range(count):
+        try:
+            yield done.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            return
+
+
+def _result(check: Check, outcome: Failure | Exception | None, has_failed: Collection[str]) -> Result:
+    if outcome is None:
+        return Result(check.name, "ok", check.title)
+    if isinstance(outcome, Failure):
+        return Result(check.name, "failed", outcome.sentence, outcome.setting)
+    if isinstance(outcome, NotChecked):
+        return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
+    if isinstance(outcome, psycopg2.Error) and has_failed:
+        return Result(check.name, "skipped", f"{check.title}: not checked, see {min(has_failed)}")
+    if isinstance(outcome, TimeoutError):
+        reason = f"no answer within {SECONDS:.0f} s"
+    else:
+        reason = " ".join(f"{type(outcome).__name__}: {outcome}".split())
+    return Result(
+        check.name, "failed", f"{check.title}: could not be checked, {reason}.", f"--skip {check.name}"
+    )
+
+
+def _resolver() -> dns.resolver.Resolver:
+    try:
+        resolver = dns.resolver.Resolver()
+    except dns.resolver.NoResolverConfiguration:
+        resolver = dns.resolver.Resolver(configure=False)
+    resolver.lifetime = _DNS_SECONDS
+    return resolver

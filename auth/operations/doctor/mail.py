@@ -1,0 +1,115 @@
+"""Checks of the mail server, of the sender's domain in DNS, and of SMS."""
+
+import dns.exception
+import dns.resolver
+
+from auth.delivery import channels
+from auth.delivery.senders import TryLater
+from auth.net.networks import is_loopback
+from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
+from auth.settings import Settings, targets
+
+_DEADLINE = 3.5  # seconds
+
+
+def _server(patient: Patient) -> Failure | None:
+    settings = patient.settings
+    if not settings.email_enabled:
+        return None
+    example = "AUTH_SMTP_URL=smtp://user:password@host:587"
+    if settings.smtp_url in (None, targets.CONSOLE):
+        return None if settings.is_local else Failure("There is no mail server: no mail is sent.", example)
+    sender = channels.mail_server(settings, reply_timeout=_DEADLINE, message_timeout=_DEADLINE)
+    try:
+        sender.check()
+    except TryLater as error:
+        return Failure(f"The mail server cannot be used: {error}.", _remedy(str(error), example))
+    return None
+
+
+def _remedy(reason: str, example: str) -> str:
+    if "MAIL FROM" in reason:
+        return "AUTH_MAIL_FROM=Example <no-reply@…>, an address that the server lets this user send from"
+    if "STARTTLS" in reason:
+        return "AUTH_SMTP_URL=smtps://user:password@host:465, or the port on which the server offers STARTTLS"
+    if "TLS:" in reason:
+        return "AUTH_SMTP_URL with the host name of the server's certificate"
+    if any(code in reason for code in ("535", "534", "530", "authentication")):
+        return f"{example} with the right user and password, percent-encoded"
+    return f"{example} with the host and port of the server"
+
+
+def _sender(patient: Patient) -> Failure | None:
+    settings = patient.settings
+    if not _sends_mail(settings):
+        return None
+    domain = targets.mail_address(settings.mail_from).domain
+    if is_loopback(domain) or "." not in domain:
+        return Failure(
+            f"Mails come from {domain}: other servers refuse them.",
+            "AUTH_MAIL_FROM=Example <no-reply@example.com>",
+        )
+    missing = []
+    if not _has_text(patient.resolver, domain, "v=spf1"):
+        missing.append(f'{domain} TXT "v=spf1 … -all" (SPF)')
+    if not _exists(patient.resolver, f"_domainkey.{domain}"):
+        missing.append(f"the DKIM key of your mail provider below _domainkey.{domain}")
+    if not any(
+        _has_text(patient.resolver, f"_dmarc.{name}", "v=DMARC1")
+        for name in (domain, _parent(domain))
+        if name
+    ):
+        missing.append(f'_dmarc.{domain} TXT "v=DMARC1; p=reject" (DMARC)')
+    if not missing:
+        return None
+    return Failure(f"The domain {domain} does not say who may send its mail.", f"DNS: {'; '.join(missing)}")
+
+
+def _sends_mail(settings: Settings) -> bool:
+    has_server = settings.smtp_url not in (None, targets.CONSOLE)
+    return settings.email_enabled and has_server and not settings.is_local
+
+
+def _parent(domain: str) -> str:
+    """Return the domain above, whose DMARC record counts too (RFC 7489), or nothing."""
+    parent = domain.partition(".")[2]
+    return parent if "." in parent else ""
+
+
+def _has_text(resolver: dns.resolver.Resolver, name: str, beginning: str) -> bool:
+    try:
+        answer = resolver.resolve(name, "TXT")
+    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+        return False
+    except dns.exception.DNSException:
+        raise NotChecked("there is no DNS here") from None
+    return any(b"".join(record.strings).decode(errors="replace").startswith(beginning) for record in answer)
+
+
+def _exists(resolver: dns.resolver.Resolver, name: str) -> bool:
+    """Whether there is a name or one below it: its selector is not known (RFC 8020)."""
+    try:
+        resolver.resolve(name, "TXT")
+    except dns.resolver.NXDOMAIN:
+        return False
+    except dns.resolver.NoAnswer:
+        return True
+    except dns.exception.DNSException:
+        raise NotChecked("there is no DNS here") from None
+    return True
+
+
+def _sms(patient: Patient) -> Failure | None:
+    settings = patient.settings
+    if not settings.phone_enabled or settings.sms_provider == "none" or settings.offers_phone:
+        return None
+    return Failure(
+        "There is no SMS provider: phone sign-ins are refused.", "AUTH_SMS_PROVIDER=twilio, webhook or none"
+    )
+
+
+CHECKS = (
+    Check("mail-server", "The mail server accepts mail", _server),
+    Check("sender", "DNS says who sends mail", _sender),
+    Check("sms", "SMS can be sent", _sms),
+)

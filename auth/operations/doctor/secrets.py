@@ -1,0 +1,87 @@
+"""Checks of the keys, and of the state directory that holds them."""
+
+import errno
+import os
+import stat
+import tempfile
+
+from auth.operations import fingerprints
+from auth.operations.doctor.check import Check, Failure, Patient
+from auth.operations.fingerprints import OtherKeys
+
+OLDEST_KEY = 400  # days
+LEAST_FREE = 256 * 1024 * 1024  # bytes
+_WRITTEN = 1024 * 1024
+_KINDS = {"AUTH_JWT_KEYS": "signing", "AUTH_SECRET_KEY": "secret", "AUTH_SERVICE_ROLE_KEY": "service-role"}
+
+
+def _fit(patient: Patient) -> Failure | None:
+    try:
+        fingerprints.check(patient.db, patient.settings)
+    except OtherKeys as error:
+        settings = [line.partition(":")[0] for line in str(error).splitlines()]
+        return Failure(
+            f"{', '.join(settings)}: not the keys that this database is used with.",
+            f"{' and '.join(f'{name}=…' for name in settings)} of the other nodes, or latchkey keys accept",
+        )
+    return None
+
+
+def _ages(patient: Patient) -> Failure | None:
+    old = [row for row in patient.db.all("list_key_ages") if row.days > OLDEST_KEY]
+    if not old:
+        return None
+    keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
+    return Failure(
+        f"{keys[0].upper()}{keys[1:]}.",
+        f"latchkey keys rotate {_KINDS[old[0].setting]}, and later latchkey keys remove ID",
+    )
+
+
+def _modes(patient: Patient) -> Failure | None:
+    directory = patient.settings.state_dir
+    # Under root, the account of Postgres passes through the directory.
+    allowed = dict.fromkeys(patient.settings.key_files.values(), 0o600)
+    allowed[directory] = 0o711 if os.geteuid() == 0 else 0o700
+    for path in (path for path in allowed if path.exists()):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & ~allowed[path]:
+            return Failure(
+                f"Other users of this machine have access to {path} (mode {mode:o}).",
+                f"chmod {allowed[path]:o} {path}",
+            )
+    return None
+
+
+def _disk(patient: Patient) -> Failure | None:
+    directory = patient.settings.state_dir
+    if not directory.exists():
+        return None  # all keys come from the environment
+    room = os.statvfs(directory)
+    free = room.f_bavail * room.f_frsize
+    remedy = f"AUTH_STATE_DIR={directory} on a larger disk, or a larger quota"
+    if free < LEAST_FREE or (room.f_files and room.f_favail < 1000):
+        return Failure(
+            f"The disk of {directory} is nearly full: {free // 1024 // 1024} MiB are free.", remedy
+        )
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(b"\0" * _WRITTEN)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return Failure(f"Nothing more can be written to {directory}: {error.strerror}.", remedy)
+        return Failure(
+            f"{directory} cannot be written: {error.strerror}.",
+            f"AUTH_STATE_DIR={directory} of the user who runs this, or that user",
+        )
+    return None
+
+
+CHECKS = (
+    Check("keys", "The keys are those of the database", _fit),
+    Check("key-age", "No key is old", _ages),
+    Check("state-directory", "Only the service can read its secrets", _modes),
+    Check("disk", "The disk has room", _disk),
+)

@@ -1,0 +1,67 @@
+-- name: select_server()
+SELECT current_setting('server_version_num')::integer AS version,
+       current_setting('server_version') AS version_text,
+       current_setting('server_encoding') AS encoding,
+       pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
+       least(current_setting('max_connections')::integer
+               - current_setting('superuser_reserved_connections')::integer,
+             nullif(r.rolconnlimit, -1), nullif(d.datconnlimit, -1)) AS connections,
+       extract(epoch FROM clock_timestamp())::double precision AS clock
+  FROM pg_roles AS r, pg_database AS d
+ WHERE r.rolname = current_user AND d.datname = current_database();
+
+-- name: select_schema_version()
+SELECT max(version) AS version FROM schema_version;
+
+-- name: list_key_ages()
+SELECT setting, floor(extract(epoch FROM now() - min(seen_at)) / 86400)::integer AS days
+  FROM key_fingerprints
+ GROUP BY setting
+ ORDER BY setting;
+
+-- name: note_done(task text)
+INSERT INTO last_done (task) VALUES (:task) ON CONFLICT (task) DO UPDATE SET at = now();
+
+-- name: select_last_done(task text)
+SELECT floor(extract(epoch FROM now() - at))::bigint AS seconds_ago FROM last_done WHERE task = :task;
+
+-- name: select_administrators()
+SELECT count(*) AS total
+  FROM users AS u
+ WHERE u.role = 'admin' AND (u.banned_until > now()) IS NOT TRUE;
+
+-- name: select_late_messages(late integer)
+SELECT count(*) AS total,
+       floor(extract(epoch FROM now() - min(m.created_at)))::bigint AS oldest,
+       (array_agg(m.last_error ORDER BY m.created_at) FILTER (WHERE m.last_error IS NOT NULL))[1] AS reason
+  FROM outbox AS m
+ WHERE m.outcome IS NULL AND m.channel <> 'webhook'
+   AND m.created_at <= now() - make_interval(secs => :late);
+
+-- name: count_outcomes_of_a_day()
+SELECT count(*) FILTER (WHERE m.outcome IN ('failed', 'expired')) AS failed,
+       count(*) AS total,
+       mode() WITHIN GROUP (ORDER BY m.last_error) FILTER (WHERE m.outcome IN ('failed', 'expired')) AS reason
+  FROM outbox AS m
+ WHERE m.channel <> 'webhook' AND m.outcome IN ('sent', 'failed', 'expired')
+   AND m.finished_at > now() - interval '1 day';
+
+-- name: list_failing_webhooks(failing integer)
+SELECT w.id::text, origin_of(w.url) AS origin, w.disabled_reason,
+       floor(extract(epoch FROM now() - w.failing_since) / 86400)::integer AS days
+  FROM webhooks AS w
+ WHERE w.disabled_reason IN ('gone', 'failing')
+    OR w.disabled_at IS NULL AND w.failing_since <= now() - make_interval(secs => :failing)
+ ORDER BY w.created_at, w.id;
+
+-- name: create_probe(token_hash bytea, lifetime integer)
+WITH expired AS (
+  DELETE FROM probes WHERE expires_at <= now()
+)
+INSERT INTO probes (token_hash, expires_at) VALUES (:token_hash, now() + make_interval(secs => :lifetime));
+
+-- name: answer_probe(token_hash bytea, seen jsonb)
+UPDATE probes SET seen = :seen WHERE token_hash = :token_hash AND seen IS NULL AND expires_at > now();
+
+-- name: take_probe(token_hash bytea)
+DELETE FROM probes WHERE token_hash = :token_hash RETURNING seen;

@@ -1,0 +1,500 @@
+"""`latchkey doctor` finds every fault that is planted here, and none in a healthy service."""
+
+import dataclasses
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import structlog
+from click.testing import CliRunner
+
+from auth.commands import main
+from auth.operations import fingerprints
+from auth.operations.doctor import addresses, examination, mail, secrets
+from auth.operations.doctor import database as database_checks
+from auth.operations.doctor.examination import CHECKS, examine
+from auth.settings.checks import redirect_pattern
+from auth.tokens import access_tokens
+from sql import pool, schema
+from tests.conftest import clear_settings, secret
+from tests.faults.neighbours import PgBouncer
+from tests.support.commands import run_command
+from tests.support.contract import OPENAPI
+from tests.support.dns_server import DnsServer
+from tests.support.forwarder import Forwarder
+from tests.support.http_target import HttpTarget
+from tests.support.processes import CHECKOUT, free_port
+from tests.support.reverse_proxy import ReverseProxy
+from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer
+
+PUBLIC = {"base_url": "https://auth.example.com", "site_url": "https://auth.example.com"}
+DOMAIN = {
+    "example.com": "v=spf1 include:mail.example.net -all",
+    "s1._domainkey.example.com": "v=DKIM1; p=x",
+    "_dmarc.example.com": "v=DMARC1; p=reject",
+}
+MAIL = PUBLIC | {"smtp_url": "smtp://mail.example.com", "mail_from": "Example <no-reply@example.com>"}
+
+
+@pytest.fixture
+def base_url(server):
+    return f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture
+def healthy(parts, carol, database, base_url):
+    """The settings of a healthy service with an administrator, a delivery process and a backup."""
+    healthy = dataclasses.replace(parts.settings, base_url=base_url, site_url=base_url)
+    fingerprints.keep(parts.db, healthy)
+    database.run("INSERT INTO last_done (task) VALUES ('delivery'), ('backup')")
+    return healthy
+
+
+@pytest.fixture
+def look(healthy):
+    """Run one check on changed settings, and return the setting to write, or None if nothing is wrong."""
+
+    def look(name, *, resolver=None, **changes):
+        skip = {check.name for check in CHECKS} - {name}
+        (result,) = examine(dataclasses.replace(healthy, **changes), skip, resolver)
+        assert result.check == name
+        if result.status == "ok":
+            assert result.setting is None
+            return None
+        assert result.status == "failed", result
+        assert re.fullmatch(r"[^\n]{10,}[.!]", result.text), result
+        return result.setting
+
+    return look
+
+
+class TestHealthyService:
+    def test_every_check_passes_in_under_five_seconds(self, healthy):
+        begin = time.monotonic()
+        results = examine(healthy)
+        assert time.monotonic() - begin < 5
+        assert [result for result in results if result.status != "ok"] == []
+        assert [result.check for result in results] == [check.name for check in CHECKS]
+
+    def test_command_prints_only_ticks(self, healthy, environment, base_url):
+        urls = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
+        command = [sys.executable, "-m", "auth.commands", "doctor"]
+        settings = {"PATH": os.environ["PATH"], "HOME": "/", **environment, **urls}
+        done = subprocess.run(
+            command, cwd=CHECKOUT, env=settings, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [line[:2] for line in done.stdout.splitlines()] == ["✓ "] * (len(CHECKS) + 1)
+
+    def test_doctor_leaves_nothing_behind(self, healthy, database):
+        before = database.everything()
+        examine(healthy)
+        assert database.everything() == before
+
+    def test_page_explains_every_check(self):
+        page = (OPENAPI.parent / "docs" / "doctor.md").read_text()
+        named = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+        assert named == ["settings", *(check.name for check in CHECKS)]
+
+
+class TestCommand:
+    def test_failure_has_the_setting_to_write_and_an_exit_status(self, app, database):
+        done = run_command(app, "doctor")
+        assert done.exit_code == 3
+        lines = done.output.splitlines()
+        assert lines[lines.index("✗ There is no administrator.") + 1] == "  latchkey create-admin EMAIL"
+
+    def test_json_has_one_object_for_each_check(self, app, database):
+        done = run_command(app, "doctor", "--json", "--skip", "administrators", "--skip", "public-url")
+        results = [json.loads(line) for line in done.output.splitlines()]
+        expected = [check.name for check in CHECKS if check.name not in ("administrators", "public-url")]
+        assert [result["check"] for result in results] == ["settings", *expected]
+        assert {tuple(result) for result in results} == {("check", "status", "text", "setting")}
+
+    @pytest.mark.parametrize(
+        ("changes", "setting"),
+        [
+            ({"AUTH_SECRET_KEY": "changeme-changeme-changeme-changeme"}, "AUTH_SECRET_KEY"),
+            ({"AUTH_REDIRECT_ALLOW_LIST": "app.example.com"}, "AUTH_REDIRECT_ALLOW_LIST"),
+            ({"AUTH_RATE_LIMITS_ENABLE": "true"}, "AUTH_RATE_LIMITS_ENABLE"),
+            ({"AUTH_STATE_DIR": "/nowhere"}, "AUTH_STATE_DIR"),
+        ],
+        ids=["weak secret", "bad pattern", "unknown name", "no state directory"],
+    )
+    def test_settings_that_would_stop_the_start_are_failures(
+        self, environment, healthy, changes, setting, monkeypatch
+    ):
+        log = structlog.get_config()
+        clear_settings(monkeypatch)
+        monkeypatch.setattr(examination, "CHECKS", ())
+        done = CliRunner().invoke(main, ["doctor", "--json"], env=environment | changes)
+        structlog.configure(**log)
+        assert done.exit_code == 3
+        first = json.loads(done.stdout.splitlines()[0])
+        assert (first["check"], first["status"]) == ("settings", "failed")
+        assert first["setting"].startswith(f"{setting}=")
+
+
+class TestDatabase:
+    def test_database_that_is_away_is_one_failure(self, healthy):
+        gone = dataclasses.replace(
+            healthy, database_url=f"postgresql://u:topsecret@127.0.0.1:{free_port()}/d"
+        )
+        results = {result.check: result for result in examine(gone)}
+        assert str(results["database"].setting).startswith("DATABASE_URL=")
+        assert {results[name].status for name in ("schema", "clock", "keys", "webhooks")} == {"skipped"}
+        assert "topsecret" not in str(results)
+
+    def test_database_that_does_not_answer_is_found_in_time(self, healthy, database_url, monkeypatch):
+        monkeypatch.setattr(pool, "DEADLINE", 2.4)
+        with Forwarder(database_url) as forwarder, BadMailServer("GREETING", "hang") as silent:
+            hung = forwarder.url.replace(str(forwarder.port), str(silent.port))
+            begin = time.monotonic()
+            results = examine(dataclasses.replace(healthy, database_url=hung))
+            assert time.monotonic() - begin < 6
+        assert results[0].check == "database"
+        assert results[0].status == "failed"
+
+    def test_version_that_is_too_old(self, look, monkeypatch):
+        monkeypatch.setattr(database_checks, "LEAST_VERSION", 99)
+        assert look("database-version") == "DATABASE_URL of a Postgres 99 or later"
+
+    def test_read_only_database(self, look, database):
+        name = database.value("SELECT current_database()")
+        database.run(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+        try:
+            assert "target_session_attrs=read-write" in look("database-version")
+        finally:
+            database.run("SET default_transaction_read_only = off")
+            database.run(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+
+    @pytest.mark.parametrize(
+        ("version", "remedy"),
+        [(schema.NEWEST - 1, "latchkey migrate"), (schema.NEWEST + 1, "the release that")],
+    )
+    def test_schema_of_another_release(self, look, database, version, remedy):
+        database.run("UPDATE schema_version SET version = %(version)s", version=version)
+        try:
+            assert look("schema").startswith(remedy)
+        finally:
+            database.run("UPDATE schema_version SET version = %(version)s", version=schema.NEWEST)
+
+    def test_database_without_schema(self, look, new_database):
+        assert look("schema", database_url=new_database()) == "latchkey migrate"
+
+    def test_prepared_statements_behind_pgbouncer(self, look, database_url, state_dir):
+        if "host=%2F" not in database_url:
+            pytest.skip("NOTHING IS TESTED BEHIND PGBOUNCER: TEST_DATABASE_URL has no socket")
+        world: Any = SimpleNamespace(postgres=SimpleNamespace(url=database_url), state_dir=state_dir)
+        with PgBouncer(world) as bouncer:
+            assert look("pooler", database_url=bouncer.url) == "AUTH_DB_PREPARE=false"
+            assert look("pooler", database_url=bouncer.url, db_prepare=False) is None
+
+    def test_more_workers_than_connections(self, look):
+        assert look("connections", workers=64) == "AUTH_WORKERS=21, or max_connections of Postgres"
+
+    def test_clock_that_is_wrong(self, look, monkeypatch):
+        monkeypatch.setattr(database_checks, "GREATEST_CLOCK_DIFFERENCE", -1.0)
+        assert look("clock").startswith("timedatectl")
+
+    def test_redis_that_is_away(self, look):
+        storage = f"redis://127.0.0.1:{free_port()}"
+        setting = look("redis", rate_limit_storage=storage, rate_limits_enabled=True)
+        assert setting.startswith("AUTH_RATE_LIMIT_STORAGE=")
+
+    @pytest.mark.parametrize("change", ["role = 'authenticated'", "banned_until = 'infinity'"])
+    def test_no_administrator(self, look, database, change):
+        database.run(f"UPDATE users SET {change}")
+        assert look("administrators") == "latchkey create-admin EMAIL"
+
+
+class TestKeysAndStateDirectory:
+    def test_keys_of_another_deployment(self, look):
+        changes = {"secret_key": (secret("other"),), "jwt_keys": access_tokens.new_jwk_set()}
+        assert look("keys", **changes).startswith("AUTH_SECRET_KEY=… and AUTH_JWT_KEYS=… of the other nodes")
+
+    def test_old_key(self, look, database):
+        database.run(
+            "UPDATE key_fingerprints SET seen_at = now() - interval '500 days' WHERE setting = 'AUTH_JWT_KEYS'"
+        )
+        assert look("key-age").startswith("latchkey keys rotate signing")
+
+    @pytest.fixture
+    def state(self, healthy, tmp_path):
+        """A state directory with a key file, as settings."""
+        directory = tmp_path / "var"
+        directory.mkdir(mode=0o700)
+        path = directory / "secret_key"
+        path.write_text(secret("own"))
+        path.chmod(0o600)
+        return {"state_dir": directory, "key_files": {"secret_key": path}}
+
+    @pytest.mark.parametrize(
+        ("name", "mode", "safe"), [("", 0o755, r"7[01][01]"), ("secret_key", 0o640, "600")]
+    )
+    def test_secrets_that_others_can_read(self, look, state, name, mode, safe):
+        assert look("state-directory", **state) is None
+        path = state["state_dir"] / name
+        path.chmod(mode)
+        assert re.fullmatch(f"chmod {safe} {path}", look("state-directory", **state))
+
+    def test_disk_without_room(self, look, state, monkeypatch):
+        monkeypatch.setattr(secrets, "LEAST_FREE", 2**62)
+        assert look("disk", **state).startswith(f"AUTH_STATE_DIR={state['state_dir']} on a larger disk")
+
+    def test_quota_that_is_used_up(self, look, state):
+        # The system refuses to write a larger file, as it does beyond a quota.
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))
+        try:
+            assert "a larger quota" in look("disk", **state)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+class TestPublicUrl:
+    def test_service_that_cannot_be_reached(self, look):
+        setting = look("public-url", base_url=f"http://127.0.0.1:{free_port()}")
+        assert setting.startswith("AUTH_BASE_URL=")
+
+    def test_url_of_something_else(self, look, target):
+        assert look("public-url", base_url=target.url).startswith("AUTH_BASE_URL=")
+
+    def test_service_of_another_version(self, look, target):
+        target.body = b'{"service": "latchkey", "status": "healthy", "version": "0.0.1"}'
+        assert look("public-url", base_url=target.url) == "systemctl restart latchkey"
+
+    def test_public_url_without_tls(self, look):
+        setting = look("public-url", base_url="http://auth.example.com")
+        assert setting == "AUTH_BASE_URL=https://auth.example.com"
+
+    def test_certificate_that_is_not_trusted_or_expires(self, look, tmp_path, monkeypatch):
+        certificate = Certificate(tmp_path)
+        with HttpTarget(certificate) as target:
+            assert look("public-url", base_url=target.url).startswith("AUTH_BASE_URL=")
+            assert look("certificate", base_url=target.url).startswith("a certificate for 127.0.0.1")
+            with certificate.trusted(monkeypatch):
+                assert look("certificate", base_url=target.url) == "certbot renew"
+                monkeypatch.setattr(addresses, "_LEAST_DAYS", 0)
+                assert look("certificate", base_url=target.url) is None
+
+    @pytest.mark.parametrize(
+        ("proxies", "trusted", "right"),
+        [
+            ([], 1, 0),
+            (["append"], 0, 1),
+            (["append"], 2, 1),
+            (["replace"], 0, 1),
+            (["append", "append"], 1, 2),
+            (["append", "replace"], 2, 1),
+            (["keep"], 1, 0),
+        ],
+        ids=str,
+    )
+    def test_wrong_number_of_proxies(self, look, base_url, proxies, trusted, right):
+        with ExitStack() as stack:
+            url = base_url
+            for forwards in reversed(proxies):
+                url = stack.enter_context(ReverseProxy(url, forwards)).url
+            assert look("proxies", base_url=url, trusted_proxies=trusted) == f"AUTH_TRUSTED_PROXIES={right}"
+            assert look("proxies", base_url=url, trusted_proxies=right) is None
+
+    @pytest.mark.parametrize(
+        ("forwards", "trusted", "header"),
+        [("keep", 0, "X-Forwarded-For"), ("replace", 1, "X-Forwarded-Proto")],
+    )
+    def test_tls_proxy_that_does_not_say_for_whom(
+        self, look, base_url, tmp_path, monkeypatch, forwards, trusted, header
+    ):
+        certificate = Certificate(tmp_path)
+        with certificate.trusted(monkeypatch), ReverseProxy(base_url, forwards, tls=certificate) as proxy:
+            assert look("proxies", base_url=proxy.url, trusted_proxies=trusted).startswith(header)
+
+    def test_url_of_a_service_with_another_database(self, look, target):
+        assert look("proxies", base_url=target.url).startswith("AUTH_BASE_URL of this service")
+
+    def test_health_answers_a_nonce_as_any_request_and_once(self, client, database):
+        forged = {"X-Latchkey-Probe": "x" * 43, "X-Forwarded-For": "203.0.113.9"}
+        plain, probed = client.get("/health"), client.get("/health", headers=forged)
+        assert plain.json.keys() == probed.json.keys()
+        assert "203.0.113.9" not in probed.text + str(probed.headers)
+        assert database.count("probes") == 0
+
+    @pytest.mark.parametrize(
+        ("changes", "setting"),
+        [
+            ({"site_url": "https://app.example.com"}, "AUTH_REDIRECT_ALLOW_LIST=https://app.example.com/**"),
+            ({"site_url": "http://localhost:3000"}, "AUTH_SITE_URL=https://app.example.com"),
+            ({"site_url": "http://app.example.com"}, "AUTH_SITE_URL=https://app.example.com"),
+            (
+                {"redirect_allow_list": ("http://app.example.com/**",)},
+                "AUTH_REDIRECT_ALLOW_LIST with https://app.example.com/**",
+            ),
+        ],
+    )
+    def test_links_that_lead_astray(self, look, changes, setting):
+        assert look("redirects", **PUBLIC | changes).startswith(setting)
+        redirect_pattern("https://app.example.com/**")
+        allowed = {
+            "site_url": "https://app.example.com",
+            "redirect_allow_list": ("https://app.example.com/**",),
+        }
+        assert look("redirects", **PUBLIC | allowed) is None
+
+    @pytest.mark.parametrize(
+        ("changes", "setting"),
+        [
+            ({"rate_limits_enabled": False}, "AUTH_RATE_LIMITS_ENABLED=true"),
+            ({"rate_limit_storage": "memory://"}, "AUTH_RATE_LIMIT_STORAGE=postgresql"),
+            ({"dev_inbox": True}, "AUTH_DEV_INBOX=false"),
+        ],
+    )
+    def test_settings_for_tests_on_a_public_service(self, look, changes, setting):
+        limited = PUBLIC | {"rate_limits_enabled": True}
+        assert look("test-settings", **limited) is None
+        assert look("test-settings", **limited | changes) == setting
+
+
+class TestMail:
+    def look_at(self, look, url, **changes):
+        return look("mail-server", smtp_url=url, mail_from=MAIL["mail_from"], **changes)
+
+    def test_no_mail_server_on_a_public_service(self, look):
+        for url in (None, "console"):
+            assert self.look_at(look, url, **PUBLIC).startswith("AUTH_SMTP_URL=smtp://user:password@host:587")
+            assert self.look_at(look, url) is None
+
+    def test_closed_port(self, look):
+        assert "host and port" in self.look_at(look, f"smtp://127.0.0.1:{free_port()}")
+
+    def test_refused_credentials(self, look, tmp_path, monkeypatch):
+        certificate = Certificate(tmp_path)
+        with certificate.trusted(monkeypatch), MailServer(starttls=certificate, password=PASSWORD) as server:
+            right = f"{USER}:{ENCODED_PASSWORD}@"
+            assert self.look_at(look, server.url(credentials=right)) is None
+            setting = self.look_at(look, server.url(credentials=f"{USER}:wrong@"))
+        assert "with the right user and password" in setting
+
+    def test_no_starttls_where_it_is_required(self, look):
+        with MailServer() as server:
+            assert self.look_at(look, server.url()) is None
+            setting = self.look_at(look, server.url(options="?starttls=required"))
+        assert setting.startswith("AUTH_SMTP_URL=smtps://")
+
+    def test_certificate_of_the_mail_server_that_is_not_trusted(self, look, tmp_path):
+        with MailServer(tls=Certificate(tmp_path)) as server:
+            assert "the server's certificate" in self.look_at(look, server.url("smtps"))
+
+    def test_sender_that_the_server_refuses(self, look):
+        with MailServer() as server:
+            server.replies["MAIL"] = "550 5.7.1 not yours"
+            assert self.look_at(look, server.url()).startswith("AUTH_MAIL_FROM=")
+
+    def test_server_that_hangs(self, look, monkeypatch):
+        monkeypatch.setattr(mail, "_DEADLINE", 0.5)
+        with BadMailServer("EHLO", "hang") as server:
+            assert "host and port" in self.look_at(look, f"smtp://127.0.0.1:{server.port}")
+
+    def test_sender_of_this_machine(self, look):
+        assert look("sender", **MAIL | {"mail_from": "Latchkey <no-reply@localhost>"}).startswith(
+            "AUTH_MAIL_FROM="
+        )
+
+    @pytest.mark.parametrize(
+        ("missing", "record"),
+        [
+            ("example.com", "v=spf1"),
+            ("s1._domainkey.example.com", "DKIM"),
+            ("_dmarc.example.com", "v=DMARC1"),
+        ],
+    )
+    def test_missing_record_of_the_senders_domain(self, look, missing, record):
+        with DnsServer(DOMAIN) as server:
+            assert look("sender", resolver=server.resolver, **MAIL) is None
+            below = MAIL | {"mail_from": "a@mail.example.com"}
+            del server.texts[missing]
+            assert record in look("sender", resolver=server.resolver, **MAIL)
+            assert "DMARC" not in look("sender", resolver=server.resolver, **below) or "dmarc" in missing
+
+    def test_network_without_dns_is_not_a_failure(self, healthy):
+        with DnsServer({}) as server:
+            server.resolver.lifetime, server.resolver.port = 0.2, free_port()
+            (result,) = (
+                result
+                for result in examine(dataclasses.replace(healthy, **MAIL), (), server.resolver)
+                if result.check == "sender"
+            )
+        assert result.status == "skipped"
+
+    def test_phones_without_a_provider(self, look):
+        assert look("sms", **PUBLIC).startswith("AUTH_SMS_PROVIDER=")
+        assert look("sms", **PUBLIC, sms_provider="none") is None
+
+
+class TestDelivery:
+    @pytest.mark.parametrize(
+        ("deliver", "remedy"), [(True, "systemctl restart"), (False, "AUTH_DELIVER=true")]
+    )
+    def test_no_delivery_process(self, look, database, deliver, remedy):
+        for change in ("UPDATE last_done SET at = now() - interval '5 minutes'", "DELETE FROM last_done"):
+            database.run(change)
+            assert look("delivery", deliver=deliver).startswith(remedy)
+
+    def test_messages_that_wait(self, look, client, alice, database):
+        client.post("/magiclink", json={"email": alice.email})
+        assert look("waiting-messages") is None
+        database.run("UPDATE outbox SET created_at = now() - interval '1 hour', last_error = 'no route'")
+        assert "mail-test" in look("waiting-messages")
+
+    def test_messages_that_fail(self, look, client, alice, database):
+        client.post("/magiclink", json={"email": alice.email})
+        database.run(
+            "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, last_error = '550 no'"
+        )
+        assert look("failed-messages").startswith("AUTH_MAIL_FROM")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "failing_since = now() - interval '2 days'",
+            "disabled_at = now(), disabled_reason = 'failing', failing_since = now() - interval '3 days'",
+        ],
+    )
+    def test_webhook_that_has_failed_for_days(self, look, hooks, client, service_role, database, change):
+        body = {"url": "http://127.0.0.1:9/hook?key=topsecret"}
+        made = client.post("/admin/webhooks", json=body, headers=service_role).json
+        assert look("webhooks") is None
+        database.run(f"UPDATE webhooks SET {change}")
+        assert look("webhooks").startswith(f"PUT /admin/webhooks/{made['id']}")
+
+    def test_backup_that_is_missing_or_old(self, look, database):
+        assert look("backup", **PUBLIC) is None
+        for change in ("UPDATE last_done SET at = now() - interval '8 days'", "DELETE FROM last_done"):
+            database.run(change)
+            assert look("backup", **PUBLIC).startswith("latchkey backup FILE")
+        assert look("backup") is None
+
+
+def test_check_that_hangs_or_breaks_does_not_hold_up_the_others(healthy, monkeypatch):
+    def hang(patient):
+        time.sleep(30)
+
+    def crash(patient):
+        raise ZeroDivisionError("oops")
+
+    broken = {"clock": hang, "redis": crash}
+    replaced = [dataclasses.replace(check, look=broken.get(check.name, check.look)) for check in CHECKS]
+    monkeypatch.setattr(examination, "CHECKS", tuple(replaced))
+    monkeypatch.setattr(examination, "SECONDS", 2.0)
+    results = {result.check: result for result in examine(healthy)}
+    assert {name for name, result in results.items() if result.status == "failed"} == set(broken)
+    assert "no answer within 2 s" in results["clock"].text
+    assert "ZeroDivisionError: oops" in results["redis"].text
