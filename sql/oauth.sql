@@ -32,7 +32,7 @@ RETURNING f.id, f.provider, f.secrets;
 -- name: spend_oauth_flow(state_hash bytea, browser_hash bytea)
 DELETE FROM oauth_flows
  WHERE state_hash = :state_hash AND browser_hash = :browser_hash AND expires_at > now()
-RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_id;
+RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_id, created_at;
 
 -- name: spend_id_token(token_hash bytea, expires_at bigint)
 INSERT INTO spent_id_tokens (token_hash, expires_at)
@@ -70,6 +70,17 @@ SELECT free.email, CASE WHEN free.email IS NOT NULL THEN now() END, free.email I
   FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email)
                     THEN :email END AS email) AS free
 RETURNING id, email;
+
+-- name: convert_by_identity(user_id uuid, email text, is_trusted boolean)
+-- A taken email is left out.
+UPDATE users AS u
+   SET converted_at = clock_timestamp(), email = coalesce(u.email, free.email),
+       email_confirmed_at = CASE WHEN u.email IS NULL AND free.email IS NOT NULL THEN now() END,
+       email_proved = u.email IS NULL AND free.email IS NOT NULL AND :is_trusted,
+       updated_at = now()
+  FROM (SELECT CASE WHEN NOT EXISTS (SELECT FROM users WHERE email = :email) THEN :email END AS email) AS free
+ WHERE u.id = :user_id
+RETURNING u.email_confirmed_at IS NOT NULL AS has_email;
 
 -- name: add_email_of_identity(user_id uuid, email text)
 -- A microsecond after the provider's identity: app_metadata.provider is the oldest.

@@ -5,7 +5,8 @@ from typing import Any
 from flask import g
 
 from auth.flows import outgoing
-from auth.flows.undo import tell
+from auth.flows.undo import tell, tell_of_identity
+from auth.providers.client import ExternalIdentity
 from auth.web import audit
 from sql import Transaction
 
@@ -43,6 +44,19 @@ def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
     """
     _end_other_sessions(tx, user_id, session_id)
     tell(tx, tx.one("lock_user", user_id=user_id), "address_added", session_id)
+
+
+def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity, session_id: str) -> bool:
+    """Do the same for a linked identity, and return whether the user got its email."""
+    email = identity.email if identity.email_verified else None
+    row = tx.one("convert_by_identity", user_id=user_id, email=email, is_trusted=identity.is_trusted)
+    if row.has_email:
+        tx.run("add_email_of_identity", user_id=user_id, email=email)
+    _end_other_sessions(tx, user_id, session_id)
+    tx.run("void_tokens", user_id=user_id)
+    user = tx.one("lock_user", user_id=user_id)
+    tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
+    return row.has_email
 
 
 def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:

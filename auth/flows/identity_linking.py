@@ -4,10 +4,10 @@ from flask import g
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.flows import removal
+from auth.flows import conversion, removal
 from auth.flows.oauth_flows import new_secrets, write_flow
 from auth.flows.oauth_sign_in import invalid_id_token, read_id_token
-from auth.flows.reauthentication import lock_caller
+from auth.flows.reauthentication import lock_caller, needed
 from auth.flows.undo import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
@@ -50,6 +50,9 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
         user = tx.one("lock_caller", reauthenticated=True, needs_proof=False, **caller)
         if user is None or user.state != "live":
             raise ApiError("session_not_found")
+        if user.converted_at and user.converted_at > flow.created_at:
+            # Begun by an anonymous user, without a proof.
+            raise needed()
         _add(tx, user, identity, flow.session_id)
 
 
@@ -60,7 +63,8 @@ def link_by_id_token(body: dict[str, Any]) -> Any:
     identity, id_token = read_id_token(body)
     with latchkey.db.transaction() as tx:
         # The body's nonce is that of the id_token.
-        user = lock_caller(tx, False, "current_password or nonce to POST /reauthenticate", needs_proof=True)
+        wanted = "current_password or nonce to POST /reauthenticate"
+        user = lock_caller(tx, False, wanted, needs_proof=True, unless_anonymous=True)
         if not tx.run("spend_id_token", **id_token):
             raise invalid_id_token()
         _add(tx, user, identity, g.caller.session_id)
@@ -68,14 +72,20 @@ def link_by_id_token(body: dict[str, Any]) -> Any:
 
 
 def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:
+    gets_email = False
     try:
-        is_added = tx.run("insert_identity", user_id=user.id, signs_in=False, **identity.row)
-    except UniqueViolation:
-        raise ApiError("identity_already_exists") from None
-    if not is_added:
-        raise ApiError("identity_already_exists")
-    tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
-    _record(tx, user, identity.provider, "identity_linked")
+        if not tx.run("insert_identity", user_id=user.id, signs_in=False, **identity.row):
+            raise ApiError("identity_already_exists")
+        if user.is_anonymous:
+            gets_email = conversion.finish_by_identity(tx, user.id, identity, session_id)
+    except UniqueViolation as error:
+        is_email = error.diag.constraint_name == "users_email_key"
+        raise ApiError("email_exists" if is_email else "identity_already_exists") from None
+    if not user.is_anonymous:
+        tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
+    email = identity.email if gets_email else user.email
+    acts = ["identity_linked", "email_confirmed" if gets_email else None]
+    audit.record(tx, user.id, email, acts, ["user.updated"], provider=identity.provider)
 
 
 def unlink(identity_id: str, *, reauthenticated: bool) -> str:
@@ -91,9 +101,5 @@ def unlink(identity_id: str, *, reauthenticated: bool) -> str:
         tell_of_identity(tx, user, "identity_unlinked", provider, g.caller.session_id)
         removal.remove(tx, user.id, [provider])
         removal.check_remaining(tx, user.id)
-        _record(tx, user, provider, "identity_unlinked")
+        audit.record(tx, user.id, user.email, ["identity_unlinked"], ["user.updated"], provider=provider)
     return user.moment
-
-
-def _record(tx: Transaction, user: Any, provider: str, act: str) -> None:
-    audit.record(tx, user.id, user.email, [act], ["user.updated"], provider=provider)

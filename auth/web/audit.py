@@ -112,4 +112,7 @@ def _action() -> str | None:
         return "admin_refused"
     if request.endpoint == "token.token" and request.args.get("grant_type") == "refresh_token":
         return "refresh_refused"
+    # An id_token that an identity is linked by.
+    if request.endpoint == "token.token" and "caller" in g:
+        return "change_refused"
     return _ACTIONS.get(request.endpoint or "")

@@ -122,12 +122,13 @@ AS $$
   ON CONFLICT (user_id) DO UPDATE SET object = excluded.object
 $$;
 
--- Whoever confirms the address: the user, an administrator, AUTH_AUTOCONFIRM.
+-- Whoever confirms the address: the user, an administrator, AUTH_AUTOCONFIRM. Not now(), which is from before
+-- the row was locked: what an anonymous user has begun must be older.
 CREATE OR REPLACE FUNCTION user_is_confirmed() RETURNS trigger
   LANGUAGE plpgsql
 AS $$
 BEGIN
-  NEW.converted_at := now();
+  NEW.converted_at := clock_timestamp();
   RETURN NEW;
 END
 $$;

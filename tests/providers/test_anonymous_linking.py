@@ -1,0 +1,150 @@
+"""An anonymous user becomes permanent with the first identity of a provider."""
+
+import pytest
+
+from tests.support.answers import A_SENTENCE, ANYTHING, assert_error
+from tests.support.cast import register, session_of, sign_up_anonymously
+from tests.support.links import follow
+from tests.support.oauth import assert_failed, begin_linking, fragment, identities_of, link
+from tests.support.server import at_once
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+ADDRESS = "dave@gmail.example"
+DONE = {"message": A_SENTENCE, "type": "identity_linked"}
+
+
+@pytest.fixture
+def service(make_service):
+    return make_service(AUTH_ANONYMOUS_ENABLED="true")
+
+
+@pytest.fixture
+def visitor(service):
+    return sign_up_anonymously(service.client)
+
+
+@pytest.fixture(autouse=True)
+def person(google):
+    google.person = {"sub": "dave-at-google", "email": ADDRESS, "email_verified": True}
+
+
+@pytest.fixture
+def hand_over(service, google):
+    """Link the identity of an id_token."""
+
+    def hand_over(session, **claims):
+        body = {"provider": "google", "id_token": google.id_token(**claims), "link_identity": True}
+        return service.client.post(
+            "/token?grant_type=id_token", json=body, headers=session.authorization if session else {}
+        )
+
+    return hand_over
+
+
+class TestFlow:
+    def test_user_becomes_permanent_with_the_same_id_and_the_email(self, service, visitor, database):
+        assert fragment(link(service, visitor, "google")) == DONE
+        made = visitor.get("/user").json
+        assert (made["id"], made["is_anonymous"]) == (visitor.user["id"], False)
+        assert (made["email"], list(identities_of(visitor))) == (ADDRESS, ["google", "email"])
+        assert made["app_metadata"] == {"provider": "google", "providers": ["google", "email"]}
+        assert database.value("SELECT email_proved FROM users") is True
+        assert service.signed_in("google").get("/user").json["id"] == visitor.user["id"]
+
+    def test_session_that_asked_is_kept_and_others_end(self, service, visitor, database):
+        database.run("INSERT INTO sessions (user_id, method) SELECT id, 'anonymous' FROM users")
+        link(service, visitor, "google")
+        assert database.count("sessions", "end_reason = 'address_proved'") == 1
+        assert visitor.refreshed().claims["is_anonymous"] is False
+
+    def test_owner_of_the_email_can_undo_it(self, service, visitor, outbox, database):
+        link(service, visitor, "google")
+        notice = outbox.last(ADDRESS, "identity_linked")
+        follow(service.client, "undo", notice.token)
+        assert database.one("SELECT email, is_anonymous(users) FROM users") == (ADDRESS, False)
+        assert database.all("SELECT provider FROM identities") == [("email",)]
+        assert_error(visitor.get("/user"), 401, "session_not_found")
+
+    def test_email_of_an_untrusted_provider_is_not_proved(self, service, visitor, acme, outbox, database):
+        acme.person = {"sub": "dave", "email": "dave@acme.example", "email_verified": True}
+        link(service, visitor, "acme")
+        row = database.one("SELECT email, email_proved, email_confirmed_at IS NOT NULL FROM users")
+        assert row == ("dave@acme.example", False, True)
+        assert outbox.last("dave@acme.example").token is None
+
+    def test_taken_email_is_left_out(self, service, service_role, visitor, outbox):
+        register(service.client, service_role, ADDRESS)
+        assert fragment(link(service, visitor, "google")) == DONE
+        made = visitor.get("/user").json
+        assert (made["email"], made["is_anonymous"], list(identities_of(visitor))) == (
+            None,
+            False,
+            ["google"],
+        )
+        assert outbox.kinds() == []
+
+    def test_old_session_needs_no_reauthentication(self, service, visitor, database):
+        database.run("UPDATE sessions SET created_at = created_at - interval '20 days'")
+        assert fragment(link(service, visitor, "google")) == DONE
+
+    def test_identity_of_another_user_stays_there(self, service, visitor, database):
+        service.sign_in("google")
+        assert_failed(link(service, visitor, "google"), "identity_already_exists")
+        assert visitor.get("/user").json["is_anonymous"] is True
+
+    def test_second_identity_needs_a_proof(self, service, visitor):
+        link(service, visitor, "google")
+        response = visitor.on(service.client).get("/user/identities/authorize?provider=acme")
+        assert_error(response, 400, "reauthentication_needed", details=A_SENTENCE)
+
+    def test_flow_from_before_the_first_address_is_refused(self, service, visitor, outbox):
+        browser = service.browser()
+        browser.visit(begin_linking(service, visitor, "google"))
+        visitor.put("/user", json={"email": "dave@example.com"})
+        follow(service.client, "email_change", outbox.last(kind="email_change").token)
+        assert_failed(browser.submit(), "reauthentication_needed")
+        assert list(identities_of(visitor)) == ["email"]
+
+    def test_page_says_that_the_account_asked_for_it(self, service, visitor):
+        page = service.browser().visit(begin_linking(service, visitor, "google"))
+        assert "the account that asked for this" in page.text
+
+
+class TestIdToken:
+    def test_session_goes_on_as_a_permanent_users(self, service, visitor, hand_over, database):
+        linked = session_of(service.client, hand_over(visitor))
+        assert (linked.id, linked.user["id"]) == (visitor.id, visitor.user["id"])
+        assert (linked.user["is_anonymous"], linked.claims["is_anonymous"]) == (False, False)
+        assert (linked.user["email"], database.count("users")) == (ADDRESS, 1)
+        acts = database.all("SELECT DISTINCT action FROM audit_log WHERE actor_id IS NOT NULL ORDER BY 1")
+        assert {"identity_linked", "email_confirmed"} <= {row.action for row in acts}
+
+    def test_access_token_is_needed(self, hand_over, database):
+        assert_error(hand_over(None), 401, "no_authorization", details=ANYTHING)
+        assert database.count("users") == 0
+
+    def test_refusal_is_recorded_as_that_of_a_change(self, visitor, hand_over, database):
+        hand_over(visitor)
+        assert_error(hand_over(visitor, jti="later"), 400, "reauthentication_needed", details=A_SENTENCE)
+        assert database.count("audit_log", "action = 'change_refused'") == 1
+
+    def test_of_concurrent_links_one_makes_permanent(self, service, visitor, google, database):
+        del google.person["email"]
+        tokens = [google.id_token(sub=f"person-{i}", jti=f"token-{i}") for i in range(20)]
+        clients = [service.app.test_client() for _ in tokens]
+
+        def hand_in(i):
+            body = {"provider": "google", "id_token": tokens[i], "link_identity": True}
+            url = "/token?grant_type=id_token"
+            return clients[i].post(url, json=body, headers=visitor.authorization).status_code
+
+        statuses = at_once(20, hand_in)
+        assert (statuses.count(200), set(statuses)) == (1, {200, 400})
+        assert database.count("identities") == 1
+
+    def test_linking_can_be_forbidden(self, make_service, google):
+        service = make_service(AUTH_ANONYMOUS_ENABLED="true", AUTH_MANUAL_LINKING="false")
+        visitor = sign_up_anonymously(service.client)
+        body = {"provider": "google", "id_token": google.id_token(), "link_identity": True}
+        response = visitor.post("/token?grant_type=id_token", json=body)
+        assert_error(response, 404, "manual_linking_disabled")
