@@ -79,14 +79,22 @@ def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     return see_other(with_fragment(target, members))
 
 
+def redirect_done(target: str, what: str, message: str) -> Response:
+    """Redirect with a message in the fragment, to our page with `done` in the query."""
+    if latchkey.redirects.is_own_page(target):
+        return see_other(with_query(target, {"done": what}))
+    return see_other(with_fragment(target, {"message": message, "type": what}))
+
+
 def arrive(session: Any, destination: Destination) -> Response:
     """Sign the browser in with a row of `open_session`, and redirect it to its destination."""
     return _sign_in_browser(destination.own_url("sign-in"), session)
 
 
-def go_on(destination: Destination) -> Response:
+def go_on(destination: Destination, done: str | None = None) -> Response:
     """Redirect a signed-in browser to its application, with a session for it, or to its account."""
-    return hand_over(destination) if destination else see_other(f"{latchkey.settings.base_url}/account")
+    account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
+    return hand_over(destination) if destination else see_other(account)
 
 
 def hand_over(destination: Destination) -> Response:

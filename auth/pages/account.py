@@ -1,18 +1,113 @@
 import json
+from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from auth.context import latchkey
+from auth.delivery import sanitize
+from auth.flows import browser_sessions
 from auth.flows.browser_sessions import signed_in
-from auth.pages.page import page
-from auth.web import guard
+from auth.flows.user_changes import delete_caller
+from auth.pages.confirm import require_proof
+from auth.pages.moments import ago
+from auth.pages.page import has_text, page, text
+from auth.pages.problems import Problem, shows
+from auth.settings.presets import PRESETS
+from auth.web import guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.forms import own_form
+from auth.web.input import read_form
+from auth.web.limits import limited
 
 blueprint = Blueprint("account", __name__)
+
+_ALL = {"page_size": 1000, "page_offset": 0}
 
 
 @blueprint.get("/account")
 @signed_in
 def show_account() -> Response:
     """Show the user what the account holds, with one action for each item."""
-    row = guard.admit(latchkey.db.one("select_user", **guard.caller()))
-    return page("account.html", script=True, user=json.loads(row.user_object), here="/account")
+    user, known = _user(), guard.live_caller()
+    return page(
+        "account.html",
+        script=True,
+        here="/account",
+        user=user,
+        has_password=known.password_hash is not None,
+        sessions=[_device(session) for session in _sessions()],
+        providers=[_provider(name, user) for name in latchkey.providers],
+        notice=_notice(),
+        offers_phone=latchkey.settings.offers_phone,
+        may_link=latchkey.settings.manual_linking,
+    )
+
+
+@blueprint.get("/account/data")
+@signed_in
+@limited("links")
+def download_data() -> Response:
+    """Return everything that the account holds, as a file."""
+    data = {"user": _user(), "sessions": _sessions()}
+    headers = {"Content-Disposition": 'attachment; filename="account.json"'}
+    response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))
+    response.headers.update(headers)
+    return response
+
+
+def _delete_form(problem: Problem | None = None) -> Response:
+    return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=_user())
+
+
+@blueprint.get("/account/delete")
+@signed_in
+def show_delete() -> Response:
+    """Ask whether to delete the account."""
+    require_proof()
+    return _delete_form()
+
+
+@blueprint.post("/account/delete")
+@signed_in
+@shows(_delete_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def submit_delete() -> Response:
+    require_proof()
+    read_form(schemas.DeletionForm())
+    delete_caller({})
+    response = page("account_deleted.html", here="/sign-in")
+    browser_sessions.forget(response)
+    return response
+
+
+def _user() -> dict[str, Any]:
+    return json.loads(guard.admit(latchkey.db.one("select_user", **guard.caller())).user_object)
+
+
+def _sessions() -> list[dict[str, Any]]:
+    row = guard.admit(latchkey.db.one("select_sessions", **_ALL, **guard.caller()))
+    # The current one first.
+    return sorted(json.loads(row.sessions), key=lambda session: not session["current"])
+
+
+def _device(session: dict[str, Any]) -> dict[str, Any]:
+    browser, system = sanitize.browser_and_system(session["user_agent"])
+    return session | {"browser": browser, "system": system, "used": ago(session["refreshed_at"])}
+
+
+def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
+    linked = next((each for each in user["identities"] if each["provider"] == name), None)
+    data = linked["identity_data"] if linked else {}
+    return {
+        "name": name,
+        "title": sanitize.provider(name) or name,
+        "mark": f"marks/{name}.svg" if name in PRESETS else "",
+        "identity_id": linked and linked["id"],
+        "known_as": data.get("email") or data.get("name"),
+    }
+
+
+def _notice() -> Any:
+    name = request.args.get("done", "")
+    return text("done", name) if has_text("done", name) else None

@@ -7,6 +7,7 @@ from auth.flows.message_requests import request_message
 from auth.flows.password_attempts import queued
 from auth.flows.user_changes import change_user
 from auth.flows.verification import by_code, spend
+from auth.pages.confirm import require_proof
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import code_page, destination, form_page
 from auth.web import guard, schemas
@@ -64,6 +65,7 @@ def submit_recovery_code() -> Response:
 @signed_in
 def show_new_password() -> Response:
     """Ask for a new password."""
+    require_proof()
     return _new_form()
 
 
@@ -75,4 +77,4 @@ def show_new_password() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def submit_new_password() -> Response:
     change_user(read_form(schemas.PasswordForm()), _NO_LINK)
-    return go_on(destination())
+    return go_on(destination(), done="password")

@@ -1,10 +1,10 @@
 from flask import Blueprint, Flask
 
-from auth.pages import account, brand, errors, passwords, sign_in, sign_up
+from auth.pages import access, account, brand, confirm, errors, passwords, profile, sign_in, sign_up
 from auth.settings import Settings
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (sign_in, sign_up, passwords, account):
+for _pages in (sign_in, sign_up, passwords, account, profile, access, confirm):
     blueprint.register_blueprint(_pages.blueprint)
 errors.register_in(blueprint)
 

@@ -4,10 +4,8 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.flows import identity_linking, oauth_flows, outgoing
-from auth.flows.arrivals import redirect_signed_in
+from auth.flows.arrivals import redirect_done, redirect_signed_in
 from auth.flows.oauth_sign_in import sign_in
-from auth.flows.token_response import see_other
-from auth.net.redirects import with_fragment
 from auth.tokens import one_time
 from auth.web import audit, schemas
 from auth.web.errors import ApiError
@@ -83,5 +81,5 @@ def _link(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
     identity = oauth_flows.identify(flow, name, query)
     audit.about(user_id=flow.user_id, provider=flow.provider)
     identity_linking.link(flow, identity)
-    done = {"message": "The identity is linked", "type": "identity_linked"}
-    return see_other(with_fragment(latchkey.redirects.checked(flow.redirect_to), done))
+    target = latchkey.redirects.checked(flow.redirect_to)
+    return redirect_done(target, "identity_linked", "The identity is linked")

@@ -7,11 +7,11 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows.arrivals import redirect_signed_in, redirect_with_error
-from auth.flows.token_response import see_other, token_response
+from auth.flows.arrivals import redirect_done, redirect_signed_in, redirect_with_error
+from auth.flows.token_response import token_response
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
-from auth.net.redirects import origin, with_fragment
+from auth.net.redirects import origin
 from auth.pages.page import page
 from auth.tokens import one_time
 from auth.web import schemas
@@ -92,7 +92,7 @@ def _proof(body: Mapping[str, str]) -> Proof:
 
 
 def _link_page(query: Mapping[str, str], link: Any) -> Response:
-    target = _target(query, link.redirect_to)
+    target = _target(query, link.redirect_to or _own_page(link.purpose))
     browser, system = sanitize.browser_and_system(link.signup_user_agent)
     undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(
@@ -127,10 +127,18 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return redirect_with_error(_target(query, None), "access_denied", error)
     target = _target(query, outcome.redirect_to)
     if link_type in _DONE:
-        return see_other(with_fragment(target, {"message": _DONE[link_type], "type": link_type}))
+        return redirect_done(target, link_type, _DONE[link_type])
     return redirect_signed_in(target, outcome, link_type)
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:
     """Return the target of the link, or of the request that sent it, if allowed, else the site's URL."""
     return latchkey.redirects.checked(query.get("redirect_to") or requested)
+
+
+def _own_page(purpose: str) -> str | None:
+    """Return where a browser chooses its password if no application does that."""
+    settings = latchkey.settings
+    if purpose in ("recovery", "invite") and settings.pages and not settings.has_site:
+        return f"{settings.base_url}/new-password"
+    return None

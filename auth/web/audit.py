@@ -29,6 +29,20 @@ _ACTIONS = {
     "passkeys.begin_passkey_registration": "change_refused",
     "passkeys.finish_passkey_registration": "change_refused",
     "passkeys.delete_passkey": "change_refused",
+    "pages.sign_in.submit_sign_in": "sign_in_refused",
+    "pages.sign_in.submit_sign_in_code": "verification_refused",
+    "pages.sign_up.submit_sign_up": "sign_up_refused",
+    "pages.sign_up.submit_sign_up_code": "verification_refused",
+    "pages.passwords.submit_recovery_code": "verification_refused",
+    "pages.passwords.submit_new_password": "change_refused",
+    "pages.profile.submit_email": "change_refused",
+    "pages.profile.submit_email_code": "verification_refused",
+    "pages.profile.submit_phone": "change_refused",
+    "pages.profile.submit_phone_code": "verification_refused",
+    "pages.access.connect_provider": "change_refused",
+    "pages.access.disconnect_provider": "change_refused",
+    "pages.account.submit_delete": "change_refused",
+    "pages.confirm.submit_confirm": "change_refused",
 }
 REFUSED_ACTIONS = {*_ACTIONS.values(), "refresh_refused", "admin_refused"}
 # The error codes that refuse a user. The statement that counts failed passwords writes its own refusals.

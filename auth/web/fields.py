@@ -144,6 +144,7 @@ Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
 Password = _field(_password)
 TypedCode = _field(_typed_code)
+Name = _field(lambda value: _text(value, 80).strip())
 # The database limits the size, which a merge may exceed too.
 Metadata = _instance_of(dict, "must be an object")
 # Callers without a credential could fill the disk.

@@ -74,9 +74,20 @@ LEVELS = {
         ),
         Level.ANYONE,
     ),
-    "continue_signed_in": Level.AAL1,
-    "show_account": Level.SESSION,
-    "sign_out": Level.SESSION,
-    "show_new_password": Level.AAL2,
-    "submit_new_password": Level.AAL2,
+    **dict.fromkeys(("sign_out", "show_confirm", "submit_confirm", "request_proof_code"), Level.SESSION),
+    **dict.fromkeys(
+        (
+            *("continue_signed_in", "show_account", "download_data", "show_name", "submit_name"),
+            *("show_new_password", "submit_new_password", "submit_email_code", "submit_phone_code"),
+            *("end_device", "end_other_devices", "show_delete", "submit_delete"),
+        ),
+        Level.AAL2,
+    ),
+    **dict.fromkeys(
+        (
+            *("show_email", "submit_email", "show_phone", "submit_phone"),
+            *("connect_provider", "disconnect_provider"),
+        ),
+        Level.PROOF,
+    ),
 }

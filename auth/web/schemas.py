@@ -94,6 +94,14 @@ SignInForm = Input.from_dict(
 )
 CodeForm = Input.from_dict({"email": fields.Email(required=True), "code": fields.TypedCode(required=True)})
 PasswordForm = Input.from_dict({"password": fields.Password(required=True)})
+NameForm = Input.from_dict({"name": fields.Name(required=True)})
+PhoneForm = Input.from_dict({"phone": fields.Phone(required=True)})
+PhoneCodeForm = Input.from_dict(
+    {"phone": fields.Phone(required=True), "code": fields.TypedCode(required=True)}
+)
+IdForm = Input.from_dict({"id": fields.Text(required=True)})
+ProofForm = Input.from_dict({"current_password": fields.Password(), "nonce": fields.TypedCode()})
+DeletionForm = Input.from_dict({"confirmed": fields.Choice("yes", required=True)})
 SignOutForm = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="local")})
 
 RedirectQuery = Input.from_dict({"redirect_to": fields.Text()})

@@ -92,6 +92,13 @@ class TestPassword:
         assert database.value("SELECT count(*) FROM audit_log WHERE action = 'signed_in'") == 1
 
 
+    def test_refusal_is_in_the_audit_log(self, visitor, alice, database):
+        visitor.visit("/sign-in")
+        visitor.submit(email=alice.email, password="Wrong-Horse-1")
+        row = database.one("SELECT action, reason, user_id FROM audit_log WHERE reason IS NOT NULL")
+        assert row == ("sign_in_refused", "invalid_credentials", alice.id)
+
+
 class TestSession:
     @pytest.fixture
     def signed_in(self, visitor, alice) -> Visitor:

@@ -95,7 +95,7 @@ class TestForgottenPassword:
         visitor.submit(email=alice.email)
         visitor.submit(code=outbox.last(alice.email).code)
         assert visitor.page.url == f"{SITE}/new-password"
-        assert visitor.submit(password="Fresh-Horse-2").url == f"{SITE}/account"
+        assert visitor.submit(password="Fresh-Horse-2").url == f"{SITE}/account?done=password"
         assert alice.try_to_sign_in("Fresh-Horse-2").status_code == 200
 
     def test_link_leads_to_a_new_password(self, visitor, alice, outbox):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.support.cast import PASSWORD
 from tests.support.links import SITE
 from tests.support.user_agent import Cookie, Page, UserAgent, origin_of
 
@@ -25,3 +26,15 @@ class Visitor(UserAgent):
     def session_cookie(self) -> Cookie | None:
         """The cookie of a browser that is signed in."""
         return self.cookie("latchkey")
+
+    def signed_in_as(self, person: Any) -> "Visitor":
+        self.visit("/sign-in")
+        self.submit(email=person.email, password=PASSWORD)
+        assert self.session_cookie
+        return self
+
+    def send(self, path: str, **fields: str) -> Page:
+        """Submit a form with the token of the current page."""
+        return self.post(
+            self.origin + path, {"form_token": self.page.forms[0].fields["form_token"], **fields}
+        )

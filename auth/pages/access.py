@@ -1,0 +1,62 @@
+"""The devices and the connected accounts of the user."""
+
+from flask import Blueprint, Response, g, request
+
+from auth.context import latchkey
+from auth.flows import browser_sessions, identity_linking, oauth_flows
+from auth.flows.browser_sessions import signed_in
+from auth.flows.outgoing import own_url
+from auth.pages.page import to_own
+from auth.web import guard, schemas
+from auth.web.forms import own_form
+from auth.web.input import known_id, read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("access", __name__)
+_ID = schemas.IdForm()
+
+
+@blueprint.post("/account/sessions/end")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def end_device() -> Response:
+    """End one of the user's sessions."""
+    session_id = known_id(read_form(_ID)["id"], "session.not_found")
+    # One that has ended meanwhile is what the user wants.
+    guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
+    if session_id == g.caller.session_id:
+        return to_own("sign-in")
+    return to_own("account?done=device#devices")
+
+
+@blueprint.post("/account/sessions/end-others")
+@signed_in
+@own_form
+@limited("logout", key=guard.caller_id)
+def end_other_devices() -> Response:
+    browser_sessions.end("others")
+    return to_own("account?done=devices#devices")
+
+
+@blueprint.post("/account/connect")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def connect_provider() -> Response:
+    """Begin to link an identity; the page of the link names the account again."""
+    identity_linking.require_manual_linking()
+    provider = oauth_flows.provider_named(request.form.get("provider", ""))
+    back = f"{latchkey.settings.base_url}/account"
+    state = identity_linking.begin(provider, scopes=None, redirect_to=back, reauthenticated=False)
+    return to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
+
+
+@blueprint.post("/account/disconnect")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def disconnect_provider() -> Response:
+    identity_linking.require_manual_linking()
+    identity_linking.unlink(known_id(read_form(_ID)["id"], "identity_not_found"), reauthenticated=False)
+    return to_own("account?done=disconnected#connected")

@@ -1,0 +1,73 @@
+"""Asks for a proof that the user is present: what is sensitive needs one of the last 15 minutes."""
+
+from flask import Blueprint, Response, request
+
+from auth.context import latchkey
+from auth.flows.browser_sessions import signed_in
+from auth.flows.message_requests import send_reauthentication_code
+from auth.flows.reauthentication import record_reauthentication
+from auth.pages.page import address, masked, page, to_own
+from auth.pages.problems import Problem, shows
+from auth.settings.constants import proof_age
+from auth.web import guard, schemas
+from auth.web.errors import ApiError
+from auth.web.forms import own_form
+from auth.web.input import read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("confirm", __name__)
+
+# The pages that may ask for a proof, by the last part of their path. The others are acts on /account.
+_PAGES = {"email": "account/email", "phone": "account/phone", "delete": "account/delete"} | {
+    "new-password": "new-password"
+}
+
+
+def require_proof() -> None:
+    """Raises `ApiError` if the session has no proof, which leads to the page below."""
+    if guard.live_caller().authentication_age >= proof_age(latchkey.settings):
+        raise ApiError("reauthentication_needed")
+
+
+def _form(problem: Problem | None = None, *, is_sent: bool = False) -> Response:
+    known, next_page = guard.live_caller(), request.values.get("next", "")
+    asked = known.email if known.email_confirmed else known.phone if known.phone_confirmed else None
+    return page(
+        "confirm.html",
+        script=True,
+        here=f"/account/confirm?next={next_page}" if next_page in _PAGES else "/account/confirm",
+        problem=problem,
+        next=next_page if next_page in _PAGES else "account",
+        has_password=known.password_hash is not None,
+        account=known.email or known.phone,
+        asked=address(masked(asked)) if asked else None,
+        is_sent=is_sent or (problem is not None and problem.field == "nonce"),
+    )
+
+
+@blueprint.get("/account/confirm")
+@signed_in
+def show_confirm() -> Response:
+    """Ask for the password or a code."""
+    return _form()
+
+
+@blueprint.post("/account/confirm")
+@signed_in
+@shows(_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def submit_confirm() -> Response:
+    record_reauthentication(guard.live_caller(), read_form(schemas.ProofForm()))
+    return to_own(_PAGES.get(request.form.get("next", ""), "account"))
+
+
+@blueprint.post("/account/confirm/code")
+@signed_in
+@shows(_form)
+@own_form
+@limited("recover")
+def request_proof_code() -> Response:
+    """Send a code to the user's address."""
+    send_reauthentication_code(guard.live_caller())
+    return _form(is_sent=True)

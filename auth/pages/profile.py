@@ -1,0 +1,134 @@
+import json
+
+from flask import Blueprint, Response, request
+
+from auth.context import latchkey
+from auth.flows.browser_sessions import signed_in
+from auth.flows.user_changes import change_user
+from auth.flows.verification import by_code, spend
+from auth.pages.confirm import require_proof
+from auth.pages.page import address, masked, page, to_own
+from auth.pages.problems import Problem, shows
+from auth.web import guard, schemas
+from auth.web.forms import own_form
+from auth.web.input import read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("profile", __name__)
+
+_LINK: dict[str, str | None] = {"redirect_to": None, "code_challenge": None}
+
+
+def _name_form(problem: Problem | None = None) -> Response:
+    user = json.loads(guard.admit(latchkey.db.one("select_user", **guard.caller())).user_object)
+    name = user["user_metadata"].get("name")
+    known = name if isinstance(name, str) else ""
+    return page("account_name.html", script=True, here="/account/name", problem=problem, name=known)
+
+
+def _email_form(problem: Problem | None = None) -> Response:
+    return _address_form("email", problem)
+
+
+def _phone_form(problem: Problem | None = None) -> Response:
+    return _address_form("phone", problem)
+
+
+def _address_form(kind: str, problem: Problem | None = None) -> Response:
+    return page("account_address.html", script=True, here=f"/account/{kind}", kind=kind, problem=problem)
+
+
+def _code_form(kind: str, problem: Problem | None = None, typed: str | None = None) -> Response:
+    typed = typed or request.form.get(kind, "")
+    if not typed:
+        return _address_form(kind, problem)
+    shown, here = address(masked(typed)), f"/account/{kind}"
+    names = {"kind": kind, "typed": typed, "shown": shown}
+    return page("account_code.html", script=True, here=here, problem=problem, names=names)
+
+
+def _email_code_form(problem: Problem | None = None) -> Response:
+    return _code_form("email", problem)
+
+
+def _phone_code_form(problem: Problem | None = None) -> Response:
+    return _code_form("phone", problem)
+
+
+@blueprint.get("/account/name")
+@signed_in
+def show_name() -> Response:
+    return _name_form()
+
+
+@blueprint.post("/account/name")
+@signed_in
+@shows(_name_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def submit_name() -> Response:
+    change_user({"data": {"name": read_form(schemas.NameForm())["name"] or None}}, _LINK)
+    return to_own("account?done=name")
+
+
+@blueprint.get("/account/email")
+@signed_in
+def show_email() -> Response:
+    require_proof()
+    return _email_form()
+
+
+@blueprint.post("/account/email")
+@signed_in
+@shows(_email_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+@limited("address_changes", key=guard.caller_id)
+def submit_email() -> Response:
+    """Send a code to the new address, and ask for it."""
+    form = read_form(schemas.EmailForm())
+    change_user(form, _LINK | {"redirect_to": f"{latchkey.settings.base_url}/account"})
+    return _code_form("email", typed=form["email"])
+
+
+@blueprint.post("/account/email/verify")
+@signed_in
+@shows(_email_code_form)
+@own_form
+@limited("verify")
+def submit_email_code() -> Response:
+    form = read_form(schemas.CodeForm())
+    # As if by a link, which opens no session: this one stays.
+    spend("email_change", by_code(form["email"], form["code"]), redirects=True)
+    return to_own("account?done=email")
+
+
+@blueprint.get("/account/phone")
+@signed_in
+def show_phone() -> Response:
+    require_proof()
+    return _phone_form()
+
+
+@blueprint.post("/account/phone")
+@signed_in
+@shows(_phone_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+@limited("address_changes", key=guard.caller_id)
+def submit_phone() -> Response:
+    """Send a code to the new number, and ask for it."""
+    form = read_form(schemas.PhoneForm())
+    change_user(form, _LINK)
+    return _code_form("phone", typed=form["phone"])
+
+
+@blueprint.post("/account/phone/verify")
+@signed_in
+@shows(_phone_code_form)
+@own_form
+@limited("verify")
+def submit_phone_code() -> Response:
+    form = read_form(schemas.PhoneCodeForm())
+    spend("phone_change", by_code(form["phone"], form["code"]), redirects=True)
+    return to_own("account?done=phone")

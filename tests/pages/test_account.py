@@ -1,0 +1,168 @@
+"""The pages of the account: each item, and the proof that sensitive ones ask for."""
+
+import json
+
+import pytest
+
+from tests.support.cast import PASSWORD
+from tests.support.links import SITE
+from tests.support.pages import Visitor
+
+
+@pytest.fixture
+def visitor(app, alice) -> Visitor:
+    """Alice, signed in on the pages."""
+    return Visitor(app).signed_in_as(alice)
+
+
+@pytest.fixture
+def later_visitor(visitor, database) -> Visitor:
+    """The same, twenty minutes later."""
+    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    return visitor
+
+
+def test_account_shows_email_password_and_devices(visitor, alice):
+    page = visitor.visit("/account")
+    assert page.status == 200
+    assert alice.email in page.text
+    assert "Firefox on Linux" in page.text
+    assert "This device" in page.text
+
+
+def test_account_is_for_signed_in_browsers_only(app):
+    for path in ("/account", "/account/data", "/account/email", "/account/delete", "/new-password"):
+        assert Visitor(app).visit(path).url == f"{SITE}/sign-in?error_code=session_expired"
+
+
+def test_access_token_does_not_open_the_account(client, alice):
+    response = client.get("/account", headers=alice.sign_in().authorization)
+    assert (response.status_code, response.location) == (303, "sign-in?error_code=session_expired")
+
+
+def test_name_is_saved_and_shown(visitor):
+    visitor.visit("/account/name")
+    page = visitor.submit(name="Alice <Liddell>")
+    assert page.url == f"{SITE}/account?done=name"
+    assert "Alice &lt;Liddell&gt;" in page.text
+    assert "Your name is saved." in page.text
+
+
+def test_unknown_outcome_is_not_shown(visitor):
+    assert 'class="success"' not in visitor.visit("/account?done=call-555-0100").text
+
+
+def test_email_is_changed_by_the_code_and_the_session_stays(visitor, outbox, alice, database):
+    visitor.visit("/account/email")
+    visitor.submit(email="new@example.com")
+    sent = outbox.last("new@example.com")
+    assert "This code is wrong" in visitor.submit(code=sent.wrong_code).text
+    assert visitor.submit(code=sent.code).url == f"{SITE}/account?done=email"
+    assert "new@example.com" in visitor.page.text
+    assert database.value("SELECT email FROM users") == "new@example.com"
+
+
+def test_taken_email_is_refused(visitor, bob):
+    visitor.visit("/account/email")
+    assert "This email belongs to another account." in visitor.submit(email=bob.email).text
+
+
+def test_phone_is_added_by_the_code(visitor, outbox, database):
+    visitor.visit("/account/phone")
+    assert "Enter a phone number" in visitor.submit(phone="12").text
+    visitor.submit(phone="+49 170 1234567")
+    visitor.submit(code=outbox.last("+491701234567").code)
+    assert visitor.page.url == f"{SITE}/account?done=phone"
+
+
+class TestProof:
+    @pytest.mark.parametrize(
+        ("path", "next_page"),
+        [
+            ("/account/email", "email"),
+            ("/account/phone", "phone"),
+            ("/account/delete", "delete"),
+            ("/new-password", "new-password"),
+        ],
+    )
+    def test_sensitive_pages_ask_for_it_and_go_on(self, later_visitor, path, next_page):
+        assert later_visitor.visit(path).url == f"{SITE}/account/confirm?next={next_page}"
+        assert "That is not your password." in later_visitor.submit(current_password="Wrong-Horse-1").text
+        assert later_visitor.submit(current_password=PASSWORD).url == f"{SITE}{path}"
+
+    def test_code_is_a_proof_too(self, later_visitor, alice, outbox):
+        later_visitor.visit("/account/email")
+        later_visitor.submit(number=1)
+        sent = outbox.last(alice.email, "reauthentication")
+        assert "This code is wrong" in later_visitor.submit(nonce=sent.wrong_code).text
+        assert later_visitor.submit(nonce=sent.code).url == f"{SITE}/account/email"
+
+    def test_form_that_was_open_for_too_long_asks_for_it(self, visitor, database):
+        visitor.visit("/account/email")
+        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+        assert visitor.submit(email="new@example.com").url == f"{SITE}/account/confirm?next=email"
+        assert database.value("SELECT new_email FROM users") is None
+
+    def test_other_targets_lead_to_the_account(self, visitor):
+        visitor.visit("/account/confirm?next=https://evil.example")
+        assert visitor.submit(current_password=PASSWORD).url == f"{SITE}/account"
+
+
+class TestDevices:
+    def test_another_session_is_ended(self, visitor, alice):
+        laptop = alice.sign_in()
+        page = visitor.visit("/account")
+        visitor.submit(
+            number=next(n for n, form in enumerate(page.forms) if form.fields.get("id") == laptop.id)
+        )
+        assert visitor.page.url.startswith(f"{SITE}/account?done=device")
+        assert laptop.get("/user").json["error_code"] == "session_not_found"
+
+    def test_all_other_sessions_are_ended(self, visitor, alice):
+        laptop = alice.sign_in()
+        visitor.visit("/account")
+        visitor.send("/account/sessions/end-others")
+        assert visitor.page.url.startswith(f"{SITE}/account?done=devices")
+        assert laptop.get("/user").status_code == 401
+
+    def test_session_of_another_user_is_not_ended(self, visitor, bob):
+        session = bob.sign_in()
+        visitor.visit("/account")
+        visitor.send("/account/sessions/end", id=session.id)
+        assert session.get("/user").status_code == 200
+
+    def test_signing_out_forgets_the_browser(self, visitor):
+        visitor.visit("/account")
+        assert "You are signed out" in visitor.submit().text
+        assert visitor.session_cookie is None
+        assert visitor.visit("/account").url.startswith(f"{SITE}/sign-in")
+
+
+class TestData:
+    def test_download_has_user_and_sessions_without_secrets(self, visitor, alice):
+        page = visitor.visit("/account/data")
+        assert page.headers["Content-Disposition"] == 'attachment; filename="account.json"'
+        data = json.loads(page.text)
+        assert data["user"]["email"] == alice.email
+        assert len(data["sessions"]) == 1
+        assert "password" not in page.text.replace('"method": "password"', "")
+
+    def test_deletion_needs_a_tick_and_is_for_good(self, visitor, database):
+        visitor.visit("/account/delete")
+        assert "Tick the box" in visitor.submit().text
+        assert "Your account is deleted" in visitor.submit(confirmed="yes").text
+        assert database.count("users") == 0
+        assert visitor.session_cookie is None
+
+
+class TestForms:
+    @pytest.mark.parametrize(
+        "path",
+        ["/account/name", "/account/email", "/account/delete", "/account/sessions/end-others", "/sign-out"],
+    )
+    def test_form_of_another_site_changes_nothing(self, visitor, database, path):
+        before = database.everything()
+        visitor.be_at("https://evil.example/")
+        fields = {"name": "x", "email": "x@example.com", "confirmed": "yes"}
+        assert visitor.post(f"{SITE}{path}", fields).status in (200, 403)
+        assert database.everything() == before

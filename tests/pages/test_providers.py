@@ -1,0 +1,66 @@
+"""Providers on the pages: signing in, connecting and disconnecting."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.support.links import CHALLENGE, SITE
+from tests.support.oauth import APPLICATION
+from tests.support.pages import Visitor
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+
+
+@pytest.fixture(autouse=True)
+def person(acme) -> None:
+    """The person who is signed in at the provider, without an email."""
+    acme.person = {"sub": "somebody-at-acme", "name": "Somebody"}
+
+
+@pytest.fixture
+def visitor(service) -> Visitor:
+    return Visitor(service.app)
+
+
+def link_of(visitor, provider: str) -> str:
+    """Return the link of a provider's button."""
+    hrefs = [part.partition('"')[0].replace("&amp;", "&") for part in visitor.page.text.split('href="')[1:]]
+    return next(href for href in hrefs if f"provider={provider}&" in href)
+
+
+def test_provider_signs_the_browser_in_without_tokens_in_urls(visitor, acme):
+    visitor.visit("/sign-in")
+    page = visitor.click(link_of(visitor, "acme"))
+    assert page.url == f"{SITE}/account"
+    assert "access_token" not in str(page.trail)
+    assert visitor.session_cookie
+
+
+def test_application_gets_a_code_after_the_provider(visitor, acme):
+    visitor.visit(f"/sign-in?{urlencode({'redirect_to': APPLICATION, 'code_challenge': CHALLENGE})}")
+    assert visitor.click(link_of(visitor, "acme")).url.startswith(f"{APPLICATION}?code=")
+
+
+def test_refusal_of_the_provider_comes_back_to_the_page(visitor, acme):
+    acme.person = {}
+    visitor.visit("/sign-in")
+    page = visitor.click(link_of(visitor, "acme"))
+    assert page.url.startswith(f"{SITE}/sign-in?")
+    assert "The provider did not sign you in." in page.text
+
+
+def test_account_is_connected_and_disconnected(visitor, acme, alice):
+    visitor.signed_in_as(alice).visit("/account")
+    visitor.send("/account/connect", provider="acme")
+    page = visitor.submit()
+    assert page.url == f"{SITE}/account?done=identity_linked"
+    linked = next(form for form in page.forms if form.action.endswith("account/disconnect"))
+    visitor.post(f"{SITE}/account/disconnect", linked.fields)
+    assert visitor.page.url.startswith(f"{SITE}/account?done=disconnected")
+
+
+def test_last_way_to_sign_in_is_kept(visitor, acme):
+    visitor.visit("/sign-in")
+    visitor.click(link_of(visitor, "acme"))
+    form = next(form for form in visitor.page.forms if form.action.endswith("account/disconnect"))
+    assert "This is your last way to sign in." in visitor.post(f"{SITE}/account/disconnect", form.fields).text
