@@ -91,7 +91,6 @@ class TestPassword:
         visitor.submit(email=alice.email, password=PASSWORD)
         assert database.value("SELECT count(*) FROM audit_log WHERE action = 'signed_in'") == 1
 
-
     def test_refusal_is_in_the_audit_log(self, visitor, alice, database):
         visitor.visit("/sign-in")
         visitor.submit(email=alice.email, password="Wrong-Horse-1")
