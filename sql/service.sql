@@ -1,6 +1,10 @@
 -- name: ping()
 SELECT 1 AS answer;
 
+-- name: select_is_current(not_before bigint, expires_at bigint)
+SELECT (to_timestamp(:not_before) > now()) IS NOT TRUE
+       AND (to_timestamp(:expires_at) <= now()) IS NOT TRUE AS is_current;
+
 -- name: select_backend_pid()
 SELECT pg_backend_pid() AS pid;
 

@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
 from auth.net import networks
-from auth.tokens.access_tokens import Caller, InvalidAccessToken
+from auth.tokens.access_tokens import Caller, InvalidAccessToken, ServiceRole
 from auth.web import audit
 from auth.web.errors import ApiError
 from auth.web.levels import LEVELS, Level
@@ -147,7 +147,7 @@ def _require_administrative_credentials() -> None:
         g.caller = None
     elif used := _service_role_jwt():
         g.caller = None
-        audit.record(latchkey.db, None, None, ["service_role_jwt_used"], [], **used)
+        audit.record(latchkey.db, None, None, ["service_role_jwt_used"], [], role=used.role, kid=used.kid)
     elif _single_header("apikey") and not _single_header("Authorization"):
         raise ApiError("service_role.bad_jwt")
     else:
@@ -184,15 +184,17 @@ def _has_service_role_key() -> bool:
     )
 
 
-def _service_role_jwt() -> dict[str, str | None] | None:
-    """Return `role` and `kid` of a service role's JWT. Clients with a session send it as `apikey` too."""
+def _service_role_jwt() -> ServiceRole | None:
+    """Return the service role of a valid JWT. Clients with a session send it as `apikey` too."""
     if not latchkey.settings.service_role_jwt:
         return None
     authorization = _single_header("Authorization") or f"Bearer {_single_header('apikey')}"
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() == "bearer":
         with contextlib.suppress(InvalidAccessToken):
-            return latchkey.access_tokens.service_role(token.strip())
+            used = latchkey.access_tokens.service_role(token.strip())
+            times = {"not_before": used.not_before, "expires_at": used.expires_at}
+            return used if latchkey.db.one("select_is_current", **times).is_current else None
     return None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import datetime, timedelta
 
 import jwt
 import pytest
@@ -62,6 +63,16 @@ class TestAccepted:
     def test_token_in_apikey_counts_without_authorization(self, client):
         assert client.get("/admin/users", headers={"apikey": made()}).status_code == 200
 
+    def test_clock_is_that_of_the_database(self, client, monkeypatch):
+        class Slow(datetime):
+            @classmethod
+            def now(cls, tz=None):
+                return super().now(tz) - timedelta(hours=2)
+
+        monkeypatch.setattr("jwt.api_jwt.datetime", Slow)
+        assert client.get("/admin/users", headers=bearer(made(nbf=NOW - 60))).status_code == 200
+        assert client.get("/admin/users", headers=bearer(made(exp=NOW - 60))).status_code == 401
+
     def test_opaque_key_wins_in_either_header(self, client, service_role, database):
         key = service_role["Authorization"].removeprefix("Bearer ")
         for headers in ({"apikey": key, **bearer(made())}, {"apikey": made(), **service_role}):
@@ -80,6 +91,7 @@ class TestRefused:
             made(exp=NOW - 5),
             made(nbf=NOW + 3600),
             made(exp=NOW + 3600.5),
+            made(exp=10**30),
             made(key=HS_SECRET * 2),
             made(headers={"kid": "unknown"}),
             signed_by(OLD),
@@ -88,7 +100,7 @@ class TestRefused:
             "garbage",
         ],
         ids=[
-            *("user", "anon", "no role", "list of roles", "expired", "not yet valid", "fraction"),
+            *("user", "anon", "no role", "list of roles", "expired", "not yet valid", "fraction", "too late"),
             *(
                 "other secret",
                 "unknown kid",
