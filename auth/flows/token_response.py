@@ -47,12 +47,12 @@ def token_response(row: Any, **members: Any) -> Response:
 
 def tokens(row: Any) -> dict[str, Any]:
     """Return the tokens of a session, a row of `open_session`."""
-    user, lifetime = json.loads(row.user_object), latchkey.access_tokens.lifetime
+    user, access_tokens = json.loads(row.user_object), latchkey.access_tokens
     level = {"aal": row.aal, "amr": row.amr}
     return {
-        "access_token": latchkey.access_tokens.issue(user, row.session_id, row.issued_at, **level),
+        "access_token": access_tokens.issue(user, row.session_id, row.issued_at, **level),
         "token_type": "bearer",
-        "expires_in": lifetime,
-        "expires_at": row.issued_at + lifetime,
+        "expires_in": access_tokens.lifetime,
+        "expires_at": row.issued_at + access_tokens.lifetime,
         "refresh_token": latchkey.refresh_tokens.make(row.session_id, row.counter),
     }

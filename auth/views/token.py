@@ -76,8 +76,9 @@ def _refresh() -> Response:
     if row.state == "refresh_token_already_used":
         log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **client())
         raise ApiError("refresh.refresh_token_already_used")
-    if latchkey.settings.rate_limits_enabled:
-        amount = latchkey.settings.rate_limit_refresh.amount
+    settings = latchkey.settings
+    if settings.rate_limits_enabled:
+        amount = settings.rate_limit_refresh.amount
         limits.note(limits.Window(amount, amount - row.refreshes, row.seconds_left))
     return token_response(row)
 
