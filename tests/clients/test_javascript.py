@@ -39,6 +39,7 @@ WAYS = {
         "AUTH_SERVICE_ROLE_JWT": "true",
         "AUTH_BASE_URL": "http://localhost:{port}/auth/v1",
     },
+    "anonymous": {"AUTH_ANONYMOUS_ENABLED": "true"},
 }
 
 
@@ -57,7 +58,7 @@ def google() -> Iterator[FakeProvider]:
         yield provider
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module")
 def service(request, google) -> Iterator[dict[str, str]]:
     """A running service as node's environment. Its database is embedded, as in `make run`."""
     port = str(free_port())
@@ -80,7 +81,16 @@ def service(request, google) -> Iterator[dict[str, str]]:
             }
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in HERE.glob("*.test.mjs")))
+@pytest.mark.parametrize(
+    ("service", "name"),
+    [
+        (way, path.name)
+        for way in WAYS
+        for path in sorted(HERE.glob("*.test.mjs"))
+        if way != "anonymous" or path.name == "anonymous.test.mjs"
+    ],
+    indirect=["service"],
+)
 def test_client(service, name):
     command = [str(NODE), "--test", "--test-reporter=spec", name]
     done = subprocess.run(
