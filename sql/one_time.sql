@@ -104,6 +104,10 @@ SELECT (u.banned_until > now()) IS TRUE AS is_banned,
 WITH dropped AS (
   DELETE FROM identities
    WHERE user_id = :user_id AND provider <> :provider AND (provider <> 'email' OR :drops_email)
+), dropped_factors AS (
+  DELETE FROM factors WHERE user_id = :user_id
+), dropped_codes AS (
+  DELETE FROM recovery_codes WHERE user_id = :user_id
 )
 UPDATE users
    SET email = CASE WHEN NOT :drops_email THEN email END,

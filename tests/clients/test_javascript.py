@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,7 @@ def service(request, google) -> Iterator[dict[str, str]]:
             tokens = [google.id_token(sub=f"{request.param} {n}", jti=str(n)) for n in range(3)]
             yield {
                 "PATH": os.environ["PATH"],
+                "LATCHKEY_PYTHON": sys.executable,
                 "LATCHKEY_URL": f"http://localhost:{running.port}",
                 "LATCHKEY_SERVICE_KEY": (running.state_dir / "service_role_key").read_text().strip(),
                 "LATCHKEY_AUTOCONFIRM": settings.get("AUTH_AUTOCONFIRM", "false"),

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import secrets
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,3 +148,16 @@ def _credential(credential_id: bytes, **response: Any) -> dict[str, Any]:
         "clientExtensionResults": {},
         "authenticatorAttachment": "platform",
     }
+
+
+def main() -> None:
+    """Answer the lines of a browser of tests/clients: `{"method": "create", "options": {…}}`."""
+    authenticator = Authenticator(origin=sys.argv[1])
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answer = authenticator.create if asked["method"] == "create" else authenticator.get
+        print(json.dumps(answer(asked["options"])), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from auth.context import EXTENSION
 from tests.support.answers import (
     A_SENTENCE,
     A_TIMESTAMP,
@@ -14,6 +15,7 @@ from tests.support.answers import (
 from tests.support.audit import story
 from tests.support.authenticator import ES256, ES384, Authenticator, Key, encode
 from tests.support.cast import PASSWORD, Session, session_of
+from tests.support.links import Outbox
 from tests.support.passkeys import assertion, register, register_response, sign_in, sign_in_response
 from tests.support.server import at_once
 
@@ -399,3 +401,16 @@ class TestManagement:
 
         assert at_once(2, act)[0] == 200
         assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 0
+
+
+def test_first_proof_of_an_address_removes_the_passkey_of_a_stranger(make_app, database):
+    client = make_app(AUTH_AUTOCONFIRM="true").test_client()
+    body = client.post("/signup", json={"email": "victim@example.com", "password": PASSWORD}).json
+    strangers = Session(client, body["access_token"], body["refresh_token"], body["user"])
+    authenticator, _ = register(strangers)
+    client.post("/magiclink", json={"email": "victim@example.com"})
+    link = Outbox(client.application.extensions[EXTENSION], database).last(kind="magiclink")
+    verified = client.post("/verify", json={"type": "magiclink", "token_hash": link.token})
+
+    assert (verified.status_code, database.count("factors")) == (200, 0)
+    assert_error(sign_in_response(client, authenticator), *FAILED, details=WRONG_SIGNATURE)

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { becomeBrowser } from "./authenticator.mjs";
+import { admin, failed, newClient, ok, signedIn } from "./support.mjs";
+
+becomeBrowser();
+
+const claimsOf = (token) => JSON.parse(Buffer.from(token.split(".")[1], "base64url"));
+
+test("a user registers a passkey, signs in with it, renames and deletes it", async () => {
+  const { client, user } = await signedIn();
+  const registered = ok(await client.auth.registerPasskey());
+  assert.deepEqual(Object.keys(registered).sort(), ["created_at", "friendly_name", "id"]);
+
+  const back = newClient();
+  const { session } = ok(await back.auth.signInWithPasskey());
+  assert.equal(session.user.id, user.id);
+  assert.equal(claimsOf(session.access_token).aal, "aal2");
+  assert.equal(ok(await back.auth.mfa.getAuthenticatorAssuranceLevel()).currentLevel, "aal2");
+
+  const [passkey] = ok(await back.auth.passkey.list());
+  assert.equal(passkey.id, registered.id);
+  assert.ok(passkey.last_used_at);
+  const renamed = ok(await back.auth.passkey.update({ passkeyId: passkey.id, friendlyName: "Laptop" }));
+  assert.equal(renamed.friendly_name, "Laptop");
+  assert.equal(ok(await back.auth.passkey.delete({ passkeyId: passkey.id })), null);
+  assert.deepEqual(ok(await back.auth.passkey.list()), []);
+  failed(await newClient().auth.signInWithPasskey(), 400, "webauthn_verification_failed");
+});
+
+test("a session without the passkey cannot add another", async () => {
+  const { client } = await signedIn();
+  ok(await client.auth.registerPasskey());
+  failed(await client.auth.registerPasskey(), 403, "insufficient_aal");
+});
+
+test("an administrator lists and deletes the passkeys of a user", async () => {
+  const { client, user } = await signedIn();
+  const { id } = ok(await client.auth.registerPasskey());
+  const [passkey] = ok(await admin.passkey.listPasskeys({ userId: user.id }));
+  assert.equal(passkey.id, id);
+  ok(await admin.passkey.deletePasskey({ userId: user.id, passkeyId: id }));
+  assert.deepEqual(ok(await admin.passkey.listPasskeys({ userId: user.id })), []);
+});
