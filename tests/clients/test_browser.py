@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
+from tests.support.fake_provider import FakeProvider
 from tests.support.processes import CHECKOUT, free_port, wait_until
 
 HERE = Path(__file__).parent
@@ -66,7 +67,14 @@ def origin() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def service(tab, serve, origin) -> Iterator[Any]:
+def google() -> Iterator[FakeProvider]:
+    with FakeProvider("google") as provider:
+        provider.person = {"sub": "dave-at-google", "email": DAVE, "email_verified": True}
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def service(tab, serve, origin, google) -> Iterator[Any]:
     port = free_port()
     Application.service = f"http://127.0.0.1:{port}"
     changes = {
@@ -77,7 +85,7 @@ def service(tab, serve, origin) -> Iterator[Any]:
         "AUTH_DEV_INBOX": "true",
         "AUTH_DELIVER": "true",
     }
-    with serve(**changes) as (service, _):
+    with serve(**changes, **google.settings("google")) as (service, _):
         yield service
 
 
@@ -157,6 +165,26 @@ def test_spent_link_is_a_message_on_the_page(page, follow, alice, database):
     follow(before=lambda: database.run("UPDATE one_time_tokens SET spent_at = now()"))
     page.wait_for("Token has expired or is invalid")
     page.wait_for("Send me a link")
+
+
+def test_provider_signs_in_and_links_with_pkce(page, origin, alice, database):
+    leave = "auth.{}({{ provider: 'google', options: {{ redirectTo: here }} }})"
+    page.run(leave.format("signInWithOAuth"))
+    page.wait_for(f"Signed in as {DAVE}")
+    assert page.url == f"{origin}/index.html"
+
+    page.click("Sign out")
+    page.wait_for("Send me a link")
+    database.run("DELETE FROM users WHERE email = %(email)s", email=DAVE)
+    fill_in(page, email=alice.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for(f"Signed in as {alice.email}")
+    page.run(leave.format("linkIdentity"))
+    page.wait_for("Continue")
+    page.click("Continue")
+    page.wait_for(f"Signed in as {alice.email}")
+    providers = "auth.getUserIdentities().then(({ data }) => data.identities.map(({ provider }) => provider))"
+    assert sorted(page.run(providers)) == ["email", "google"]
 
 
 def test_wrong_password_is_a_message_on_the_page(page, alice):
