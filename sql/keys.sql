@@ -25,7 +25,25 @@ SELECT 'webhooks', count(*)
  UNION ALL
 SELECT 'sign-ins with a provider', count(*)
   FROM oauth_flows AS f
- WHERE f.expires_at > now() AND substr(f.secrets, 1, 4) = ANY (:key_ids);
+ WHERE f.expires_at > now() AND substr(f.secrets, 1, 4) = ANY (:key_ids)
+ UNION ALL
+SELECT 'TOTP secrets', count(*)
+  FROM factors AS f
+ WHERE substr(f.secret, 1, 4) = ANY (:key_ids)
+ UNION ALL
+SELECT 'recovery codes', count(*)
+  FROM recovery_codes AS r, used
+ WHERE r.used_at IS NULL AND r.created_at >= used.start AND r.created_at < used.stop;
+
+-- name: list_sealed_factors(newest bytea, after uuid, batch integer)
+SELECT f.id::text, f.secret AS sealed
+  FROM factors AS f
+ WHERE substr(f.secret, 1, 4) <> :newest AND (f.id > :after) IS NOT FALSE
+ ORDER BY f.id
+ LIMIT :batch;
+
+-- name: reseal_factor(id uuid, old bytea, sealed bytea)
+UPDATE factors SET secret = :sealed WHERE id = :id AND secret = :old;
 
 -- name: count_sessions_of_old_keys(user_id uuid, used_since double precision, refresh_token_lifetime integer,
 --                                  session_timebox integer)

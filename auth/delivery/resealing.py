@@ -8,7 +8,7 @@ from sql import Database
 _BATCH = 500
 # Statements that list the rows sealed with another key than the newest, and that replace one. Their sealed
 # columns are bound to the row's id.
-_ROWS = {"list_sealed_messages": "reseal_message"}
+_ROWS = {"list_sealed_messages": "reseal_message", "list_sealed_factors": "reseal_factor"}
 
 
 def reseal(db: Database, sealer: Sealer) -> None:

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import math
 import os
 import re
 import time
@@ -56,6 +57,12 @@ def in_use(times: Sequence[float]) -> int:
     now = time.time()
     come = [moment for moment in times if moment <= now]
     return times.index(max(come) if come else min(times))
+
+
+def next_change(secret_keys: Sequence[str]) -> float:
+    """Return when another key will be used, or infinity."""
+    now = time.time()
+    return min((moment for _, moment in map(split_time, secret_keys) if moment > now), default=math.inf)
 
 
 def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:

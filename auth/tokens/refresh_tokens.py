@@ -7,6 +7,7 @@ A token is 42 bytes in 56 base64url characters: the session's id (16), its count
 import base64
 import hmac
 import re
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,10 +37,15 @@ class RefreshTokens:
 
     def use(self, secret_keys: Sequence[str]) -> None:
         """Replace the keys."""
+        self._secret_keys = secret_keys
+        self._next_change = keys.next_change(secret_keys)
         self._keys = keys.derive(secret_keys, "refresh token")
 
     def make(self, session_id: str, counter: int) -> str:
-        """Return the token of a session's counter, which is always the same."""
+        """Return the token of a session's counter, which is the same until the key changes."""
+        # All workers change at the same moment, or concurrent refreshes would get different tokens.
+        if time.time() >= self._next_change:
+            self.use(self._secret_keys)
         body = uuid.UUID(session_id).bytes + counter.to_bytes(8)
         return base64.urlsafe_b64encode(body + self._mac(self._keys[0], body)).decode()
 

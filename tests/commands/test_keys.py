@@ -219,6 +219,26 @@ class TestRemoval:
         message = database.one("SELECT id, secret FROM outbox WHERE secret IS NOT NULL")
         assert json.loads(sealer.open(bytes(message.secret), message.id))["token"]
 
+    def test_totp_secret_is_sealed_anew_and_recovery_code_needs_the_key_until_it_is_used(
+        self, deployment, person, rotated, database
+    ):
+        id = "0190a5b4-6d7e-7c3a-9f00-0123456789ab"
+        sealed = deployment.parts.sealer.seal("JBSWY3DPEHPK3PXP", id)
+        database.run(
+            "INSERT INTO factors (id, user_id, factor_type, secret) VALUES (%(id)s, %(user)s, 'totp', %(sealed)s)",
+            id=id,
+            user=person.id,
+            sealed=sealed,
+        )
+        database.run("INSERT INTO recovery_codes (user_id, code_mac) VALUES (%(user)s, 'x')", user=person.id)
+        old = rotated()
+        assert deployment.keys("secret")[1]["needed_by"] == ["1 TOTP secrets", "1 recovery codes"]
+        assert "1 recovery codes" in deployment.run("remove", old, status=3)
+        database.run("UPDATE recovery_codes SET used_at = now()")
+        deployment.run("remove", old)
+        row = database.one("SELECT id, secret FROM factors")
+        assert deployment.parts.sealer.open(bytes(row.secret), row.id) == "JBSWY3DPEHPK3PXP"
+
     def test_sign_in_with_a_provider_under_way_needs_the_key(self, deployment, rotated, database):
         sealed = deployment.parts.sealer.seal("{}", "0190a5b4-6d7e-7c3a-9f00-0123456789ab")
         database.run(

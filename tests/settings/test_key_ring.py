@@ -69,7 +69,8 @@ def write_jwks(directory, *changes):
 
 def signed(service):
     """Return a token that the service signs, and its key id."""
-    user = dict.fromkeys(("email", "phone", "app_metadata", "user_metadata", "role")) | {"id": SESSION_ID}
+    names = ("email", "phone", "app_metadata", "user_metadata", "role", "is_anonymous")
+    user = dict.fromkeys(names) | {"id": SESSION_ID}
     token = service.extensions["latchkey"].access_tokens.issue(user, SESSION_ID, 0, "aal1", [])
     return token, jwt.get_unverified_header(token).get("kid")
 
