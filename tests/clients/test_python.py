@@ -1,9 +1,6 @@
 """The official Python clients, unmodified, against a real server: `supabase` with `supabase-auth`."""
 
-import asyncio
-import inspect
 import uuid
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,62 +8,17 @@ import bcrypt
 import pytest
 import supabase
 from supabase import ClientOptions
-from supabase_auth.errors import AuthApiError, AuthWeakPasswordError
+from supabase_auth.errors import AuthWeakPasswordError
 
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.cast import PASSWORD
 from tests.support.links import PHONE, SITE, press
+from tests.support.python_clients import refused
 from tests.support.server import at_once
 
 DIGITS = PHONE.removeprefix("+")
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 NEW = "Another-Horse-1"
-
-
-class Blocking:
-    """An asynchronous client with the interface of the other one."""
-
-    def __init__(self, wrapped: Any, loop: asyncio.AbstractEventLoop) -> None:
-        self._wrapped, self._loop = wrapped, loop
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._wrapped, name)
-        if not callable(value):
-            return Blocking(value, self._loop)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            result = value(*args, **kwargs)
-            return self._loop.run_until_complete(result) if inspect.isawaitable(result) else result
-
-        return call
-
-
-@pytest.fixture
-def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    loop = asyncio.new_event_loop()
-    yield loop
-    loop.close()
-
-
-@pytest.fixture(params=["sync", "async"])
-def connect(request, server, loop) -> Any:
-    """Make a client of a server, by default the running one."""
-    made: list[Any] = []
-
-    def make(key: str = "an-anon-key-that-is-ignored", of: Any = server, **options: Any) -> Any:
-        url = f"http://127.0.0.1:{of.port}"
-        if request.param == "sync":
-            plain = ClientOptions(auto_refresh_token=False, **options)
-            client: Any = supabase.create_client(url, key, plain)
-        else:
-            chosen = supabase.AsyncClientOptions(auto_refresh_token=False, **options)
-            client = Blocking(loop.run_until_complete(supabase.acreate_client(url, key, chosen)), loop)
-        made.append(client.auth)
-        return client
-
-    yield make
-    for auth in made:
-        auth.close()
 
 
 @pytest.fixture
@@ -85,15 +37,6 @@ def dave(admin, auth) -> Any:
     admin.create_user({**DAVE, "email_confirm": True})
     auth.sign_in_with_password(DAVE)
     return auth
-
-
-def refused(status: int, code: str, message: str | None = None) -> Any:
-    """Expect an error of the client."""
-    return pytest.raises(AuthApiError, check=lambda error: _is(error, status, code, message))
-
-
-def _is(error: AuthApiError, status: int, code: str, message: str | None) -> bool:
-    return (error.status, error.code) == (status, code) and message in (None, error.message)
 
 
 class TestSignUp:

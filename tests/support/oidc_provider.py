@@ -9,10 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 
+from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.processes import free_port, wait_until
+from tests.support.user_agent import UserAgent
 
 CLIENT_ID, CLIENT_SECRET = "latchkey-at-django", "a-secret-that-django-knows-too"
 PASSWORD = "the-password-of-all-people-there"
@@ -55,6 +58,24 @@ class OidcProvider:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
+
+    def id_token(self, person: str, redirect_uri: str) -> str:
+        """Return an id_token as a native application gets it: log in, agree, and redeem the code."""
+        browser = UserAgent()
+        asked = {"response_type": "code", "client_id": CLIENT_ID, "redirect_uri": redirect_uri}
+        asked |= {
+            "scope": "openid email profile",
+            "code_challenge_method": "S256",
+            "code_challenge": CHALLENGE,
+        }
+        browser.visit(f"{self.issuer}/authorize/?{urlencode(asked)}")
+        browser.submit(username=person, password=PASSWORD)
+        page = browser.submit(allow="Authorize", stop=lambda url: url.startswith(redirect_uri))
+        (code,) = parse_qs(urlsplit(page.url).query)["code"]
+        redeemed = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
+        redeemed |= {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "code_verifier": VERIFIER}
+        response = httpx.post(f"{self.issuer}/token/", data=redeemed, trust_env=False)
+        return response.json()["id_token"]
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, (

@@ -1,0 +1,133 @@
+"""The official Python clients: anonymous users, and id_tokens of a real OpenID provider."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support import oidc_provider
+from tests.support.cast import PASSWORD
+from tests.support.links import PHONE
+from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
+from tests.support.processes import free_port
+from tests.support.python_clients import refused
+from tests.support.server import ServerClient
+from tests.support.user_agent import UserAgent
+
+EMAIL = "dave@example.com"
+DIGITS = PHONE.removeprefix("+")
+
+
+class World(NamedTuple):
+    provider: OidcProvider
+    client: ServerClient
+    redirect_uri: str
+
+    def id_token(self, person: str) -> str:
+        return self.provider.id_token(person, self.redirect_uri)
+
+
+@pytest.fixture(scope="module")
+def running(serve, tmp_path_factory) -> Iterator[World]:
+    port, folder = free_port(), tmp_path_factory.mktemp("provider")
+    redirect_uri = f"http://localhost:{port}/providers/keycloak/callback"
+    with OidcProvider(Path(folder), redirect_uri) as provider:
+        settings = {
+            "PORT": str(port),
+            "AUTH_BASE_URL": f"http://localhost:{port}",
+            "AUTH_ANONYMOUS_ENABLED": "true",
+            "AUTH_PROVIDER_KEYCLOAK_ISSUER": provider.issuer,
+            "AUTH_PROVIDER_KEYCLOAK_CLIENT_ID": CLIENT_ID,
+            "AUTH_PROVIDER_KEYCLOAK_CLIENT_SECRET": CLIENT_SECRET,
+        }
+        with serve(**settings) as (_, client):
+            yield World(provider, client, redirect_uri)
+
+
+@pytest.fixture
+def world(running: World, database, app) -> World:
+    return running
+
+
+@pytest.fixture
+def auth(connect, world) -> Any:
+    return connect(of=world.client).auth
+
+
+@pytest.fixture
+def visitor(auth) -> Any:
+    """A client with the session of an anonymous user."""
+    auth.sign_in_anonymously()
+    return auth
+
+
+class TestAnonymousUser:
+    def test_signs_in_and_refreshes(self, auth):
+        response = auth.sign_in_anonymously({"options": {"data": {"theme": "dark"}}})
+        assert (response.user.is_anonymous, response.user.email) == (True, "")
+        assert response.user.user_metadata == {"theme": "dark"}
+        assert auth.refresh_session().user.id == response.user.id
+        assert auth.get_claims()["claims"]["is_anonymous"] is True
+
+    def test_becomes_permanent_by_a_code(self, visitor, connect, world, outbox):
+        user_id = visitor.get_user().user.id
+        with refused(422, "validation_failed"):
+            visitor.update_user({"password": PASSWORD})
+        assert visitor.update_user({"email": EMAIL}).user.new_email == EMAIL
+        code = outbox.last(EMAIL, "email_change").code
+        verified = visitor.verify_otp({"type": "email_change", "email": EMAIL, "token": code})
+        assert (verified.user.id, verified.user.is_anonymous) == (user_id, False)
+        visitor.update_user({"password": PASSWORD})
+        other = connect(of=world.client).auth
+        assert other.sign_in_with_password({"email": EMAIL, "password": PASSWORD}).user.id == user_id
+
+    def test_becomes_permanent_by_a_link_that_signs_nobody_in(self, visitor, connect, world, outbox):
+        visitor.update_user({"email": EMAIL})
+        link = {"type": "email_change", "token_hash": outbox.last(EMAIL, "email_change").token}
+        stranger = connect(of=world.client).auth
+        response = stranger.verify_otp(link)
+        assert (response.user, response.session, stranger.get_session()) == (None, None, None)
+        assert visitor.refresh_session().user.email == EMAIL
+        assert visitor.get_claims()["claims"]["is_anonymous"] is False
+
+    def test_becomes_permanent_by_a_phone(self, visitor, outbox):
+        user_id = visitor.get_user().user.id
+        visitor.update_user({"phone": DIGITS})
+        code = outbox.last(PHONE).code
+        verified = visitor.verify_otp({"type": "phone_change", "phone": DIGITS, "token": code})
+        assert (verified.user.id, verified.user.phone) == (user_id, DIGITS)
+
+    def test_becomes_permanent_by_a_provider(self, visitor):
+        user_id, browser = visitor.get_user().user.id, UserAgent()
+        browser.visit(visitor.link_identity({"provider": "keycloak"}).url)
+        browser.submit()
+        browser.submit(username="dave", password=oidc_provider.PASSWORD)
+        browser.submit(allow="Authorize")
+        user = visitor.refresh_session().user
+        assert (user.id, user.email, user.is_anonymous) == (user_id, EMAIL, False)
+        identities = visitor.get_user_identities().identities
+        assert [identity.provider for identity in identities] == ["keycloak", "email"]
+
+
+class TestIdToken:
+    def test_signs_in(self, auth, world):
+        response = auth.sign_in_with_id_token({"provider": "keycloak", "token": world.id_token("dave")})
+        assert (response.user.email, response.session.user.app_metadata["provider"]) == (EMAIL, "keycloak")
+        assert auth.get_user().user.id == response.user.id
+
+    def test_works_once(self, auth, world):
+        credentials = {"provider": "keycloak", "token": world.id_token("dave")}
+        auth.sign_in_with_id_token(credentials)
+        with refused(400, "bad_oauth_callback", "Bad ID token"):
+            auth.sign_in_with_id_token(credentials)
+
+    def test_links_an_identity(self, visitor, world):
+        """The JavaScript client has a method for this request."""
+        session = visitor.get_session()
+        body = {"provider": "keycloak", "id_token": world.id_token("dave"), "link_identity": True}
+        headers = {"Authorization": f"Bearer {session.access_token}"}
+        linked = world.client.post("/token?grant_type=id_token", json=body, headers=headers).json
+        assert (linked["user"]["id"], linked["user"]["is_anonymous"]) == (session.user.id, False)
+        user = visitor.set_session(linked["access_token"], linked["refresh_token"]).user
+        assert [identity.provider for identity in user.identities] == ["keycloak", "email"]

@@ -1,0 +1,35 @@
+"""The official Python clients, with and without asyncio: an adapter, and their errors."""
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+from supabase_auth.errors import AuthApiError
+
+
+class Blocking:
+    """An asynchronous client with the interface of the other one."""
+
+    def __init__(self, wrapped: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._wrapped, self._loop = wrapped, loop
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._wrapped, name)
+        if not callable(value):
+            return Blocking(value, self._loop)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = value(*args, **kwargs)
+            return self._loop.run_until_complete(result) if inspect.isawaitable(result) else result
+
+        return call
+
+
+def refused(status: int, code: str, message: str | None = None) -> Any:
+    """Expect an error of the client."""
+    return pytest.raises(AuthApiError, check=lambda error: _is(error, status, code, message))
+
+
+def _is(error: AuthApiError, status: int, code: str, message: str | None) -> bool:
+    return (error.status, error.code) == (status, code) and message in (None, error.message)
