@@ -9,6 +9,7 @@ from auth.views import (
     admin_users,
     audit_log,
     dev_inbox,
+    factors,
     identities,
     introspect,
     oauth,
@@ -28,7 +29,7 @@ from auth.web.input import MAX_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
-    *(admin_users, admin_links, audit_log, webhooks, dev_inbox),
+    *(factors, admin_users, admin_links, audit_log, webhooks, dev_inbox),
 )
 
 

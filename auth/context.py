@@ -15,7 +15,7 @@ from auth.settings.constants import statement_constants
 from auth.settings.key_ring import KeyRing
 from auth.tokens.access_tokens import AccessTokens
 from auth.tokens.keys import Sealer
-from auth.tokens.one_time import Codes
+from auth.tokens.one_time import Codes, RecoveryCodes
 from auth.tokens.refresh_tokens import RefreshTokens
 from auth.tokens.service_role import ServiceRoleKeys
 from sql import Database
@@ -33,6 +33,7 @@ class Latchkey:
     passwords: Passwords
     sealer: Sealer
     codes: Codes
+    recovery_codes: RecoveryCodes
     service_role_keys: ServiceRoleKeys
     redirects: AllowList
     providers: Mapping[str, Provider]
@@ -51,6 +52,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         passwords=Passwords(settings),
         sealer=key_ring.sealer,
         codes=key_ring.codes,
+        recovery_codes=key_ring.recovery_codes,
         service_role_keys=key_ring.service_role_keys,
         redirects=AllowList(settings.site_url, settings.redirect_allow_list, settings.own_pages),
         providers={

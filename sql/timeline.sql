@@ -70,7 +70,8 @@ SELECT id, email, phone FROM users WHERE new_phone = :address
 -- name: select_failure_counts(addresses text[], totals text[])
 SELECT f.key, f.count, iso_8601(f.expires_at) AS until
   FROM unnest(:addresses) AS address
- CROSS JOIN unnest('{"login ", "account ", "user ", "code ", "message ", "invite "}'::text[]) AS prefix (text)
+ CROSS JOIN unnest(ARRAY['login ', 'account ', 'user ', 'code ', 'totp ', 'recovery ', 'message ', 'invite '])
+         AS prefix (text)
   JOIN failure_counts AS f
     ON (f.key COLLATE "C" = prefix.text || address
         -- All keys with this beginning and a space: '!' follows the space.

@@ -69,10 +69,11 @@ READ_ONLY = {
         "get_dev_inbox_message",
     ),
     *("list_audit", "get_timeline"),
+    *("get_recovery_codes", "list_any_factors"),
     *("list_webhooks", "get_webhook", "list_deliveries"),
 }
 UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "generate_link"} | {
-    "delete_any_passkey",
+    *("delete_any_passkey", "delete_any_factor"),
     *("create_webhook", "update_webhook", "delete_webhook", "test_webhook", "redeliver_event"),
 }
 # Settings whose default is empty, generated or computed.

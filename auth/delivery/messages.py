@@ -21,7 +21,7 @@ from auth.settings import Settings, SettingsError
 _LINK_TYPES = dict.fromkeys(
     (
         *("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
-        *("passkey_added", "passkey_removed"),
+        *("passkey_added", "passkey_removed", "factor_added", "factor_removed"),
     ),
     "undo",
 )
@@ -105,6 +105,7 @@ class Templates:
             "new_email": "a@b.c",
             "new_phone": "+15555550100",
             "provider": "google",
+            "remaining": 9,
             "user_agent": "Firefox/1 Linux",
             "webhook_url": "https://hooks.example.com/events",
         }
@@ -144,6 +145,7 @@ class Templates:
             "new_email": sanitize.masked_email(variables.get("new_email")),
             "new_phone": sanitize.masked_phone(variables.get("new_phone")),
             "provider": sanitize.provider(variables.get("provider")),
+            "remaining": variables.get("remaining"),
             "webhook_host": sanitize.host(variables.get("webhook_url")),
         }
 

@@ -8,13 +8,17 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
+from auth.flows.factor_codes import check_totp
 from auth.flows.password_attempts import begin_attempt, check_attempt
 from auth.settings.constants import proof_age
 from auth.web import audit, guard
 from auth.web.errors import ApiError
 from sql import Transaction
 
-_CREDENTIALS = "current_password, or nonce with the code that GET /reauthenticate sends"
+_CREDENTIALS = (
+    "current_password, factor_code of an authenticator app, or nonce with the code that GET /reauthenticate"
+    " sends"
+)
 
 
 def reauthenticate(known: Any, body: dict[str, Any], *, needs_proof: bool = False) -> bool:
@@ -35,7 +39,7 @@ def record_reauthentication(known: Any, body: dict[str, Any]) -> str:
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated=True)
         tx.run("record_reauthentication", session_id=g.caller.session_id)
-        if "current_password" in body:
+        if "nonce" not in body:
             # The statement that spends a code records it.
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [])
     return caller.moment
@@ -63,6 +67,10 @@ def lock_caller(
 def _check_credential(known: Any, body: dict[str, Any]) -> None:
     if "current_password" in body:
         _check_current_password(body["current_password"], known)
+    elif "factor_code" in body:
+        if not check_totp(guard.caller_id(), body["factor_code"]):
+            details = "factor_code: must be a new code of an authenticator app"
+            raise ApiError("reauthentication_not_valid", details)
     elif "nonce" in body:
         _spend_nonce(body["nonce"], known)
     else:

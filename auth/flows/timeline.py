@@ -14,6 +14,10 @@ _ACTS = {
     "email_change_undone": "email change undone by the link sent to the old address",
     "change_undone": "change undone by the link in its notice",
     "email_change_declined": "new email declined by its owner",
+    "factor_added": "second factor added",
+    "factor_verified": "second factor verified",
+    "factor_removed": "second factor removed",
+    "recovery_codes_created": "new recovery codes made",
     "unbanned": "ban lifted",
     "passkey_counter_fell": "passkey refused, whose counter has fallen as that of a copy would",
     "link_generated": "link generated for an administrator",
@@ -26,6 +30,7 @@ _REFUSED = {
     "sign_up_refused": "sign-up refused",
     "verification_refused": "link or code refused",
     "change_refused": "change refused",
+    "factor_refused": "second factor refused",
     "oauth_refused": "sign-in with a provider refused",
     "admin_refused": "administrative request refused",
 }
@@ -38,6 +43,9 @@ _REASONS = {
     "user_not_found": "there is no such user",
     "not_admin": "not an administrator",
     "insufficient_permissions": "needs the service role key",
+    "insufficient_aal": "needs a second factor",
+    "mfa_verification_failed": "wrong or used code",
+    "mfa_challenge_expired": "unknown, used or expired challenge",
     "over_request_rate_limit": "too many attempts",
     "over_email_send_rate_limit": "too many mails",
     "over_sms_send_rate_limit": "too many SMS",
@@ -65,7 +73,10 @@ _REASONS = {
     "webauthn_verification_failed": "the passkey or security key could not be verified",
     "flow_state_not_found": "unknown or expired authorization code",
 }
-_GUESSES = {"invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"}
+_GUESSES = {
+    *("invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"),
+    "mfa_verification_failed",
+}
 _END_REASONS = {
     "logout": "signed out",
     "ended_by_user": "ended by the user",
@@ -80,6 +91,7 @@ _END_REASONS = {
     "change_undone": "a change was undone",
     "authorization_code_reused": "authorization code used a second time",
     "too_many_sessions": "too many sessions",
+    "factor_added": "the first second factor was added",
 }
 _SCOPES = {"global": "everywhere", "local": "here", "others": "everywhere else"}
 _METHODS = {
@@ -109,6 +121,7 @@ _BECAUSE = {
     "proved_by_other": "unconfirmed, and another user proved the address",
     "unused": "never confirmed and never used",
 }
+_FACTORS = {"totp": "authenticator app", "webauthn": "security key"}
 _CHANNELS = {"email": "mail", "sms": "SMS"}
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 _NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
@@ -156,6 +169,11 @@ def _changed(name: str, details: dict[str, Any]) -> str:
         return f": {_BECAUSE.get(details['because'], details['because'])}"
     if name == "change_undone" and details.get("removed"):
         return f", which removed {', '.join(details['removed'])}"
+    if name.startswith("factor_"):
+        kind = _FACTORS.get(details.get("factor_type", ""), "factor")
+        return ": " + " ".join(filter(None, (kind, details.get("factor"))))
+    if name == "recovery_code_used" and "remaining" in details:
+        return f", {details['remaining']} left"
     if name == "message_requested" and details.get("is_sent") is False:
         return ", but not sent"
     if name.startswith("passkey_") and not name.endswith("_removed"):

@@ -9,6 +9,7 @@ from auth.flows.undo import tell, tell_of_identity
 from auth.passwords.policy import check_strength
 from auth.web import audit, guard
 from auth.web.errors import ApiError
+from auth.web.levels import Level
 from sql import Transaction
 
 _SENSITIVE = ("new_email", "new_phone", "password_hash")
@@ -59,6 +60,7 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     removes = bool(body.get("remove")) or any(body.get(kind, kind) is None for kind in removal.ADDRESSES)
     if not email and not phone and password is None and not removes:
         return change, None, {"reauthenticated": True}
+    guard.require(Level.AAL2)
     known = guard.live_caller()
     change["new_email"] = None if email == known.email else email
     change["new_phone"] = None if phone == known.phone else phone

@@ -11,7 +11,7 @@ import structlog
 from auth.settings import Settings, kept_secrets
 from auth.tokens import keys
 from auth.tokens.access_tokens import AccessTokens, all_keys
-from auth.tokens.one_time import Codes
+from auth.tokens.one_time import Codes, RecoveryCodes
 from auth.tokens.refresh_tokens import RefreshTokens
 from auth.tokens.service_role import ServiceRoleKeys
 
@@ -32,6 +32,7 @@ class KeyRing:
         )
         self.refresh_tokens = RefreshTokens(settings.secret_key)
         self.codes = Codes(settings.secret_key)
+        self.recovery_codes = RecoveryCodes(settings.secret_key)
         self.sealer = keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
         self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
         self._problems: list[str] = []
@@ -51,6 +52,7 @@ class KeyRing:
         self.access_tokens.use(settings.jwt_keys, settings.jwt_secret)
         self.refresh_tokens.use(settings.secret_key)
         self.codes.use(settings.secret_key)
+        self.recovery_codes.use(settings.secret_key)
         self.sealer.use(keys.derive(settings.secret_key, keys.SEALING))
         self.service_role_keys.use(settings.service_role_key)
 

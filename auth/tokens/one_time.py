@@ -17,6 +17,7 @@ AUTHORIZATION_CODE_LIFETIME = 300
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _CODE = re.compile(r"[0-9]{6}")
+_RECOVERY_CODE = re.compile(r"[0-9a-z]{10}")
 
 # The purposes of links and codes that each `type` of a verification accepts.
 PURPOSES = {
@@ -51,12 +52,15 @@ def hash_token(token: str) -> bytes | None:
 class Codes:
     """Makes the MACs of codes: a hash of six digits could be reversed."""
 
+    purpose = "one-time code"
+    form = _CODE
+
     def __init__(self, secret_keys: Sequence[str]) -> None:
         self.use(secret_keys)
 
     def use(self, secret_keys: Sequence[str]) -> None:
         """Replace the keys."""
-        self._keys = keys.derive(secret_keys, "one-time code")
+        self._keys = keys.derive(secret_keys, self.purpose)
 
     def mac(self, address: str, code: str) -> bytes:
         """Return the MAC to store."""
@@ -65,4 +69,11 @@ class Codes:
     def macs(self, address: str, code: str) -> list[bytes]:
         """Return what may be stored for a code: its MAC under each key. Empty if it is not a code."""
         message = f"{address} {code}".encode()
-        return [keys.mac(key, message) for key in self._keys] if _CODE.fullmatch(code) else []
+        return [keys.mac(key, message) for key in self._keys] if self.form.fullmatch(code) else []
+
+
+class RecoveryCodes(Codes):
+    """The same for recovery codes, whose user takes the place of the address."""
+
+    purpose = "recovery code"
+    form = _RECOVERY_CODE

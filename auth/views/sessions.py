@@ -5,6 +5,7 @@ from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
+from auth.web.levels import Level
 from auth.web.limits import limited
 from auth.web.paging import bounds, paginated
 
@@ -17,6 +18,8 @@ blueprint = Blueprint("sessions", __name__)
 def logout() -> Response:
     """End the caller's sessions in `scope`."""
     scope = read_query(schemas.LogoutQuery())["scope"]
+    if scope == "others":
+        guard.require(Level.AAL2)
     row = guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller()))
     return jsonify(message="Successfully logged out", timestamp=row.moment)
 

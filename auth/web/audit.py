@@ -23,6 +23,11 @@ _ACTIONS = {
     "user.update_user": "change_refused",
     "user.delete_user": "change_refused",
     "user.confirm_reauthentication": "change_refused",
+    "factors.verify_factor": "factor_refused",
+    "factors.verify_recovery_code": "factor_refused",
+    "factors.enrol_factor": "change_refused",
+    "factors.delete_factor": "change_refused",
+    "factors.create_recovery_codes": "change_refused",
     "identities.authorize_identity": "change_refused",
     "identities.delete_identity": "change_refused",
     "passkeys.finish_passkey_sign_in": "sign_in_refused",
@@ -53,7 +58,8 @@ _REASONS = {
     "user_not_found", "otp_expired", "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found",
     "bad_code_verifier", "email_exists", "phone_exists", "identity_already_exists",
     "single_identity_not_deletable", "refresh_token_not_found", "webauthn_challenge_not_found",
-    "webauthn_challenge_expired", "webauthn_verification_failed",
+    "webauthn_challenge_expired", "webauthn_verification_failed", "mfa_verification_failed",
+    "mfa_challenge_expired",
 }  # fmt: skip
 
 

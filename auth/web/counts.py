@@ -8,12 +8,15 @@ from limits import RateLimitItem
 from auth.settings import Settings
 from sql import Database
 
-_WRONG_CODES_A_DAY = 20  # as in spend_code of schema.sql
+# `spend_code` has the number for codes too.
+WRONG_CODES_A_DAY = {"code": 20, "totp": 20, "recovery": 10}
 _KINDS = {
     "login": ("passwords", "wrong passwords"),
     "account": ("passwords", "wrong passwords"),
     "user": ("passwords", "wrong passwords"),
     "code": ("codes", "wrong codes"),
+    "totp": ("factors", "wrong codes of authenticator apps"),
+    "recovery": ("factors", "wrong recovery codes"),
     "message": ("messages", "messages"),
     "invite": ("invitations", "invitations"),
     "sms": ("messages", "SMS"),
@@ -22,6 +25,7 @@ _KINDS = {
 _USED_UP = {
     "passwords": ": more are refused",
     "codes": ": more are refused, links are not",
+    "factors": ": more are refused",
     "messages": ": more are not sent",
     "invitations": ": more are refused",
 }
@@ -42,6 +46,7 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
         for count in counts
         if count["is_used_up"]
         or (count["count"] and count["address"] and count["what"] in ("passwords", "codes"))
+        or (count["count"] and count["what"] == "factors")
     ]
 
 
@@ -59,14 +64,15 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     seconds = int(parts.pop()) if prefix in ("message", "invite", "sms", "sms_new") else None
     address, network = [*parts, None, None][:2]
     amount = _amount(_limits(settings, prefix, address, network), seconds)
-    if prefix == "code":
-        amount = _WRONG_CODES_A_DAY
+    if prefix in WRONG_CODES_A_DAY:
+        amount = WRONG_CODES_A_DAY[prefix]
     elif amount is None or not settings.rate_limits_enabled:
         return None
     what, noun = _KINDS[prefix]
     is_used_up = row.count >= amount
     count = min(row.count, amount)
-    subject = "for any address of the user" if prefix == "user" else f"for {address}" if address else "in all"
+    is_of_user = prefix in ("user", "totp", "recovery")
+    subject = "for any address of the user" if is_of_user else f"for {address}" if address else "in all"
     text = f"{count} of {amount} {noun} {subject}"
     if network:
         text += f" from {network}"
@@ -77,7 +83,7 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     return {
         "text": text,
         "what": what,
-        "address": None if prefix == "user" else address,
+        "address": None if is_of_user else address,
         "network": network,
         "count": count,
         "amount": amount,

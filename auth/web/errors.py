@@ -119,6 +119,17 @@ ERRORS = {
         409,
         "This identity belongs to another user, or the user has another one of this provider",
     ),
+    "mfa_factor_not_found": (404, "There is no such factor"),
+    "mfa_factor_name_conflict": (422, "A factor with this name already exists"),
+    "too_many_enrolled_mfa_factors": (422, "The limit of factors is reached"),
+    "mfa_totp_enroll_not_enabled": (422, "MFA enroll is disabled for TOTP"),
+    "mfa_challenge_expired": (422, "The challenge is unknown, used, or has expired; begin again"),
+    "mfa_verification_failed": (422, "Invalid TOTP code entered"),
+    "recovery.mfa_verification_failed": (422, "The recovery code is wrong or was used before"),
+    "factor.over_request_rate_limit": (
+        429,
+        "Too many wrong codes; try again tomorrow, or use another way to verify",
+    ),
     "over_request_rate_limit": (429, "Too many requests; try again later"),
     "sign_in.over_request_rate_limit": (
         429,
@@ -136,6 +147,7 @@ _CONSTRAINTS = {
     "users_phone_key": "phone_exists",
     "users_pkey": "id.user_already_exists",
     "factors_credential_id_key": "webauthn_credential_exists",
+    "factors_friendly_name_key": "mfa_factor_name_conflict",
     "user_metadata_size": "user_metadata.validation_failed",
     "app_metadata_size": "app_metadata.validation_failed",
 }

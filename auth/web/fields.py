@@ -137,6 +137,7 @@ def _strangers_metadata(value: Any) -> Any:
 
 Text = _field(_text)
 LongText = _field(functools.partial(_text, most=64 * 1024))
+ShortText = _field(functools.partial(_text, most=256))
 NonEmptyText = _matching(r"(?s:.+)", "must not be empty")
 Flag = _instance_of(bool, "must be true or false")
 NotTrue = _field(_not_true)

@@ -6,8 +6,9 @@ from enum import StrEnum
 class Level(StrEnum):
     """A level of assurance, as a statement's parameter `caller_level`.
 
-    AAL2 and PROOF ask users with a verified factor for `aal2`; where `AUTH_MFA_REQUIRED` asks for a factor,
-    everything but SESSION asks for `aal2`.
+    AAL2, ENROL and PROOF ask users with a verified factor for `aal2`, SECOND_FACTOR asks everybody. Where
+    `AUTH_MFA_REQUIRED` wants the user to have a factor, so do all but SESSION and ENROL. The last three also
+    ask for a recent proof.
     """
 
     ANYONE = "anyone"
@@ -15,7 +16,9 @@ class Level(StrEnum):
     SESSION = "session"
     AAL1 = "aal1"
     AAL2 = "aal2"
+    ENROL = "enrol"
     PROOF = "proof"
+    SECOND_FACTOR = "second_factor"
 
 
 # By the name of the view. A view that is not here cannot be decorated with a guard.
@@ -33,7 +36,7 @@ LEVELS = {
         (
             *("introspect", "list_dev_inbox", "get_dev_inbox_message"),
             *("update_any_user", "delete_any_user", "logout_any_user", "generate_link", "invite"),
-            *("list_any_passkeys", "delete_any_passkey"),
+            *("list_any_passkeys", "delete_any_passkey", "list_any_factors", "delete_any_factor"),
             *("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "delete_webhook"),
             *("list_deliveries", "redeliver_event", "test_webhook"),
         ),
@@ -45,6 +48,13 @@ LEVELS = {
     "confirm_reauthentication": Level.SESSION,
     "logout": Level.SESSION,
     "get_recent_changes": Level.SESSION,
+    "challenge_factor": Level.SESSION,
+    "verify_factor": Level.SESSION,
+    "get_recovery_codes": Level.SESSION,
+    "verify_recovery_code": Level.SESSION,
+    "enrol_factor": Level.ENROL,
+    "delete_factor": Level.PROOF,
+    "create_recovery_codes": Level.SECOND_FACTOR,
     # More for what is sensitive: see auth/flows/user_changes.py.
     "update_user": Level.AAL1,
     "list_sessions": Level.AAL1,
@@ -52,9 +62,9 @@ LEVELS = {
     "delete_user": Level.AAL2,
     "authorize_identity": Level.PROOF,
     "delete_identity": Level.PROOF,
-    "begin_passkey_registration": Level.PROOF,
-    "finish_passkey_registration": Level.AAL2,
-    "list_passkeys": Level.AAL1,
+    "begin_passkey_registration": Level.ENROL,
+    "finish_passkey_registration": Level.ENROL,
+    "list_passkeys": Level.SESSION,
     "rename_passkey": Level.AAL2,
     "delete_passkey": Level.PROOF,
     **dict.fromkeys(

@@ -144,6 +144,7 @@ class CallbackQuery(Input):
 class Reauthentication(Input):
     current_password = fields.Password()
     nonce = fields.Text()
+    factor_code = fields.Text()
 
 
 class UserChange(Reauthentication, Challenged):

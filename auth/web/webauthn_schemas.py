@@ -24,7 +24,7 @@ class Proof(Reauthentication):
     def has_a_credential(self, data: dict[str, Any], **_kwargs: Any) -> None:
         if not data:
             raise ValidationError(
-                "give current_password, nonce or a passkey's credential", "current_password"
+                "give current_password, nonce, factor_code or a passkey's credential", "current_password"
             )
         if ("challenge_id" in data) != ("credential" in data):
             raise ValidationError("must be given with credential", "challenge_id")

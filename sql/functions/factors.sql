@@ -12,9 +12,10 @@ CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT least(s.aal, aal) < 'aal2'
-     AND (level IN ('aal1', 'aal2', 'proof')
-            AND (required = 'all' OR required = 'admins' AND u.role = 'admin')
-          OR level IN ('aal2', 'proof') AND has_verified_factor(u.id))
+     AND (level = 'second_factor'
+          OR level IN ('aal1', 'aal2', 'proof')
+             AND (required = 'all' OR required = 'admins' AND u.role = 'admin')
+          OR level IN ('aal2', 'proof', 'enrol') AND has_verified_factor(u.id))
 $$;
 
 -- The methods of a session, as in the claim `amr` of its access tokens.

@@ -42,12 +42,16 @@ MAILS = {
     "identity_unlinked": "undo",
     "passkey_added": "undo",
     "passkey_removed": "undo",
+    "factor_added": "undo",
+    "factor_removed": "undo",
+    "recovery_codes_created": None,
+    "recovery_code_used": None,
     "webhook_disabled": None,
 }
 SMS = ("sms", "signup", "phone_change", "reauthentication")
 SMS_NOTICES = (
     *("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
-    *("passkey_added", "passkey_removed"),
+    *("passkey_added", "passkey_removed", "factor_added", "factor_removed"),
 )
 
 each_language = pytest.mark.parametrize("language", sorted(CATALOGUES))

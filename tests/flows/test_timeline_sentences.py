@@ -25,6 +25,15 @@ ACTS = [
     ("signed_in", {"method": "otp", "purpose": "recovery"}, "signed in by a link or code (recovery)"),
     ("signed_in", {"method": "oauth", "provider": "github"}, "signed in by GitHub"),
     ("signed_in", {"method": "oauth", "provider": "acme"}, "signed in by acme"),
+    (
+        "factor_added",
+        {"factor_type": "totp", "factor": "Phone"},
+        "second factor added: authenticator app Phone",
+    ),
+    ("factor_verified", {"factor_type": "totp"}, "second factor verified: authenticator app"),
+    ("factor_removed", {"factor_type": "webauthn"}, "second factor removed: security key"),
+    ("recovery_codes_created", {}, "new recovery codes made"),
+    ("recovery_code_used", {"remaining": 9}, "recovery code used, 9 left"),
     ("signed_out", {"scope": "global"}, "signed out everywhere"),
     ("signed_out", {"scope": "local"}, "signed out here"),
     ("signed_out", {"scope": "others"}, "signed out everywhere else"),
@@ -106,6 +115,12 @@ ACTS = [
     ("moon_landed_on", {"flag": True}, "moon landed on"),
 ]
 REFUSALS = [
+    (
+        "factor_refused",
+        "mfa_verification_failed",
+        {"tries": 3, "of": 20},
+        "second factor refused: wrong or used code, third of 20",
+    ),
     (
         "sign_in_refused",
         "invalid_credentials",

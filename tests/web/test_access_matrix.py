@@ -35,6 +35,7 @@ class Route(NamedTuple):
             "name",
             "webhook_id",
             "delivery_id",
+            "factor_id",
         ):
             self = self._replace(path=self.path.replace(f"{{{name}}}", NO_ID))
         return self.path + self.query
@@ -85,6 +86,12 @@ USER = [
     Route("get", "/user/recent_changes", 200),
     Route("get", "/reauthenticate", 200),
     Route("post", "/reauthenticate", 400),
+    Route("post", "/factors", 400),
+    Route("post", "/factors/{factor_id}/challenge", 404),
+    Route("post", "/factors/{factor_id}/verify", 400),
+    Route("delete", "/factors/{factor_id}", 404),
+    Route("get", "/recovery_codes", 200),
+    Route("post", "/recovery_codes/verify", 400),
     Route("get", "/user/identities/authorize", 200, "?provider=github"),
     Route("delete", "/user/identities/{identity_id}", 404),
     Route("post", "/passkeys/registration/options", 200),
@@ -113,6 +120,8 @@ SERVICE = [
     Route("post", "/admin/invite", 400),
     Route("post", "/invite", 400),
     Route("post", "/introspect", 400),
+    Route("get", "/admin/users/{user_id}/factors", 404),
+    Route("delete", "/admin/users/{user_id}/factors/{factor_id}", 404),
     Route("get", "/admin/webhooks", 200),
     Route("post", "/admin/webhooks", 400),
     Route("get", "/admin/webhooks/{webhook_id}", 404),
@@ -122,8 +131,8 @@ SERVICE = [
     Route("post", "/admin/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", 404),
     Route("post", "/admin/webhooks/{webhook_id}/test", 404),
 ]
-# Access depends on the settings: tests/views/test_dev_inbox.py.
-ELSEWHERE = {("get", "/dev/inbox"), ("get", "/dev/inbox/{message_id}")}
+# Access depends on the settings (tests/views/test_dev_inbox.py), or needs a factor (test_recovery_codes.py).
+ELSEWHERE = {("get", "/dev/inbox"), ("get", "/dev/inbox/{message_id}")} | {("post", "/recovery_codes")}
 
 each_guarded = pytest.mark.parametrize(
     "route", USER + ADMIN + SERVICE, ids=lambda route: f"{route.method} {route.path}"

@@ -1,0 +1,19 @@
+"""Recovery codes: 50 random bits each, as two groups of five letters and digits."""
+
+import re
+import secrets
+
+COUNT = 10
+# Crockford's base 32 has no letters that look like digits.
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_LOOKALIKES = str.maketrans("oil", "011")
+
+
+def new_codes() -> list[str]:
+    codes = ("".join(secrets.choice(_ALPHABET) for _ in range(10)) for _ in range(COUNT))
+    return [f"{code[:5]}-{code[5:]}" for code in codes]
+
+
+def canonical(code: str) -> str:
+    """Return a code as its MAC is made of. Ignores case, spaces and hyphens."""
+    return re.sub(r"[\s-]", "", code).lower().translate(_LOOKALIKES)

@@ -1,0 +1,51 @@
+"""Codes of authenticator apps, and recovery codes: counted before they are checked, each good once."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from auth.context import latchkey
+from auth.factors import recovery_codes, totp
+from auth.web import audit, counts, limits
+from sql import Transaction
+
+
+def count(tx: Transaction, kind: str, user_id: str) -> None:
+    """Count an attempt, of a kind of `WRONG_CODES_A_DAY`, as wrong. Raises `ApiError` if none is left.
+
+    Call it before the user's row is locked. A wrong code must not roll the transaction back.
+    """
+    tried = tx.one("count_factor_attempt", key=f"{kind} {user_id}")
+    most = counts.WRONG_CODES_A_DAY[kind]
+    audit.about(user_id=user_id, tries=tried.count, of=most)
+    if tried.count > most:
+        limits.note(limits.Window(most, 0, tried.seconds_left))
+        raise limits.refusal("factor.over_request_rate_limit", tried.seconds_left)
+
+
+def spend_totp(tx: Transaction, user_id: str, factors: Iterable[Any], code: str) -> Any:
+    """Return the factor whose code this is, or None. `factors` are rows of `list_totp_factors`."""
+    for factor in factors:
+        secret = latchkey.sealer.open(bytes(factor.secret), factor.id)
+        step = totp.matching_step(secret, code.replace(" ", ""), factor.moment)
+        if step is not None and tx.one("use_totp_step", id=factor.id, step=step):
+            tx.run("take_back_factor_attempt", key=f"totp {user_id}")
+            return factor
+    return None
+
+
+def spend_recovery_code(tx: Transaction, user_id: str, code: str, made_before: Any = None) -> Any:
+    """Return a row with the number of `remaining` codes, or None if the code is wrong or used."""
+    macs = latchkey.recovery_codes.macs(user_id, recovery_codes.canonical(code))
+    row = tx.one("use_recovery_code", user_id=user_id, code_macs=macs, made_before=made_before)
+    if row:
+        tx.run("take_back_factor_attempt", key=f"recovery {user_id}")
+    return row
+
+
+def check_totp(user_id: str, code: str) -> bool:
+    """Whether this is a code of one of a user's authenticator apps. Raises `ApiError` after too many."""
+    with latchkey.db.transaction() as tx:
+        count(tx, "totp", user_id)
+        tx.one("lock_user", user_id=user_id)
+        factors = tx.all("list_totp_factors", user_id=user_id, verified_before=None)
+        return spend_totp(tx, user_id, factors, code) is not None

@@ -1,0 +1,144 @@
+"""Second factors of the caller: enrol, challenge, verify and remove them."""
+
+import uuid
+from typing import Any
+
+from flask import g
+
+from auth.context import latchkey
+from auth.factors import totp
+from auth.flows import factor_codes
+from auth.flows.outgoing import notify
+from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.flows.token_response import raise_session
+from auth.flows.undo import tell
+from auth.web import audit, guard
+from auth.web.errors import ApiError, found
+from auth.web.levels import Level
+from sql import Transaction
+
+_CHALLENGE_LIFETIME = 300  # seconds
+
+
+def enrol_totp(body: dict[str, Any]) -> dict[str, Any]:
+    """Begin to enrol an authenticator app of the caller, who needs a proof. Raises `ApiError`."""
+    known = guard.live_caller()
+    if not latchkey.settings.mfa_enabled:
+        raise ApiError("mfa_totp_enroll_not_enabled")
+    reauthenticated = reauthenticate(known, body, needs_proof=True)
+    factor_id, secret, name = str(uuid.uuid4()), totp.new_secret(), body["friendly_name"]
+    sealed = latchkey.sealer.seal(secret, factor_id)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated, needs_proof=True)
+        check_room(tx, caller.id)
+        columns = {"id": factor_id, "user_id": caller.id, "friendly_name": name}
+        if not tx.one("insert_totp_factor", secret=sealed, **columns):
+            raise ApiError("mfa_factor_name_conflict")
+    account = caller.email or caller.phone or caller.id
+    uri = totp.uri(secret, account, body.get("issuer") or latchkey.settings.brand_name)
+    members = {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
+    return {"id": factor_id, "type": "totp", "friendly_name": name, "totp": members}
+
+
+def challenge(factor_id: str) -> dict[str, Any]:
+    """Write a challenge for one of the caller's factors, good for five minutes and five tries."""
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated=True)
+        factor = _own_factor(tx, caller.id, factor_id)
+        row = tx.one(
+            "write_challenge",
+            user_id=caller.id,
+            session_id=g.caller.session_id,
+            factor_id=factor.id,
+            purpose=factor.factor_type,
+            challenge=None,
+            lifetime=_CHALLENGE_LIFETIME,
+        )
+    return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at}
+
+
+def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
+    """Raise the caller's session to `aal2` by a code, and return its row. Raises `ApiError`."""
+    session, ids = None, {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+    with latchkey.db.transaction() as tx:
+        factor_codes.count(tx, "totp", guard.caller_id())
+        factor = _own_factor(tx, guard.caller_id(), factor_id)
+        if not factor.is_verified:
+            guard.require(Level.ENROL)
+        caller = lock_caller(tx, reauthenticated=True)
+        if not tx.one("try_challenge", id=challenge_id, factor_id=factor.id, **ids):
+            raise ApiError("mfa_challenge_expired")
+        if factor_codes.spend_totp(tx, caller.id, [factor], code):
+            tx.run("delete_challenge", id=challenge_id)
+            session = complete(tx, caller, factor, "totp")
+    if session is None:
+        raise ApiError("mfa_verification_failed")
+    return session
+
+
+def complete(tx: Transaction, caller: Any, factor: Any, method: str) -> Any:
+    """Raise the session of a caller who has verified a factor, the first time or again; return its row."""
+    if not factor.is_verified:
+        check_room(tx, caller.id)
+        tell(tx, caller, "factor_added", g.caller.session_id)
+        end_other_sessions(tx, caller.id)
+        tx.run("activate_factor", id=factor.id, user_id=caller.id)
+    act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
+    _record(tx, caller, act, factor, event)
+    return raise_session(tx, g.caller.session_id, method, factor.id)
+
+
+def end_other_sessions(tx: Transaction, user_id: str) -> None:
+    """End the other sessions of a user who is about to get the first factor: they began without its rules."""
+    if tx.one("count_verified_factors", user_id=user_id).total == 0:
+        kept = g.caller.session_id
+        tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="factor_added")
+
+
+def check_room(tx: Transaction, user_id: str) -> None:
+    """Raises `ApiError` if a user whose row is locked may not have one more factor."""
+    most = latchkey.settings.mfa_max_enrolled_factors
+    if tx.one("count_verified_factors", user_id=user_id).enrolled >= most:
+        raise ApiError("too_many_enrolled_mfa_factors")
+
+
+def remove(factor_id: str, body: dict[str, Any]) -> None:
+    """Remove one of the caller's factors. Without a proof only one that was never verified."""
+    ids = {"id": factor_id, "user_id": guard.caller_id(), "with_expired": True}
+    known = latchkey.db.one("select_factor", **ids)
+    needs_proof = known is not None and known.is_verified
+    if not needs_proof:
+        guard.require(Level.SESSION)
+    caller = guard.live_caller()
+    reauthenticated = needs_proof and reauthenticate(caller, body, needs_proof=True)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated or not needs_proof, needs_proof=needs_proof)
+        factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
+        if factor.is_verified and not needs_proof:
+            raise ApiError("mfa_factor_not_found")
+        if factor.is_verified:
+            tell(tx, caller, "factor_removed", g.caller.session_id)
+            _record(tx, caller, "factor_removed", factor, "user.updated")
+        tx.run("remove_factors", user_id=caller.id, ids=[factor.id])
+
+
+def remove_any(user_id: str, factor_id: str) -> None:
+    """Remove a factor of any user, and mail the user."""
+    with latchkey.db.transaction() as tx:
+        user = found(tx.one("lock_user", user_id=user_id), "user_not_found")
+        ids = {"id": factor_id, "user_id": user.id, "with_expired": True}
+        factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
+        if factor.is_verified and user.email_proved:
+            notify(tx, user.id, user.email, "factor_removed")
+        _record(tx, user, "factor_removed", factor, "user.updated")
+        tx.run("remove_factors", user_id=user.id, ids=[factor.id])
+
+
+def _own_factor(tx: Transaction, user_id: str, factor_id: str) -> Any:
+    row = tx.one("select_factor", id=factor_id, user_id=user_id, with_expired=False)
+    return found(row, "mfa_factor_not_found")
+
+
+def _record(tx: Transaction, user: Any, act: str, factor: Any, event: str | None) -> None:
+    details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type}
+    audit.record(tx, user.id, user.email, [act], [event], **details)

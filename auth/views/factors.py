@@ -1,0 +1,93 @@
+from flask import Blueprint, Response, jsonify
+
+from auth.context import latchkey
+from auth.flows import factors, recovery_codes
+from auth.flows.token_response import token_response
+from auth.web import factor_schemas, guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import found
+from auth.web.input import known_id, read_body
+from auth.web.limits import limited
+
+blueprint = Blueprint("factors", __name__)
+
+
+@blueprint.post("/factors")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+def enrol_factor() -> Response:
+    """Begin to enrol a second factor, which counts once it is verified."""
+    return jsonify(factors.enrol_totp(read_body(factor_schemas.FactorEnrolment())))
+
+
+@blueprint.post("/factors/<factor_id>/challenge")
+@guard.access_token
+@limited("verify", key=guard.caller_id)
+def challenge_factor(factor_id: str) -> Response:
+    """Begin to verify one of the caller's factors."""
+    return jsonify(factors.challenge(_factor_id(factor_id)))
+
+
+@blueprint.post("/factors/<factor_id>/verify")
+@guard.access_token
+@limited("verify", key=guard.caller_id)
+def verify_factor(factor_id: str) -> Response:
+    """Raise the session to `aal2`."""
+    body = read_body(factor_schemas.FactorVerification())
+    row = factors.verify_totp(_factor_id(factor_id), body["challenge_id"], body["code"])
+    return token_response(row)
+
+
+@blueprint.delete("/factors/<factor_id>")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+def delete_factor(factor_id: str) -> Response:
+    """Remove one of the caller's factors."""
+    body, factor_id = read_body(schemas.Reauthentication()), _factor_id(factor_id)
+    factors.remove(factor_id, body)
+    return jsonify(id=factor_id)
+
+
+@blueprint.get("/admin/users/<user_id>/factors")
+@guard.service_role
+def list_any_factors(user_id: str) -> Response:
+    """List the second factors of any user."""
+    row = latchkey.db.one("list_factors", user_id=known_id(user_id, "user_not_found"))
+    return JsonResponse(found(row, "user_not_found").factors)
+
+
+@blueprint.delete("/admin/users/<user_id>/factors/<factor_id>")
+@guard.service_role
+def delete_any_factor(user_id: str, factor_id: str) -> Response:
+    """Remove a second factor of any user."""
+    user_id, factor_id = known_id(user_id, "user_not_found"), known_id(factor_id, "mfa_factor_not_found")
+    factors.remove_any(user_id, factor_id)
+    return jsonify(id=factor_id)
+
+
+@blueprint.post("/recovery_codes")
+@guard.access_token
+@limited("user_changes", key=guard.caller_id)
+def create_recovery_codes() -> Response:
+    """Make ten recovery codes, shown once, and void older ones."""
+    codes, created_at = recovery_codes.create(read_body(schemas.Reauthentication()))
+    return jsonify(codes=codes, created_at=created_at)
+
+
+@blueprint.get("/recovery_codes")
+@guard.access_token
+def get_recovery_codes() -> Response:
+    """Tell how many recovery codes are left."""
+    return jsonify(recovery_codes.status())
+
+
+@blueprint.post("/recovery_codes/verify")
+@guard.access_token
+@limited("verify", key=guard.caller_id)
+def verify_recovery_code() -> Response:
+    """Raise the session to `aal2` by a recovery code."""
+    return token_response(recovery_codes.verify(read_body(factor_schemas.RecoveryCode())["code"]))
+
+
+def _factor_id(text: str) -> str:
+    return known_id(text, "mfa_factor_not_found")

@@ -1,0 +1,94 @@
+-- name: count_factor_attempt(key text)
+-- Counts before the code is checked, so that concurrent guesses gain nothing.
+SELECT count, seconds_left FROM count_up(:key, 86400);
+
+-- name: take_back_factor_attempt(key text)
+UPDATE failure_counts SET count = greatest(count - 1, 0) WHERE key = :key;
+
+-- name: count_verified_factors(user_id uuid)
+SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total
+  FROM factors
+ WHERE user_id = :user_id AND verified_at IS NOT NULL;
+
+-- name: insert_totp_factor(id uuid, user_id uuid, friendly_name text, secret bytea)
+-- No row if a verified factor has the name.
+INSERT INTO factors (id, user_id, factor_type, friendly_name, secret)
+SELECT :id, :user_id, 'totp', :friendly_name, :secret
+ WHERE NOT EXISTS (SELECT
+                     FROM factors
+                    WHERE user_id = :user_id AND friendly_name = :friendly_name AND friendly_name <> ''
+                      AND factor_type <> 'passkey' AND verified_at IS NOT NULL)
+RETURNING id;
+
+-- name: select_factor(id uuid, user_id uuid, with_expired boolean)
+SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step,
+       extract(epoch FROM clock_timestamp())::float AS moment
+  FROM factors
+ WHERE id = :id AND user_id = :user_id AND factor_type <> 'passkey'
+   AND (verified_at IS NOT NULL OR :with_expired OR created_at > now() - interval '5 minutes');
+
+-- name: list_totp_factors(user_id uuid, verified_before timestamptz)
+SELECT id, factor_type, friendly_name, secret, last_step,
+       extract(epoch FROM clock_timestamp())::float AS moment
+  FROM factors
+ WHERE user_id = :user_id AND factor_type = 'totp' AND verified_at < coalesce(:verified_before, 'infinity')
+ ORDER BY verified_at, id;
+
+-- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid)
+UPDATE factor_challenges
+   SET tries = tries + 1
+ WHERE id = :id AND user_id = :user_id AND session_id = :session_id AND factor_id = :factor_id
+   AND purpose = 'totp' AND tries < 5 AND expires_at > now()
+RETURNING id;
+
+-- name: delete_challenge(id uuid)
+DELETE FROM factor_challenges WHERE id = :id;
+
+-- name: use_totp_step(id uuid, step bigint)
+-- A code is good once, in whatever session; so are those of earlier steps.
+UPDATE factors
+   SET last_step = :step, last_used_at = now()
+ WHERE id = :id AND coalesce(last_step, -1) < :step
+RETURNING id;
+
+-- name: activate_factor(id uuid, user_id uuid)
+-- The first factor of a user removes what others may have begun to enrol, and ends other sessions.
+WITH others AS (
+  DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL
+)
+UPDATE factors SET verified_at = now(), updated_at = now() WHERE id = :id;
+
+-- name: remove_factors(user_id uuid, ids text[])
+SELECT id FROM remove_factors(:user_id, :ids::uuid[]);
+
+-- name: list_factors(user_id uuid)
+SELECT u.id,
+       coalesce((SELECT jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id)
+                   FROM factors AS f
+                  WHERE f.user_id = u.id AND f.factor_type <> 'passkey'), '[]')::text AS factors
+  FROM users AS u
+ WHERE u.id = :user_id;
+
+-- name: replace_recovery_codes(user_id uuid, code_macs bytea[])
+WITH voided AS (
+  DELETE FROM recovery_codes WHERE user_id = :user_id AND code_mac <> ALL (:code_macs)
+)
+INSERT INTO recovery_codes (user_id, code_mac) SELECT :user_id, unnest(:code_macs);
+
+-- name: use_recovery_code(user_id uuid, code_macs bytea[], made_before timestamptz)
+UPDATE recovery_codes
+   SET used_at = now()
+ WHERE user_id = :user_id AND code_mac = ANY (:code_macs) AND used_at IS NULL
+   AND created_at < coalesce(:made_before, 'infinity')
+RETURNING (SELECT count(*) - 1 FROM recovery_codes WHERE user_id = :user_id AND used_at IS NULL) AS remaining;
+
+-- name: select_recovery_codes(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
+--                             caller_aal text, caller_level text, mfa_required text,
+--                             refresh_token_lifetime integer, session_timebox integer)
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                    :caller_aal, :caller_level, :mfa_required) AS state,
+       (SELECT count(*) FROM recovery_codes WHERE user_id = u.id AND used_at IS NULL) AS remaining,
+       iso_8601((SELECT max(created_at) FROM recovery_codes WHERE user_id = u.id)) AS created_at
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+ WHERE u.id = :caller_id;
