@@ -28,7 +28,7 @@ pytestmark = [
         reason="NOT TESTED: the JavaScript clients. They need Node.js and npm: make test-clients",
     ),
 ]
-TIMEOUT = 120.0
+TIMEOUT = 300.0
 SECRET = "a-secret-of-these-tests-for-HS256-tokens"
 WAYS = {
     "default": {},
