@@ -2,18 +2,17 @@
 
 import os
 import pwd
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Self
 
-import pytest
 from psycopg2.extensions import parse_dsn
 
 from auth.operations.embedded_postgres import EmbeddedPostgres, find_programs
 from tests.faults.world import World
 from tests.support.postgres import Postgres
 from tests.support.processes import free_port, wait_until
+from tests.support.programs import find_program
 
 
 class _Standby(EmbeddedPostgres):
@@ -68,11 +67,7 @@ class PgBouncer:
     """PgBouncer with transaction pooling in front of a world's Postgres, inside the context."""
 
     def __init__(self, world: World) -> None:
-        program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-        if program is None:
-            pytest.skip(
-                "NOTHING IS TESTED BEHIND PGBOUNCER: there is no pgbouncer; apt-get install pgbouncer brings one"
-            )
+        program = find_program("pgbouncer", "pgbouncer", "NOTHING IS TESTED BEHIND PGBOUNCER")
         socket_dir = Path(parse_dsn(world.postgres.url)["host"])
         port = free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"

@@ -1,0 +1,140 @@
+"""deploy/nginx.conf and deploy/Caddyfile, run by the real programs in front of a recorder or of nothing."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.support.processes import free_port, wait_until
+from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
+
+HSTS = "max-age=63072000"
+PROXIES = {"nginx": Nginx, "caddy": Caddy}
+
+
+@pytest.fixture(params=PROXIES)
+def proxy(request, tmp_path, target) -> Iterator[ReverseProxy]:
+    with PROXIES[request.param](tmp_path, target.url.removeprefix("http://")) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def https(proxy) -> Iterator[httpx.Client]:
+    with proxy.client() as client:
+        yield client
+
+
+def assert_limited(response):
+    assert response.status_code == 429
+    assert response.json()["error_code"] == "over_request_rate_limit"
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Retry-After"] == "1"
+    assert response.headers["Strict-Transport-Security"] == HSTS
+
+
+def test_plain_http_is_redirected_to_https(proxy, target):
+    host = "auth.example.com" if isinstance(proxy, Nginx) else "localhost"
+    response = httpx.get(f"http://127.0.0.1:{proxy.plain_port}/verify?token=x", headers={"Host": host})
+    assert response.status_code in (301, 308)
+    assert response.headers["Location"] in (f"https://{host}/verify?token=x", f"{proxy.url}/verify?token=x")
+    assert target.requests == []
+
+
+def test_response_has_hsts_and_no_version_of_the_proxy(https):
+    response = https.get("/health")
+    assert response.headers["Strict-Transport-Security"] == HSTS
+    assert response.headers.get("Server") in ("nginx", None)
+
+
+def test_addresses_that_the_client_claims_are_replaced(https, target):
+    claimed = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"}
+    https.get("/user", headers=claimed)
+    (request,) = target.requests
+    assert request.headers["x-forwarded-for"] == "127.0.0.1"
+    assert request.headers["x-forwarded-proto"] == "https"
+
+
+def test_longest_token_and_a_body_over_1_mib_reach_the_service(https, target):
+    https.post("/user", headers={"Authorization": "Bearer " + "a" * 30_000}, content=b"x" * 1_500_000)
+    (request,) = target.requests
+    assert len(request.body) == 1_500_000
+    assert len(request.headers["authorization"]) > 30_000
+
+
+def test_long_redirect_of_the_service_reaches_the_client(https, target):
+    target.status, target.headers = 303, {"Location": "https://app.example.com/#access_token=" + "a" * 40_000}
+    assert len(https.get("/verify").headers["Location"]) > 40_000
+
+
+def test_refusal_of_the_service_is_passed_on(https, target):
+    target.status, target.body = 429, b'{"error_code": "over_email_send_rate_limit"}'
+    assert https.get("/recover").json() == {"error_code": "over_email_send_rate_limit"}
+
+
+def test_request_reaches_the_service_when_it_is_complete(proxy, target, https):
+    target.headers = {"Connection": "close"}
+    head = b"POST /signup HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n"
+    with proxy.connect() as slow:
+        slow.sendall(head + b"12345")
+        https.get("/health")
+        assert [request.path for request in target.requests] == ["/health"]
+        slow.sendall(b"67890")
+        wait_until(lambda: len(target.requests) == 2)
+    assert target.requests[1].body == b"1234567890"
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_unreachable_service_is_a_json_error_and_no_token_is_logged(tmp_path, name):
+    with PROXIES[name](tmp_path, f"127.0.0.1:{free_port()}") as proxy, proxy.client() as client:
+        headers = {"apikey": "topsecret", "Authorization": "Bearer topsecret"}
+        response = client.get("/verify?token=topsecret", headers=headers)
+    assert response.status_code in (502, 503, 504)
+    body = response.json()
+    assert (body["code"], body["error_code"]) == (response.status_code, "service_unavailable")
+    assert response.headers["Retry-After"] == "1"
+    assert response.headers["Strict-Transport-Security"] == HSTS
+    logs = [path.read_bytes() for path in tmp_path.rglob("*.log")]
+    assert logs
+    assert not [log for log in logs if b"topsecret" in log]
+
+
+@pytest.fixture
+def nginx(tmp_path, target) -> Iterator[Nginx]:
+    with Nginx(tmp_path, target.url.removeprefix("http://")) as nginx:
+        yield nginx
+
+
+def test_acme_challenge_is_served_over_plain_http(nginx):
+    challenges = nginx.directory / ".well-known" / "acme-challenge"
+    challenges.mkdir(parents=True)
+    (challenges / "token").write_text("key authorization")
+    response = httpx.get(f"http://127.0.0.1:{nginx.plain_port}/.well-known/acme-challenge/token")
+    assert (response.status_code, response.text) == (200, "key authorization")
+
+
+def test_flood_of_requests_is_refused_with_json(tmp_path, target):
+    with (
+        Nginx(tmp_path, target.url.removeprefix("http://"), rate="1r/m") as nginx,
+        nginx.client() as client,
+    ):
+        responses = [client.get("/health") for _ in range(120)]
+    assert [response.status_code for response in responses[:101]] == [200] * 101
+    refused = [response for response in responses if response.status_code != 200]
+    assert refused
+    for response in refused:
+        assert_limited(response)
+    assert len(target.requests) == len(responses) - len(refused)
+
+
+def test_connections_beyond_a_hundred_of_an_address_are_refused(nginx):
+    head = b"POST /signup HTTP/1.1\r\nHost: auth.example.com\r\nContent-Length: 10\r\n\r\n"
+    connections = [nginx.connect() for _ in range(100)]
+    try:
+        for connection in connections:
+            connection.sendall(head)
+        with nginx.client() as https:
+            response = wait_until(lambda: (found := https.get("/health")).status_code == 429 and found)
+        assert_limited(response)
+    finally:
+        for connection in connections:
+            connection.close()

@@ -1,0 +1,93 @@
+"""The systemd units, Containerfile and compose file of deploy/."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from auth import settings
+from tests.support.processes import CHECKOUT
+from tests.support.programs import find_program
+
+DEPLOY = CHECKOUT / "deploy"
+UNITS = sorted(path.name for path in DEPLOY.glob("latchkey*.service"))
+# Installed by Debian's docker-compose.
+SCHEMA = Path("/usr/lib/python3/dist-packages/compose/config/compose_spec.json")
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+
+
+@pytest.fixture
+def units(tmp_path) -> Path:
+    """The units, with the programs of this environment in the place of those in /opt."""
+    for path in [*DEPLOY.glob("latchkey*.service"), *DEPLOY.glob("latchkey*.timer")]:
+        text = re.sub(r"/opt/latchkey/\.venv/bin/\w+", "/bin/true", path.read_text())
+        (tmp_path / path.name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [*UNITS, "latchkey-backup.timer"])
+def test_unit_passes_systemd_analyze(units, name):
+    program = find_program("systemd-analyze", "systemd", "THE SYSTEMD UNITS ARE NOT TESTED")
+    environment = {"PATH": os.environ["PATH"], "SYSTEMD_UNIT_PATH": f"{units}:"}
+    done = subprocess.run(
+        [program, "verify", "--man=no", units / name],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [line for line in done.stderr.splitlines() if "latchkey" in line]
+    assert (done.returncode, found) == (0, []), done.stderr
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_unit_is_confined(units, name):
+    program = find_program("systemd-analyze", "systemd", "THE SYSTEMD UNITS ARE NOT TESTED")
+    command = [program, "security", "--offline=true", "--threshold=20", units / name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_unit_runs_a_command_that_exists(name):
+    commands = re.findall(r"^ExecStart=/opt/latchkey/\.venv/bin/(.+)$", (DEPLOY / name).read_text(), re.M)
+    assert commands
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert (program, arguments[0]) == ("gunicorn", "wsgi:app") or program == "latchkey"
+
+
+def test_compose_file_follows_the_specification():
+    if not SCHEMA.exists():
+        pytest.skip(
+            "DEPLOY/COMPOSE.YAML IS NOT CHECKED: there is no schema; apt-get install docker-compose brings it"
+        )
+    jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(COMPOSE)
+
+
+def test_compose_file_uses_what_exists():
+    service, proxy = COMPOSE["services"]["latchkey"], COMPOSE["services"]["caddy"]
+    context = (DEPLOY / service["build"]["context"]).resolve()
+    assert (context / service["build"]["dockerfile"]).is_file()
+    assert set(service["environment"]) <= set(settings.names())
+    mounted = {volume.split(":")[0] for each in (service, proxy) for volume in each["volumes"]}
+    assert {name for name in mounted if "/" not in name} == set(COMPOSE["volumes"])
+    assert all((DEPLOY / name).is_file() for name in mounted if "/" in name)
+    caddyfile = (DEPLOY / "Caddyfile").read_text()
+    assert all(f"{{${name}:" in caddyfile for name in proxy["environment"])
+    # The service itself must not be reachable past the proxy.
+    assert "ports" not in service
+
+
+def test_image_has_neither_secrets_nor_state_of_the_checkout():
+    ignored = (CHECKOUT / ".containerignore").read_text().splitlines()
+    assert {".env", ".git", ".venv", "var"} <= set(ignored)
+    assert (CHECKOUT / ".dockerignore").read_text().splitlines() == ignored
+    lines = (DEPLOY / "Containerfile").read_text().splitlines()
+    assert lines.index("USER latchkey") < lines.index('CMD ["serve"]')

@@ -1,0 +1,124 @@
+"""The proxies of deploy/, run with the shipped files: only names, addresses and paths are replaced."""
+
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+
+from tests.support.processes import CHECKOUT, free_port, wait_until
+from tests.support.programs import find_program
+from tests.support.smtp_server import Certificate
+
+
+class ReverseProxy(ABC):
+    """Runs inside the context, in front of `upstreams`, with a certificate that `tls` trusts."""
+
+    def __init__(self, directory: Path, *upstreams: str) -> None:
+        self.directory = directory
+        self.log = directory / "latchkey.log"
+        self.port, self.plain_port = free_port(), free_port()
+        self.certificate = Certificate(directory).path
+        self.tls = ssl.create_default_context(cafile=self.certificate)
+        self.url = f"https://localhost:{self.port}"
+        self.environment: dict[str, str] = {}
+        self.command = self._configure(upstreams)
+
+    @abstractmethod
+    def _configure(self, upstreams: tuple[str, ...]) -> list[str]:
+        """Write the configuration and return the command line."""
+
+    def _shipped(self, name: str, replacements: dict[str, str]) -> str:
+        text = (CHECKOUT / "deploy" / name).read_text()
+        for shipped, replacement in replacements.items():
+            assert shipped in text
+            text = text.replace(shipped, replacement)
+        return text
+
+    def __enter__(self) -> Self:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), **self.environment}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(self.command, stdout=log, stderr=log, env=environment)
+        wait_until(self._listens)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(20)
+
+    def _listens(self) -> bool:
+        if self._process.poll() is not None:
+            pytest.fail(f"{self.command[0]} refuses the file: {self.log.read_text()[-2000:]}")
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, verify=self.tls, timeout=20)
+
+    def connect(self) -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return self.tls.wrap_socket(plain, server_hostname="localhost")
+
+
+class Nginx(ReverseProxy):
+    """The rate is raised, so that no test depends on the speed of the machine."""
+
+    def __init__(self, directory: Path, *upstreams: str, rate: str = "1000r/s") -> None:
+        self._rate = rate
+        super().__init__(directory, *upstreams)
+
+    def _configure(self, upstreams: tuple[str, ...]) -> list[str]:
+        program = find_program("nginx", "nginx", "DEPLOY/NGINX.CONF IS NOT TESTED")
+        for name in ("fullchain.pem", "privkey.pem"):
+            shutil.copy(self.certificate, self.directory / name)
+        text = self._shipped(
+            "nginx.conf",
+            {
+                "listen 80;": f"listen 127.0.0.1:{self.plain_port};",
+                "listen 443 ": f"listen 127.0.0.1:{self.port} ",
+                "server 127.0.0.1:8000;": " ".join(f"server {upstream};" for upstream in upstreams),
+                "/etc/letsencrypt/live/auth.example.com": str(self.directory),
+                "root /var/www/html": f"root {self.directory}",
+                "/var/log/nginx/latchkey.log": str(self.log),
+                "rate=20r/s": f"rate={self._rate}",
+            },
+        )
+        text = re.sub(r"listen \[::\].*\n", "", text)
+        paths = "".join(
+            f"{name}_temp_path {self.directory}/{name};"
+            for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        user = "user root;" if os.geteuid() == 0 else ""
+        (self.directory / "nginx.conf").write_text(
+            f"{user} daemon off; worker_processes 1; pid {self.directory}/pid; error_log {self.log} crit;\n"
+            f"events {{}} http {{ {paths}\n{text}}}\n"
+        )
+        return [program, "-e", str(self.log), "-c", str(self.directory / "nginx.conf")]
+
+
+class Caddy(ReverseProxy):
+    def _configure(self, upstreams: tuple[str, ...]) -> list[str]:
+        program = find_program("caddy", "caddy", "DEPLOY/CADDYFILE IS NOT TESTED")
+        self.environment = {"LATCHKEY_HOST": "localhost", "LATCHKEY_UPSTREAMS": " ".join(upstreams)}
+        options = f"admin off\nskip_install_trust\nhttp_port {self.plain_port}\nhttps_port {self.port}"
+        text = self._shipped(
+            "Caddyfile",
+            {
+                "\n{\n": f"\n{{\n{options}\n",
+                "{$LATCHKEY_HOST:auth.example.com} {": f"{{$LATCHKEY_HOST}} {{\ntls {self.certificate} {self.certificate}",
+            },
+        )
+        version = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
+        if re.match(r"v?2\.6\.[0-2]\b", version):
+            text = text.replace("request_buffers 2MB", "buffer_requests")
+            text = text.replace("response_buffers 2MB", "buffer_responses\nmax_buffer_size 2MB")
+        file = self.directory / "Caddyfile"
+        file.write_text(text)
+        return [program, "run", "--config", str(file), "--adapter", "caddyfile"]
