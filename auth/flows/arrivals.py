@@ -14,8 +14,9 @@ from auth.flows.outgoing import own_url
 from auth.flows.reauthentication import lock_caller
 from auth.flows.token_response import Outcome, see_other, tokens
 from auth.net.redirects import with_fragment, with_query
-from auth.web import audit
+from auth.web import audit, guard
 from auth.web.errors import ApiError
+from auth.web.levels import Level
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,11 @@ def go_on(destination: Destination, done: str | None = None) -> Response:
 
 
 def hand_over(destination: Destination) -> Response:
-    """Redirect to the application with a code or tokens for a session of its own."""
+    """Redirect to the application with a code or tokens for a session of its own.
+
+    Raises `ApiError` if the user's second step is missing.
+    """
+    guard.require(Level.AAL2)
     with latchkey.db.transaction() as tx:
         caller, opened_by = lock_caller(tx, reauthenticated=True), g.caller.session_id
         method = tx.one("select_session_method", session_id=opened_by).method
@@ -114,6 +119,15 @@ def _sign_in_browser(target: str, session: Any) -> Response:
     parts = urlsplit(target)
     destination = Destination.read(dict(parse_qsl(parts.query)))
     token = browser_sessions.begin(session)
-    response = go_on(destination) if parts.path.endswith("/sign-in") else see_other(target)
+    response = _after_sign_in(destination) if parts.path.endswith("/sign-in") else see_other(target)
     browser_sessions.remember(response, token)
     return response
+
+
+def _after_sign_in(destination: Destination) -> Response:
+    try:
+        return go_on(destination)
+    except ApiError as error:
+        if error.error_code != "insufficient_aal":
+            raise
+    return see_other(destination.own_url("second-step"))

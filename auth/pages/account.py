@@ -11,6 +11,7 @@ from auth.flows.user_changes import delete_caller
 from auth.pages.confirm import require_proof
 from auth.pages.moments import ago
 from auth.pages.page import has_text, page, text
+from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, shows
 from auth.settings.presets import PRESETS
 from auth.web import guard, schemas
@@ -40,6 +41,7 @@ def show_account() -> Response:
         notice=_notice(),
         offers_phone=latchkey.settings.offers_phone,
         may_link=latchkey.settings.manual_linking,
+        **_second_steps(),
     )
 
 
@@ -79,6 +81,19 @@ def submit_delete() -> Response:
     response = page("account_deleted.html", here="/sign-in")
     browser_sessions.forget(response)
     return response
+
+
+def _second_steps() -> dict[str, Any]:
+    settings, passkeys = latchkey.settings, own_passkeys()
+    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id())
+    return {
+        "apps": ways.apps,
+        "passkeys": passkeys,
+        "has_factor": bool(ways.apps or passkeys),
+        "recovery_codes": ways.recovery_codes,
+        "may_enrol": settings.mfa_enabled,
+        "may_add_passkeys": settings.passkeys_enabled,
+    }
 
 
 def _user() -> dict[str, Any]:

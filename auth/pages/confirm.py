@@ -18,7 +18,7 @@ from auth.web.limits import limited
 blueprint = Blueprint("confirm", __name__)
 
 # The pages that may ask for a proof, by the last part of their path. The others are acts on /account.
-_PAGES = {"email": "account/email", "phone": "account/phone", "delete": "account/delete"} | {
+PAGES = {"email": "account/email", "phone": "account/phone", "delete": "account/delete"} | {
     "new-password": "new-password"
 }
 
@@ -35,9 +35,9 @@ def _form(problem: Problem | None = None, *, is_sent: bool = False) -> Response:
     return page(
         "confirm.html",
         script=True,
-        here=f"/account/confirm?next={next_page}" if next_page in _PAGES else "/account/confirm",
+        here=f"/account/confirm?next={next_page}" if next_page in PAGES else "/account/confirm",
         problem=problem,
-        next=next_page if next_page in _PAGES else "account",
+        next=next_page if next_page in PAGES else "account",
         has_password=known.password_hash is not None,
         account=known.email or known.phone,
         asked=address(masked(asked)) if asked else None,
@@ -59,7 +59,7 @@ def show_confirm() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def submit_confirm() -> Response:
     record_reauthentication(guard.live_caller(), read_form(schemas.ProofForm()))
-    return to_own(_PAGES.get(request.form.get("next", ""), "account"))
+    return to_own(PAGES.get(request.form.get("next", ""), "account"))
 
 
 @blueprint.post("/account/confirm/code")

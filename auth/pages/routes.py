@@ -1,10 +1,34 @@
 from flask import Blueprint, Flask
 
-from auth.pages import access, account, brand, confirm, errors, passwords, profile, sign_in, sign_up
+from auth.pages import (
+    access,
+    account,
+    brand,
+    confirm,
+    errors,
+    passkeys,
+    passwords,
+    profile,
+    second_step,
+    sign_in,
+    sign_up,
+    two_step,
+)
 from auth.settings import Settings
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (sign_in, sign_up, passwords, account, profile, access, confirm):
+for _pages in (
+    sign_in,
+    sign_up,
+    passwords,
+    account,
+    profile,
+    access,
+    confirm,
+    passkeys,
+    two_step,
+    second_step,
+):
     blueprint.register_blueprint(_pages.blueprint)
 errors.register_in(blueprint)
 

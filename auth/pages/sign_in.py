@@ -46,7 +46,8 @@ def code_page(path: str, typed_address: str, *, again: str, problem: Problem | N
 
 
 def _form(problem: Problem | None = None) -> Response:
-    return form_page("sign_in.html", "sign-in", problem=problem or _told(), providers=_providers())
+    ways = {"providers": _providers(), "has_passkeys": latchkey.settings.passkeys_enabled}
+    return form_page("sign_in.html", "sign-in", problem=problem or _told(), **ways)
 
 
 def _code_form(problem: Problem | None = None) -> Response:

@@ -2,7 +2,7 @@
 for (const form of document.forms) {
   form.addEventListener("submit", (event) => {
     const button = event.submitter;
-    if (!button) return;
+    if (!button || form.dataset.passkey) return;
     button.style.width = `${button.offsetWidth}px`;
     button.setAttribute("aria-busy", "true");
     if (button.dataset.busy) button.textContent = button.dataset.busy;
@@ -35,3 +35,25 @@ for (const field of document.querySelectorAll(".code")) {
 
 // The browser restores a page with a busy button when the user comes back.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+// Passkeys: the credential goes into the form. A browser without them hides the form.
+const can = { get: "parseRequestOptionsFromJSON", create: "parseCreationOptionsFromJSON" };
+for (const form of document.querySelectorAll("[data-passkey]")) {
+  const kind = form.dataset.passkey;
+  if (!window.PublicKeyCredential?.[can[kind]]) {
+    form.hidden = true;
+    continue;
+  }
+  form.addEventListener("submit", async (event) => {
+    if (form.elements.credential.value) return;
+    event.preventDefault();
+    try {
+      const publicKey = PublicKeyCredential[can[kind]](JSON.parse(form.dataset.options));
+      const credential = await navigator.credentials[kind]({ publicKey });
+      form.elements.credential.value = JSON.stringify(credential.toJSON());
+      form.submit();
+    } catch {
+      // The user has cancelled, or has no passkey: the form is as before.
+    }
+  });
+}

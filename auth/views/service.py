@@ -128,4 +128,5 @@ def oauth_metadata() -> Response:
 @blueprint.get("/")
 def welcome() -> Response:
     """Show the welcome page; after a link, what the link did."""
-    return page("welcome.html", script=True, version=__version__)
+    is_local = latchkey.settings.is_local
+    return page("welcome.html", script=True, version=__version__, is_local=is_local)

@@ -48,6 +48,14 @@ _ACTIONS = {
     "pages.access.disconnect_provider": "change_refused",
     "pages.account.submit_delete": "change_refused",
     "pages.confirm.submit_confirm": "change_refused",
+    "pages.passkeys.submit_passkey": "sign_in_refused",
+    "pages.passkeys.submit_new_passkey": "change_refused",
+    "pages.passkeys.remove_passkey": "change_refused",
+    "pages.second_step.submit_second_step": "factor_refused",
+    "pages.second_step.submit_recovery_second_step": "factor_refused",
+    "pages.second_step.submit_passkey_second_step": "factor_refused",
+    "pages.two_step.finish_two_step": "factor_refused",
+    "pages.two_step.remove_two_step": "change_refused",
 }
 REFUSED_ACTIONS = {*_ACTIONS.values(), "refresh_refused", "admin_refused"}
 # The error codes that refuse a user. The statement that counts failed passwords writes its own refusals.

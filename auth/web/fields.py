@@ -14,9 +14,11 @@ from marshmallow.fields import Function
 
 from auth import addresses
 from auth.passwords import hashing
+from auth.web import json_bodies
 
 MAX_TEXT = 2048
 _MOST_IDS = 100
+_MOST_JSON = 16_384
 # Attestations with certificates take a few KiB.
 _LONGEST_CREDENTIAL = 64 * 1024
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -56,6 +58,14 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
             raise ValidationError(str(error)) from None
 
     return _field(load)
+
+
+def _json_text(value: Any) -> Any:
+    """Return the value of JSON in a field of a form."""
+    try:
+        return json_bodies.decode(_text(value, _MOST_JSON).encode())
+    except json_bodies.InvalidJson as error:
+        raise ValidationError(str(error)) from None
 
 
 def _typed_code(value: Any) -> str:
@@ -145,6 +155,7 @@ Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
 Password = _field(_password)
 TypedCode = _field(_typed_code)
+JsonText = _field(_json_text)
 Name = _field(lambda value: _text(value, 80).strip())
 # The database limits the size, which a merge may exceed too.
 Metadata = _instance_of(dict, "must be an object")

@@ -72,16 +72,16 @@ def json_body() -> dict[str, Any]:
 
 
 def read_body(schema: Schema) -> dict[str, Any]:
-    return read_form(schema) if request.mimetype == FORM else _checked(schema, json_body())
+    return read_form(schema) if request.mimetype == FORM else check(schema, json_body())
 
 
 def read_form(schema: Schema) -> dict[str, Any]:
     whole_body()
-    return _checked(schema, _single_values(schema, request.form))
+    return check(schema, _single_values(schema, request.form))
 
 
 def read_query(schema: Schema) -> dict[str, Any]:
-    return _checked(schema, _single_values(schema, request.args))
+    return check(schema, _single_values(schema, request.args))
 
 
 def checked_redirect(body: Mapping[str, Any]) -> str | None:
@@ -106,7 +106,7 @@ def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str
     return values.to_dict()
 
 
-def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
+def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     try:
         # The clients of the dialect send members that only their other servers know.
         return schema.load(values, unknown=EXCLUDE if "in_dialect" in g else None)

@@ -80,11 +80,18 @@ LEVELS = {
             *("brand_css", "brand_logo", "preferences", "show_sign_in", "submit_sign_in"),
             *("request_sign_in_code", "submit_sign_in_code", "show_sign_up", "submit_sign_up"),
             *("request_sign_up_code", "submit_sign_up_code", "show_forgot_password"),
-            *("submit_forgot_password", "submit_recovery_code"),
+            *("submit_forgot_password", "submit_recovery_code", "begin_passkey_page", "submit_passkey"),
         ),
         Level.ANYONE,
     ),
-    **dict.fromkeys(("sign_out", "show_confirm", "submit_confirm", "request_proof_code"), Level.SESSION),
+    **dict.fromkeys(
+        (
+            *("sign_out", "show_confirm", "submit_confirm", "request_proof_code", "show_second_step"),
+            *("submit_second_step", "submit_recovery_second_step", "submit_passkey_second_step"),
+            *("show_two_step", "finish_two_step"),
+        ),
+        Level.SESSION,
+    ),
     **dict.fromkeys(
         (
             *("continue_signed_in", "show_account", "download_data", "show_name", "submit_name"),
@@ -97,7 +104,10 @@ LEVELS = {
         (
             *("show_email", "submit_email", "show_phone", "submit_phone"),
             *("connect_provider", "disconnect_provider"),
+            *("remove_two_step", "new_recovery_codes", "remove_passkey"),
         ),
         Level.PROOF,
     ),
+    # The first factor, which AUTH_MFA_REQUIRED may ask for.
+    **dict.fromkeys(("begin_two_step", "show_new_passkey", "submit_new_passkey"), Level.ENROL),
 }

@@ -102,6 +102,13 @@ PhoneCodeForm = Input.from_dict(
 IdForm = Input.from_dict({"id": fields.Text(required=True)})
 ProofForm = Input.from_dict({"current_password": fields.Password(), "nonce": fields.TypedCode()})
 DeletionForm = Input.from_dict({"confirmed": fields.Choice("yes", required=True)})
+FactorForm = Input.from_dict(
+    {"factor_id": fields.Text(required=True), "code": fields.TypedCode(required=True)}
+)
+RecoveryForm = Input.from_dict({"recovery_code": fields.Text(required=True)})
+CredentialForm = Input.from_dict(
+    {"challenge_id": fields.Text(required=True), "credential": fields.JsonText(required=True)}
+)
 SignOutForm = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="local")})
 
 RedirectQuery = Input.from_dict({"redirect_to": fields.Text()})

@@ -1,11 +1,14 @@
 """Fixtures of the tests in a browser, which load this module as a plugin."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support import browser
 from tests.support.browser import Browser, BrowserError
+from tests.support.processes import Service, free_port
+from tests.support.server import ServerClient
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +24,47 @@ def tab(tmp_path_factory) -> Iterator[Browser]:
         pytest.skip(f"NOT TESTED: pages in a browser. {program} does not start: {error}")
     yield opened
     opened.__exit__()
+
+
+@pytest.fixture(scope="module")
+def serving(tab, environment, state_dir: Path) -> Iterator[ServerClient]:
+    """The service at an address that the browser can open, with another origin on the allow list."""
+    port = free_port()
+    changes = {
+        "PORT": str(port),
+        "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
+        "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**",
+        "AUTH_WORKERS": "1",
+    }
+    with Service(
+        state_dir,
+        **{name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | changes,
+    ) as service:
+        client = ServerClient(service.port)
+        yield client
+        client.close()
+
+
+@pytest.fixture
+def site(serving, database, app) -> ServerClient:
+    return serving
+
+
+@pytest.fixture
+def here(site) -> str:
+    """The origin of the service."""
+    return f"http://127.0.0.1:{site.port}"
+
+
+@pytest.fixture
+def page(tab, here) -> Iterator[Browser]:
+    """A browser that speaks English. Pages cause no console errors but those of refused forms."""
+    tab.open("about:blank")
+    tab.speak("en")
+    tab.resize(360, 740)
+    tab.complaints()
+    yield tab
+    tab.without_script(False)
+    # The policy of /docs refuses Redoc's own logo.
+    accepted = ("status of 4", "https://cdn.redoc.ly/redoc/logo-mini.svg")
+    assert [each for each in tab.complaints() if not any(text in each for text in accepted)] == []

@@ -17,7 +17,9 @@ OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
 PREFIX = "/auth/v1"
 # What openapi.yaml does not describe: the pages for people, and their assets. tests/pages tests them.
 PAGES = ("brand", "pages")
-_PAGES = re.compile(r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|account.*)")
+_PAGES = re.compile(
+    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|second-step.*|account.*)"
+)
 _seen: set[tuple[Any, ...]] = set()
 
 

@@ -1,6 +1,9 @@
 """Visitors of our pages: simulated browsers at the application in this process."""
 
+import html
+import json
 from typing import Any
+from urllib.parse import urljoin
 
 from tests.support.cast import PASSWORD
 from tests.support.links import SITE
@@ -38,3 +41,20 @@ class Visitor(UserAgent):
         return self.post(
             self.origin + path, {"form_token": self.page.forms[0].fields["form_token"], **fields}
         )
+
+    def submit(self, *, number: int | None = None, **fields: Any) -> Page:
+        """Submit the first form that has the fields, or the one with this number."""
+        if number is None:
+            forms = self.page.forms
+            number = next((n for n, form in enumerate(forms) if fields.keys() <= form.fields.keys()), 0)
+        return super().submit(number=number, **fields)
+
+    @property
+    def passkey_options(self) -> dict[str, Any]:
+        """What the page's script passes to the authenticator."""
+        return json.loads(html.unescape(self.page.text.partition('data-options="')[2].partition('"')[0]))
+
+    def press(self, action: str, **fields: str) -> Page:
+        """Submit the form of the current page with this action."""
+        form = next(form for form in self.page.forms if form.action.endswith(action))
+        return self.post(urljoin(self.page.url, form.action), form.fields | fields)

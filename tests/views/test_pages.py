@@ -400,10 +400,16 @@ class TestLinkingPage:
 class TestWelcomePage:
     def test_page_shows_the_service_and_its_version(self, client):
         page = look(client, "/")
-        assert (page.status, page.heading) == (200, "Latchkey")
+        assert (page.status, page.heading) == (200, "Latchkey is running")
         assert "This is an authentication service. It is running." in page.text
         assert f"Version {__version__}" in page.text
         assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "text/html"
+
+    def test_page_of_a_public_service_leads_to_the_application(self, make_app):
+        client = make_app(AUTH_BASE_URL="https://auth.example.com", **APP).test_client()
+        page = look(client, "/")
+        assert page.all("a") == [{"class": "button", "href": "https://app.example.com/start"}]
+        assert __version__ not in page.html
 
     def test_outcome_is_announced_to_screen_readers(self, client):
         assert {"id": "outcome", "role": "status"} in look(client, "/").all("p")
@@ -479,7 +485,7 @@ class TestCatalogues:
             for name, text in strings.items()
             if TEXTS[language][table][name] == text
         }
-        assert same <= {"version", "name"}
+        assert same <= {"version", "name", "passkey", "which"}
 
     def test_pages_and_messages_have_the_same_languages(self):
         assert set(TEXTS) == set(languages.load_catalogues())

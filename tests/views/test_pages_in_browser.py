@@ -3,67 +3,19 @@
 Needs Chromium (Debian and Ubuntu: `apt-get install chromium`); skipped without it.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
 from tests.support.links import path
-from tests.support.processes import Service, free_port, wait_until
-from tests.support.server import ServerClient
+from tests.support.processes import wait_until
 from tests.test_contract import OPERATIONS
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 LONG_ADDRESS = "alexandra.konstantinopoulou-vandenberghe+newsletter@mail.department.example-university.org"
-
-
-@pytest.fixture(scope="module")
-def serving(tab, environment, state_dir: Path) -> Iterator[ServerClient]:
-    """The service at an address that the browser can open, with another origin on the allow list."""
-    port = free_port()
-    changes = {
-        "PORT": str(port),
-        "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
-        "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**",
-        "AUTH_WORKERS": "1",
-    }
-    with Service(
-        state_dir,
-        **{name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | changes,
-    ) as service:
-        client = ServerClient(service.port)
-        yield client
-        client.close()
-
-
-@pytest.fixture
-def site(serving, database, app) -> ServerClient:
-    return serving
-
-
-@pytest.fixture
-def here(site) -> str:
-    """The origin of the service."""
-    return f"http://127.0.0.1:{site.port}"
-
-
-@pytest.fixture
-def page(tab, here) -> Iterator[Browser]:
-    """A browser that speaks English. Pages must not cause console errors, except for a status of 403."""
-    tab.open("about:blank")
-    tab.speak("en")
-    tab.resize(360, 740)
-    tab.complaints()
-    yield tab
-    tab.without_script(False)
-    # The policy of /docs refuses Redoc's own logo.
-    accepted = ("status of 403", "https://cdn.redoc.ly/redoc/logo-mini.svg")
-    assert [each for each in tab.complaints() if not any(text in each for text in accepted)] == []
 
 
 @pytest.fixture

@@ -1,0 +1,98 @@
+"""Passkeys on the pages: signing in, and those of the account. They alone need JavaScript."""
+
+import json
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.context import latchkey
+from auth.flows import assertions, passkeys
+from auth.flows.arrivals import arrive
+from auth.flows.browser_sessions import signed_in
+from auth.pages.confirm import require_proof
+from auth.pages.page import page, to_own
+from auth.pages.problems import Problem, shows
+from auth.pages.sign_in import destination, form_page
+from auth.web import guard, schemas, webauthn_schemas
+from auth.web.errors import ApiError
+from auth.web.forms import own_form
+from auth.web.input import check, known_id, read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("passkeys", __name__)
+
+
+def sent_credential() -> dict[str, Any]:
+    """Return the credential that the script put into the form, with its challenge."""
+    form = read_form(schemas.CredentialForm())
+    return check(webauthn_schemas.PasskeyResponse(), form)
+
+
+def challenge() -> dict[str, Any] | None:
+    """Return a new challenge for the script."""
+    return assertions.begin_passkey_assertion() if latchkey.settings.passkeys_enabled else None
+
+
+def _sign_in_form(problem: Problem | None = None) -> Response:
+    return form_page("passkey.html", "sign-in", problem=problem, challenge=challenge())
+
+
+@blueprint.post("/sign-in/passkey")
+@shows(_sign_in_form)
+@own_form
+@limited("authorize")
+def begin_passkey_page() -> Response:
+    """Ask the browser for a passkey."""
+    _require_passkeys()
+    return _sign_in_form()
+
+
+@blueprint.post("/sign-in/passkey/verify")
+@shows(_sign_in_form)
+@own_form
+@limited("login")
+def submit_passkey() -> Response:
+    _require_passkeys()
+    return arrive(passkeys.sign_in(sent_credential()), destination())
+
+
+@blueprint.post("/account/passkeys/new")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def show_new_passkey() -> Response:
+    """Ask the browser to make a passkey."""
+    _require_passkeys()
+    require_proof()
+    challenge = passkeys.begin_registration({})
+    return page("account_passkey.html", script=True, here=None, challenge=challenge)
+
+
+@blueprint.post("/account/passkeys")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def submit_new_passkey() -> Response:
+    _require_passkeys()
+    passkeys.finish_registration(sent_credential())
+    return to_own("account?done=passkey_added#security")
+
+
+@blueprint.post("/account/passkeys/remove")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def remove_passkey() -> Response:
+    form = read_form(schemas.IdForm())
+    passkeys.remove(known_id(form["id"], "webauthn_credential_not_found"), {})
+    return to_own("account?done=passkey_removed#security")
+
+
+def own_passkeys() -> list[dict[str, Any]]:
+    """Return the caller's passkeys."""
+    return json.loads(latchkey.db.one("list_passkeys", user_id=guard.caller_id()).passkeys)
+
+
+def _require_passkeys() -> None:
+    if not latchkey.settings.passkeys_enabled:
+        raise ApiError("passkey_disabled")

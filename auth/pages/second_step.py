@@ -1,0 +1,86 @@
+"""The second step of a sign-in, for users with a second factor or a passkey."""
+
+from dataclasses import replace
+from typing import Any
+
+from flask import Blueprint, Response, g, request
+
+from auth.context import latchkey
+from auth.flows import browser_sessions, factors, passkeys, recovery_codes
+from auth.flows.arrivals import go_on
+from auth.flows.browser_sessions import signed_in
+from auth.pages.confirm import PAGES
+from auth.pages.page import to_own
+from auth.pages.passkeys import challenge, sent_credential
+from auth.pages.problems import Problem, shows
+from auth.pages.sign_in import destination, form_page
+from auth.web import guard, schemas
+from auth.web.forms import own_form
+from auth.web.input import known_id, read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("second_step", __name__)
+
+
+def _form(problem: Problem | None = None) -> Response:
+    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id())
+    if not ways.apps and not ways.has_passkey:
+        # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
+        return to_own("account/two-step")
+    next_page = request.values.get("next", "")
+    return form_page(
+        "second_step.html",
+        "second-step",
+        problem=problem,
+        apps=ways.apps,
+        challenge=challenge() if ways.has_passkey else None,
+        has_recovery_codes=ways.recovery_codes > 0,
+        next=next_page if next_page in PAGES else "",
+    )
+
+
+@blueprint.get("/second-step")
+@signed_in
+def show_second_step() -> Response:
+    """Ask for a code of the authenticator app, a passkey or a recovery code."""
+    return _form() if g.caller.aal != "aal2" else go_on(destination())
+
+
+@blueprint.post("/second-step")
+@signed_in
+@shows(_form)
+@own_form
+@limited("verify", key=guard.caller_id)
+def submit_second_step() -> Response:
+    form = read_form(schemas.FactorForm())
+    factor_id = known_id(form["factor_id"], "mfa_factor_not_found")
+    challenge_id = factors.challenge(factor_id)["id"]
+    return _raised(factors.verify_totp(factor_id, challenge_id, form["code"]))
+
+
+@blueprint.post("/second-step/recovery")
+@signed_in
+@shows(_form)
+@own_form
+@limited("verify", key=guard.caller_id)
+def submit_recovery_second_step() -> Response:
+    return _raised(recovery_codes.verify(read_form(schemas.RecoveryForm())["recovery_code"]))
+
+
+@blueprint.post("/second-step/passkey")
+@signed_in
+@shows(_form)
+@own_form
+@limited("verify", key=guard.caller_id)
+def submit_passkey_second_step() -> Response:
+    _moment, session = passkeys.prove(sent_credential())
+    return _raised(session)
+
+
+def _raised(session: Any) -> Response:
+    """Go on with a session that has been raised, under a new cookie."""
+    g.caller = replace(g.caller, aal=session.aal)
+    next_page = request.form.get("next", "")
+    response = to_own(PAGES[next_page]) if next_page in PAGES else go_on(destination())
+    browser_sessions.renew(response)
+    return response

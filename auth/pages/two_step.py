@@ -1,0 +1,94 @@
+"""Two-step verification in the account: authenticator apps and recovery codes."""
+
+from dataclasses import replace
+
+from flask import Blueprint, Response, g, request
+from markupsafe import Markup
+
+from auth.flows import browser_sessions, factors, recovery_codes
+from auth.flows.browser_sessions import signed_in
+from auth.pages.confirm import require_proof
+from auth.pages.page import page, to_own
+from auth.pages.problems import Problem, shows
+from auth.web import guard, schemas
+from auth.web.forms import own_form
+from auth.web.input import known_id, read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("two_step", __name__)
+
+
+def _intro() -> Response:
+    return page("two_step.html", script=True, here="/account/two-step")
+
+
+def _code_form(problem: Problem | None = None) -> Response:
+    factor_id = request.form.get("factor_id", "")
+    return page("two_step_code.html", script=True, here=None, problem=problem, factor_id=factor_id, totp=None)
+
+
+@blueprint.get("/account/two-step")
+@signed_in
+def show_two_step() -> Response:
+    """Explain authenticator apps, and offer to set one up."""
+    return _intro()
+
+
+@blueprint.post("/account/two-step")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def begin_two_step() -> Response:
+    """Show the secret of a new authenticator app, as a QR code and as text."""
+    require_proof()
+    enrolled = factors.enrol_totp({"friendly_name": ""})
+    secret = enrolled["totp"]["secret"]
+    totp = {
+        # Ours, not a user's.
+        "qr_code": Markup(enrolled["totp"]["qr_code"]),  # noqa: S704
+        "secret": " ".join(secret[place : place + 4] for place in range(0, len(secret), 4)),
+        "uri": enrolled["totp"]["uri"],
+    }
+    factor_id = enrolled["id"]
+    return page("two_step_code.html", script=True, here=None, problem=None, factor_id=factor_id, totp=totp)
+
+
+@blueprint.post("/account/two-step/verify")
+@signed_in
+@shows(_code_form)
+@own_form
+@limited("verify", key=guard.caller_id)
+def finish_two_step() -> Response:
+    """Switch two-step verification on by the first code, and show recovery codes."""
+    form = read_form(schemas.FactorForm())
+    factor_id = known_id(form["factor_id"], "mfa_factor_not_found")
+    challenge_id = factors.challenge(factor_id)["id"]
+    session = factors.verify_totp(factor_id, challenge_id, form["code"])
+    g.caller = replace(g.caller, aal=session.aal)
+    response = _new_codes()
+    browser_sessions.renew(response)
+    return response
+
+
+@blueprint.post("/account/two-step/remove")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def remove_two_step() -> Response:
+    factors.remove(known_id(read_form(schemas.IdForm())["id"], "mfa_factor_not_found"), {})
+    return to_own("account?done=factor_removed#security")
+
+
+@blueprint.post("/account/recovery-codes")
+@signed_in
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def new_recovery_codes() -> Response:
+    """Replace the recovery codes, and show the new ones once."""
+    require_proof()
+    return _new_codes()
+
+
+def _new_codes() -> Response:
+    codes, _moment = recovery_codes.create({})
+    return page("recovery_codes.html", here=None, codes=codes)

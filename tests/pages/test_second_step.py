@@ -1,0 +1,141 @@
+"""Second factors and passkeys on the pages: at the sign-in, and in the account."""
+
+import json
+import re
+from urllib.parse import parse_qs, urlencode
+
+import pytest
+
+from tests.support.authenticator import Authenticator
+from tests.support.cast import PASSWORD
+from tests.support.factors import App, set_up
+from tests.support.links import CHALLENGE, SITE, VERIFIER
+from tests.support.pages import Visitor
+
+
+@pytest.fixture
+def visitor(app) -> Visitor:
+    return Visitor(app)
+
+
+@pytest.fixture
+def authenticator_app(alice) -> App:
+    """Alice's authenticator app."""
+    return set_up(alice.sign_in())[0]
+
+
+def sign_in(visitor: Visitor, query: str = "") -> None:
+    visitor.visit(f"/sign-in{query}")
+    visitor.press("sign-in", email="alice@example.com", password=PASSWORD)
+
+
+class TestAuthenticatorApp:
+    def test_password_alone_does_not_open_the_account(self, visitor, authenticator_app):
+        sign_in(visitor)
+        assert visitor.page.url.startswith(f"{SITE}/second-step")
+        for path in ("/account", "/account/data", "/account/email", "/new-password"):
+            assert visitor.visit(path).url.startswith(f"{SITE}/second-step?next=")
+
+    def test_code_opens_it_under_a_new_cookie(self, visitor, authenticator_app, database):
+        sign_in(visitor)
+        before = visitor.session_cookie
+        assert "That code is wrong." in visitor.press("second-step", code=authenticator_app.wrong_code()).text
+        assert visitor.press("second-step", code=authenticator_app.code()).url == f"{SITE}/account"
+        assert before
+        assert visitor.session_cookie
+        assert visitor.session_cookie.value != before.value
+        assert visitor.visit("/second-step").url == f"{SITE}/account"
+
+    def test_application_waits_for_it_and_gets_a_session_of_its_level(
+        self, make_app, authenticator_app, client
+    ):
+        target = "https://app.example.com/signed-in"
+        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
+        sign_in(visitor, f"?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}")
+        assert "code=" not in visitor.page.url.replace("code_challenge=", "")
+        url = visitor.press("second-step", code=authenticator_app.code()).url
+        code = parse_qs(url.partition("?")[2])["code"][0]
+        body = {"auth_code": code, "code_verifier": VERIFIER}
+        tokens = client.post("/token?grant_type=pkce", json=body).json
+        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+        assert client.get("/recovery_codes", headers=headers).status_code == 200
+
+    def test_recovery_code_works_once(self, visitor, alice):
+        session = set_up(alice.sign_in())[1]
+        code = session.post("/recovery_codes", json={}).json["codes"][0]
+        sign_in(visitor)
+        assert visitor.press("second-step/recovery", recovery_code=code).url == f"{SITE}/account"
+        visitor.visit("/account")
+        visitor.press("sign-out")
+        sign_in(visitor)
+        assert "That code is wrong." in visitor.press("second-step/recovery", recovery_code=code).text
+
+    def test_user_sets_it_up_and_removes_it(self, visitor, alice, database):
+        visitor.signed_in_as(alice).visit("/account/two-step")
+        page = visitor.press("account/two-step")
+        secret = re.sub(r"\s", "", page.text.partition('<code translate="no">')[2].partition("</code>")[0])
+        app = App("", secret)
+        assert "That code is wrong." in visitor.press("verify", code=app.wrong_code()).text
+        assert "Keep these recovery codes" in visitor.press("verify", code=app.code(-1)).text
+        assert len(re.findall(r"<li><code>", visitor.page.text)) == 10
+        assert "10 left" in visitor.visit("/account").text
+        assert visitor.press("two-step/remove").url == f"{SITE}/account?done=factor_removed#security"
+        assert database.count("factors") == 0
+
+    def test_required_factor_is_set_up_first(self, make_app, alice):
+        visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all"))
+        sign_in(visitor)
+        assert visitor.visit("/account").url == f"{SITE}/account/two-step"
+        visitor.press("account/two-step")
+        assert "data:" not in visitor.page.headers["Content-Security-Policy"]
+        assert "Connect your app" in visitor.page.text
+
+
+class TestPasskeys:
+    @pytest.fixture
+    def authenticator(self, visitor, alice) -> Authenticator:
+        """An authenticator with a passkey of Alice, who made it on the pages."""
+        authenticator = Authenticator()
+        visitor.signed_in_as(alice).visit("/account")
+        visitor.press("passkeys/new")
+        credential = json.dumps(authenticator.create(visitor.passkey_options))
+        # The first one is a second step from now on.
+        assert visitor.press("account/passkeys", credential=credential).url.startswith(f"{SITE}/second-step?")
+        return authenticator
+
+    def test_passkey_signs_in_without_a_password(self, app, authenticator):
+        visitor = Visitor(app)
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/passkey")
+        credential = json.dumps(authenticator.get(visitor.passkey_options))
+        assert visitor.press("passkey/verify", credential=credential).url == f"{SITE}/account"
+
+    def test_passkey_is_a_second_step(self, app, authenticator):
+        visitor = Visitor(app)
+        sign_in(visitor)
+        credential = json.dumps(authenticator.get(visitor.passkey_options))
+        assert visitor.press("second-step/passkey", credential=credential).url == f"{SITE}/account"
+
+    def test_wrong_and_repeated_answers_are_refused(self, app, authenticator):
+        visitor = Visitor(app)
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/passkey")
+        wrong = json.dumps(authenticator.get(visitor.passkey_options, origin="https://evil.example"))
+        fields = visitor.page.forms[0].fields
+        assert "That passkey did not work." in visitor.press("passkey/verify", credential=wrong).text
+        assert visitor.post(f"{SITE}/sign-in/passkey/verify", fields | {"credential": wrong}).status == 400
+        assert visitor.press("passkey/verify", credential="{").status == 400
+        assert visitor.session_cookie is None
+
+    def test_user_removes_it(self, visitor, authenticator, database):
+        # The registration does not raise the session.
+        visitor.visit("/second-step")
+        credential = json.dumps(authenticator.get(visitor.passkey_options))
+        visitor.press("second-step/passkey", credential=credential)
+        assert visitor.press("passkeys/remove").url.startswith(f"{SITE}/account?done=passkey_removed")
+        assert database.count("factors") == 0
+
+    def test_switched_off_passkeys_are_not_offered(self, make_app):
+        visitor = Visitor(make_app(AUTH_PASSKEYS_ENABLED="false"))
+        assert "passkey" not in visitor.visit("/sign-in").text
+        assert visitor.send("/sign-in/passkey").status == 404
