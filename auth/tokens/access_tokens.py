@@ -92,16 +92,22 @@ class AccessTokens:
         self._issuer = issuer
         self._audience = audience
         self.lifetime = lifetime
+        self._source: tuple[str, str | None] | None = None
         self.use(jwk_set, secret)
 
     def use(self, jwk_set: str, secret: str | None) -> None:
-        """Replace the keys. Raises `ValueError`."""
-        keys = all_keys(jwk_set, secret)
-        self._signing_key = signing_key(keys)
-        self._keys = {key.kid: key for key in keys}
-        self.jwks = {"keys": [key.public_jwk for key in keys if key.public_jwk]}
-        # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
-        self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+        """Replace the keys, if they are others, and sign with the one whose time has come.
+
+        Raises `ValueError`.
+        """
+        if (jwk_set, secret) != self._source:
+            self._all_keys = all_keys(jwk_set, secret)
+            self._source = (jwk_set, secret)
+            self._keys = {key.kid: key for key in self._all_keys}
+            self.jwks = {"keys": [key.public_jwk for key in self._all_keys if key.public_jwk]}
+            # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
+            self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+        self._signing_key = signing_key(self._all_keys)
 
     def issue(
         self, user: Mapping[str, Any], session_id: str, issued_at: int, aal: str, amr: Sequence[Any]

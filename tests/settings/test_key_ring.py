@@ -163,6 +163,14 @@ class TestSecretKeys:
 
 
 class TestFiles:
+    def test_verified_tokens_stay_cached_while_the_keys_are_the_same(self, parts, alice):
+        session = alice.sign_in()
+        for hits in (0, 1):
+            before = parts.access_tokens.verify.cache_info().hits
+            parts.access_tokens.verify(session.access_token)
+            assert parts.access_tokens.verify.cache_info().hits - before >= hits
+            parts.key_ring.refresh()
+
     @pytest.mark.parametrize(
         ("name", "text"),
         [
