@@ -341,7 +341,12 @@ def anchors(document: Path) -> set[str]:
 
 
 def links() -> Iterator[Any]:
-    for document in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for document in [
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "examples/README.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]:
         for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
             if "://" not in target:
                 yield pytest.param(document, target, id=f"{document.name} {target}")
