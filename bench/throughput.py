@@ -13,11 +13,14 @@ import bcrypt
 from bench import load
 from bench.figures import ROUNDS, Figure, against, alone
 from bench.load import CONNECTIONS, Load
+from bench.passkeys import SIGN_IN, Passkeys
 from bench.people import COST, LOG_IN, PASSWORD, REFRESH, People
 from bench.service import RAISED, WORKERS, BenchService, Constant, new_state_dir
 
 # Seconds per measurement; hashing is slow and needs more.
 SECONDS, HASHING_SECONDS = 3, 6
+# More than a round takes: a challenge is good for one sign-in.
+PASSKEY_SIGN_INS = 10_000
 # Few enough for the queue of a single worker, so that no log-in is refused.
 LOG_IN_CONNECTIONS = 12
 
@@ -34,7 +37,7 @@ def measure() -> Iterator[Figure]:
         tokens = people.access_tokens(people.refresh_tokens(256))
         answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
         constant = stack.enter_context(Constant(constant_dir, len(answer)))
-        log_ins = people.log_ins()
+        log_ins, passkeys = people.log_ins(), Passkeys(people)
         requests: dict[str, Callable[[], Load]] = {
             "constant": lambda: load.run(constant.port, "get", "/constant", seconds=SECONDS),
             "user": lambda: load.run(service.port, "get_as", "/user", tokens, seconds=SECONDS),
@@ -43,6 +46,9 @@ def measure() -> Iterator[Figure]:
             ),
             "health": lambda: load.run(service.port, "get", "/health", seconds=SECONDS),
             "settings": lambda: load.run(service.port, "get", "/settings", seconds=SECONDS),
+            "passkey": lambda: load.run(
+                service.port, "post", SIGN_IN, passkeys.sign_ins(PASSKEY_SIGN_INS), seconds=SECONDS
+            ),
             "log-in": lambda: load.run(
                 service.port, "post", LOG_IN, log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS
             ),
@@ -50,7 +56,7 @@ def measure() -> Iterator[Figure]:
         ceilings: dict[str, Callable[[], float]] = {
             "hashing": lambda: hashes_per_second(HASHING_SECONDS - 2),
         }
-        for name in ("constant", "user", "refresh", "health", "settings"):
+        for name in ("constant", "user", "refresh", "health", "settings", "passkey"):
             requests[name]()  # warm up
         # Each round starts with another measurement, so that none always follows the same one, which may
         # leave a busy disk or a hot core behind.
@@ -66,6 +72,9 @@ def measure() -> Iterator[Figure]:
                 loads[name].append(taken)
             order.rotate(2)
     yield against("log-ins/s, against what the cores can hash", rates["log-in"], rates["hashing"], "≥ 0.93")
+    yield against(
+        "sign-ins/s with a passkey, against the constant answer", rates["passkey"], rates["constant"]
+    )
     yield against("GET /user/s, against the constant answer", rates["user"], rates["constant"], "≥ 0.35")
     yield against("refreshes/s, against the constant answer", rates["refresh"], rates["constant"], "≥ 0.22")
     yield against("GET /health/s, against the constant answer", rates["health"], rates["constant"], "≥ 0.65")
@@ -73,6 +82,7 @@ def measure() -> Iterator[Figure]:
         "GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.65"
     )
     titles = {"user": "GET /user", "refresh": "refresh", "health": "GET /health", "settings": "GET /settings"}
+    titles["passkey"] = "sign-in with a passkey"
     for name, title in titles.items():
         for percentile in ("p50", "p95", "p99"):
             values, limits = (
