@@ -54,7 +54,7 @@ PUBLIC = [
     Route("get", "/docs", 200),
     Route("get", "/.well-known/jwks.json", 200),
     Route("get", "/.well-known/oauth-authorization-server", 200),
-    Route("post", "/signup", 422),
+    Route("post", "/signup", 400),
     Route("post", "/sso", 404),
     Route("post", "/token", 400, "?grant_type=password"),
     Route("post", "/token", 400, "?grant_type=refresh_token"),

@@ -94,8 +94,6 @@ BY_NETWORK = [
     Shared("AUTHORIZE", 30, [("GET", "/authorize")]),
     Shared("LINKS", 30, [("GET", "/verify"), ("GET", "/link-identity")]),
 ]
-# Statuses of an empty body other than 400.
-REFUSED = {"/signup": 422}
 each_by_network = pytest.mark.parametrize("limit", BY_NETWORK, ids=lambda limit: limit.name)
 
 
@@ -110,7 +108,7 @@ class TestLimitsByNetwork:
         requests = (limit.requests * 7)[:7]
         for number, (method, path) in enumerate(requests, 1):
             response = ask(client, method, path)
-            assert response.status_code == REFUSED.get(path, 400)
+            assert response.status_code == 400
             assert limits(response) == (7, 7 - number)
             assert 280 <= int(response.headers["X-RateLimit-Reset"]) <= 300
             assert "Retry-After" not in response.headers
@@ -557,7 +555,7 @@ class TestLimitsDisabled:
             for limit in BY_NETWORK:
                 for method, path in limit.requests:
                     response = ask(client, method, path)
-                    assert (response.status_code, limits(response)) == (REFUSED.get(path, 400), None)
+                    assert (response.status_code, limits(response)) == (400, None)
             assert (
                 session.put("/user", json={}).status_code,
                 session.post("/logout?scope=others").status_code,
