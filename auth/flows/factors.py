@@ -20,9 +20,8 @@ from sql import Transaction
 _CHALLENGE_LIFETIME = 300  # seconds
 
 
-def enrol_totp(body: dict[str, Any]) -> dict[str, Any]:
+def enrol_totp(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Begin to enrol an authenticator app of the caller, who needs a proof. Raises `ApiError`."""
-    known = guard.live_caller()
     if not latchkey.settings.mfa_enabled:
         raise ApiError("mfa_totp_enroll_not_enabled")
     reauthenticated = reauthenticate(known, body, needs_proof=True)

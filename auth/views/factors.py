@@ -17,7 +17,8 @@ blueprint = Blueprint("factors", __name__)
 @limited("user_changes", key=guard.caller_id)
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
-    return jsonify(factors.enrol_totp(read_body(factor_schemas.FactorEnrolment())))
+    known = guard.live_caller()
+    return jsonify(factors.enrol_totp(known, read_body(factor_schemas.FactorEnrolment())))
 
 
 @blueprint.post("/factors/<factor_id>/challenge")
@@ -33,6 +34,7 @@ def challenge_factor(factor_id: str) -> Response:
 @limited("verify", key=guard.caller_id)
 def verify_factor(factor_id: str) -> Response:
     """Raise the session to `aal2`."""
+    guard.live_caller()
     body = read_body(factor_schemas.FactorVerification())
     row = factors.verify_totp(_factor_id(factor_id), body["challenge_id"], body["code"])
     return token_response(row)
@@ -86,6 +88,7 @@ def get_recovery_codes() -> Response:
 @limited("verify", key=guard.caller_id)
 def verify_recovery_code() -> Response:
     """Raise the session to `aal2` by a recovery code."""
+    guard.live_caller()
     return token_response(recovery_codes.verify(read_body(factor_schemas.RecoveryCode())["code"]))
 
 

@@ -41,6 +41,7 @@ def begin_passkey_registration() -> Response:
 @_enabled
 def finish_passkey_registration() -> Response:
     """Add the passkey that the caller's browser has made."""
+    guard.live_caller()
     return JsonResponse(passkeys.finish_registration(read_body(webauthn_schemas.PasskeyResponse())))
 
 
@@ -73,8 +74,9 @@ def list_passkeys() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def rename_passkey(passkey_id: str) -> Response:
     """Rename one of the caller's passkeys."""
+    guard.live_caller()
     name = read_body(webauthn_schemas.PasskeyChange())["friendly_name"]
-    return JsonResponse(passkeys.rename(_known(passkey_id), name))
+    return JsonResponse(passkeys.rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
 
 
 @blueprint.delete("/passkeys/<passkey_id>")
@@ -82,7 +84,8 @@ def rename_passkey(passkey_id: str) -> Response:
 @limited("user_changes", key=guard.caller_id)
 def delete_passkey(passkey_id: str) -> Response:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
-    passkey_id = _known(passkey_id)
+    guard.live_caller()
+    passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
     passkeys.remove(passkey_id, read_body(schemas.Reauthentication()))
     return jsonify(id=passkey_id)
 
@@ -105,8 +108,3 @@ def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
     passkeys.remove_any(user_id, passkey_id)
     return jsonify(id=passkey_id)
-
-
-def _known(passkey_id: str) -> str:
-    guard.live_caller()
-    return known_id(passkey_id, "webauthn_credential_not_found")
