@@ -68,21 +68,22 @@ SELECT end_sessions(id, NULL, 'ended_by_admin') AS ended,
        record_acts(:origin, id, email, '{signed_out}', '{auth.logout}', '{"scope": "global"}') AS recorded
   FROM locked;
 
--- name: list_users(email text, role text, q text, sort text, descending boolean, page_size integer,
---                  page_offset bigint, audience text)
+-- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
+--                  page_size integer, page_offset bigint, audience text)
 SELECT coalesce(
          json_agg(user_object(u, linked.objects, linked.providers, :audience) ORDER BY page.place), '[]'
        )::text AS users
-  FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset)
+  FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset, :is_anonymous)
        WITH ORDINALITY AS page (id, place)
   JOIN users AS u ON u.id = page.id
  CROSS JOIN identities_of(u.id) AS linked;
 
--- name: count_users(email text, role text, q text, most integer)
+-- name: count_users(email text, role text, q text, is_anonymous boolean, most integer)
 SELECT count(*) AS total
   FROM (SELECT
           FROM users
          WHERE is_listed(users, :email, :role, :q)
+           AND (:is_anonymous IS NULL OR is_anonymous(users) = :is_anonymous)
          LIMIT :most) AS found;
 
 -- name: select_user_by_email(email text)

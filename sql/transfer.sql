@@ -51,6 +51,7 @@ SELECT id::text,
   FROM created;
 
 -- name: export_users(after uuid, page_size integer)
+-- Nobody could sign in as an anonymous user, whose sessions are not exported.
 SELECT u.id::text,
        json_build_object(
          'id', u.id,
@@ -84,6 +85,6 @@ SELECT u.id::text,
          )
        )::text AS record
   FROM users AS u
- WHERE :after IS NULL OR u.id > :after
+ WHERE (:after IS NULL OR u.id > :after) AND NOT is_anonymous(u)
  ORDER BY u.id
  LIMIT :page_size;

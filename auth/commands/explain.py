@@ -83,7 +83,9 @@ class _Search:
         if user.banned_until:
             forever = user.banned_until.startswith("9999")
             yield "banned permanently" if forever else f"banned until {timeline.clock(user.banned_until)}"
-        if not user.has_password:
+        if user.is_anonymous:
+            yield "anonymous: only a session that it has lets this user in"
+        elif not user.has_password:
             yield "has no password: only a link, a code or a provider lets this user in"
         if user.email and not user.email_confirmed_at and settings.email_confirm_required:
             yield "the email is not confirmed: the password is refused with it; a link or code confirms it"

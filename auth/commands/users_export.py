@@ -30,7 +30,8 @@ def export(file: Path, passphrase_file: Path | None, plaintext: bool, as_json: b
                 f"The passphrase must have at least {backups.SHORTEST_PASSPHRASE} characters."
             )
         database = open_database()
-        total = database.one("count_users", email=None, role=None, q=None, most=None).total
+        everybody = {"email": None, "role": None, "q": None, "is_anonymous": False, "most": None}
+        total = database.one("count_users", **everybody).total
         with progress_of("Exporting", total) as progress:
             lines = exporting.lines(database, progress)
             exporting.write(file, age.encrypt(lines, passphrase) if passphrase else lines)

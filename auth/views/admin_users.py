@@ -1,5 +1,6 @@
 import functools
 import time
+from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
@@ -41,7 +42,8 @@ def list_users() -> Response:
     """List users: filtered, searched by prefix, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
     prefix = query.get("q", "").strip().lower().removeprefix("@")
-    filters = {"email": query.get("email"), "role": query.get("role"), "q": prefix or None}
+    filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
+    filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order = {"sort": query["sort"], "descending": query["order"] == "desc"}
     row = latchkey.db.one("list_users", **order, **bounds(query), **filters)
     return paginated(row.users, _total(filters), query)
@@ -97,7 +99,7 @@ def logout_any_user(user_id: str) -> Response:
     return jsonify(message="User signed out", timestamp=found(row, "user_not_found").moment)
 
 
-def _total(filters: dict[str, str | None]) -> int:
+def _total(filters: dict[str, Any]) -> int:
     total = latchkey.db.one("count_users", most=_EXACT_TOTAL, **filters).total
     if total < _EXACT_TOTAL:
         return total
@@ -105,5 +107,5 @@ def _total(filters: dict[str, str | None]) -> int:
 
 
 @functools.lru_cache(maxsize=64)
-def _counted(filters: tuple[tuple[str, str | None], ...], _period: int) -> int:
+def _counted(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
     return latchkey.db.one("count_users", most=None, **dict(filters)).total

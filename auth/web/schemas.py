@@ -271,6 +271,7 @@ class PageQuery(Input):
 class UsersQuery(PageQuery):
     email = fields.Email()
     role = fields.Text()
+    is_anonymous = fields.Choice("true", "false")
     q = fields.Text()
     sort = fields.Choice("created_at", "updated_at", "last_sign_in_at", "email", load_default="created_at")
     order = fields.Choice("asc", "desc", load_default="desc")

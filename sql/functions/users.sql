@@ -87,7 +87,7 @@ $$;
 -- plpgsql plans with the parameters' values: each CASE becomes a column, which an index may sort, or nothing.
 CREATE OR REPLACE FUNCTION page_of_users(
   wanted_email text, wanted_role text, prefix text, sort text, descending boolean, page_size integer,
-  page_offset bigint
+  page_offset bigint, anonymous boolean
 ) RETURNS SETOF uuid
   LANGUAGE plpgsql STABLE ROWS 20
 AS $$
@@ -96,6 +96,7 @@ BEGIN
     SELECT id
       FROM users
      WHERE is_listed(users, wanted_email, wanted_role, prefix)
+       AND (anonymous IS NULL OR is_anonymous(users) = anonymous)
      ORDER BY CASE WHEN sort = 'created_at' AND NOT descending THEN created_at
                    WHEN sort = 'updated_at' AND NOT descending THEN updated_at END,
               CASE WHEN sort = 'created_at' AND descending THEN created_at
@@ -108,6 +109,16 @@ BEGIN
               CASE WHEN descending THEN id END DESC
      LIMIT page_size OFFSET page_offset;
 END
+$$;
+
+-- For nodes of the release before.
+CREATE OR REPLACE FUNCTION page_of_users(
+  wanted_email text, wanted_role text, prefix text, sort text, descending boolean, page_size integer,
+  page_offset bigint
+) RETURNS SETOF uuid
+  LANGUAGE sql STABLE ROWS 20
+AS $$
+  SELECT page_of_users(wanted_email, wanted_role, prefix, sort, descending, page_size, page_offset, NULL)
 $$;
 
 -- Call it with the user's row locked: VOLATILE, it sees what the transactions before committed.

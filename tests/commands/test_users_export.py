@@ -55,6 +55,12 @@ def test_pages_are_complete(export, database, monkeypatch):
     assert len({json.loads(line)["email"] for line in path.read_text().splitlines()}) == 50
 
 
+def test_anonymous_users_are_left_out(export, alice, database):
+    database.run("INSERT INTO users (made_by) VALUES ('anonymous')")
+    path, output = export("--json")
+    assert (len(path.read_text().splitlines()), json.loads(output)["users"]) == (1, 1)
+
+
 def test_interrupted_export_leaves_the_previous_file(tmp_path):
     path = tmp_path / "users.jsonl"
     path.write_text("before")

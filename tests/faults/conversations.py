@@ -11,7 +11,15 @@ import httpx
 
 from tests.faults.clients import ADMIN
 from tests.support import links
-from tests.support.cast import PASSWORD, Person, Session, refresh, register, sign_in
+from tests.support.cast import (
+    PASSWORD,
+    Person,
+    Session,
+    refresh,
+    register,
+    sign_in,
+    sign_up_anonymously,
+)
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
 from tests.support.rows import Rows
@@ -55,6 +63,9 @@ class Stage:
 
     def session(self) -> Session:
         return self.alice().sign_in()
+
+    def visitor(self) -> Session:
+        return sign_up_anonymously(self.client)
 
     def message(self, type: str) -> Any:
         return links.send(type, self.client, ADMIN, self.outbox)
@@ -115,6 +126,28 @@ def _public(path: str, **body: Any) -> Callable[[Stage], Ask]:
 def _new(path: str, **body: Any) -> Callable[[Stage], Ask]:
     """Send a request without credentials to an empty database."""
     return lambda stage: lambda: stage.client.post(path, json=body)
+
+
+def _visitor(act: Callable[[Session], Any]) -> Callable[[Stage], Ask]:
+    """Request something as an anonymous user."""
+
+    def prepare(stage: Stage) -> Ask:
+        session = stage.visitor()
+        return lambda: act(session)
+
+    return prepare
+
+
+def _first_email(stage: Stage) -> Ask:
+    stage.visitor().put("/user", json={"email": NEW})
+    token = stage.outbox.last(NEW).token
+    return lambda: links.hand_in(stage.client, "email_change", token)
+
+
+def _first_identity(stage: Stage) -> Ask:
+    session = stage.visitor()
+    body = {"provider": "google", "id_token": stage.google.id_token(), "link_identity": True}
+    return lambda: session.post("/token?grant_type=id_token", json=body)
 
 
 def _login_admin(stage: Stage) -> Ask:
@@ -226,10 +259,12 @@ def _redeliver(stage: Stage) -> Ask:
 REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "signup": _new("/signup", email=NEW, password=PASSWORD),
     "signup, address taken": _public("/signup", email=ALICE, password=PASSWORD),
+    "signup, anonymous": _new("/signup", data={}),
     "token, password": _public("/token?grant_type=password", email=ALICE, password=PASSWORD),
     "token, refresh_token": _caller(lambda session: refresh(session.client, session.refresh_token)),
     "token, pkce": _exchange,
     "token, id_token": _id_token,
+    "token, link_identity of an anonymous user": _first_identity,
     "login_admin": _login_admin,
     "magiclink": _public("/magiclink", email=ALICE),
     "magiclink, new user": _new("/magiclink", email=NEW),
@@ -241,6 +276,7 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
     "verify, magiclink": _verify_by_link("magiclink", links.hand_in),
     "verify, recovery": _verify_by_link("recovery", links.hand_in),
     "verify, email_change": _verify_by_link("email_change", links.hand_in),
+    "verify, email_change of an anonymous user": _first_email,
     "verify, sms by code": _verify_by_code("sms"),
     "verify, phone_change by code": _verify_by_code("phone_change"),
     "verify, email by code": _verify_by_code("email"),
@@ -260,6 +296,9 @@ REQUESTS: dict[str, Callable[[Stage], Ask]] = {
         lambda session: session.put("/user", json={"password": "Another-Horse-1"})
     ),
     "update_user, email": _caller(lambda session: session.put("/user", json={"email": NEW})),
+    "update_user, email of an anonymous user": _visitor(
+        lambda session: session.put("/user", json={"email": NEW})
+    ),
     "update_user, phone": _caller(lambda session: session.put("/user", json={"phone": PHONE})),
     "reauthenticate": _caller(lambda session: session.get("/reauthenticate")),
     "get_recent_changes": _caller(lambda session: session.get("/user/recent_changes")),

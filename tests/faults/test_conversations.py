@@ -58,6 +58,7 @@ def served(serve, conversation, providers) -> Iterator[Any]:
     changes = {
         "DATABASE_URL": conversation.url,
         "AUTH_WORKERS": "1",
+        "AUTH_ANONYMOUS_ENABLED": "true",
         "AUTH_DEV_INBOX": "true",
         "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true",
     }

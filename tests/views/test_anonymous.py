@@ -76,6 +76,19 @@ class TestSignUp:
         assert client.delete(path, headers=service_role).json == {}
 
 
+def test_administrators_list_anonymous_users_or_the_others(client, service_role, sign_up, alice):
+    visitor = sign_up().user["id"]
+
+    def listed(query):
+        return [user["id"] for user in client.get(f"/admin/users{query}", headers=service_role).json["data"]]
+
+    assert listed("?is_anonymous=true") == [visitor]
+    assert listed("?is_anonymous=false") == [alice.id]
+    assert set(listed("")) == {visitor, alice.id}
+    response = client.get("/admin/users?is_anonymous=maybe", headers=service_role)
+    assert_error(response, 400, "validation_failed", details=A_SENTENCE)
+
+
 class TestRefusals:
     def test_disabled(self, make_app, database):
         client = make_app().test_client()
