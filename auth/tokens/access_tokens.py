@@ -212,7 +212,9 @@ def new_jwk(algorithm: str) -> dict[str, Any]:
     else:
         jwk = HMACAlgorithm.to_jwk(secrets.token_bytes(_LEAST_SECRET), as_dict=True)
         return jwk | {"kid": str(uuid.uuid4()), "alg": "HS256", "use": "sig"}
-    return jwk | {"kid": thumbprint(jwk), "alg": algorithm, "use": "sig"}
+    kid = thumbprint(jwk)
+    # Commands would take it for an option.
+    return new_jwk(algorithm) if kid.startswith("-") else jwk | {"kid": kid, "alg": algorithm, "use": "sig"}
 
 
 def algorithm_in_use(jwk_set: str, secret: str | None) -> str:

@@ -22,7 +22,7 @@ from auth.operations.doctor import addresses, examination, mail, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
 from auth.settings.checks import redirect_pattern
-from auth.tokens import access_tokens
+from auth.tokens import access_tokens, one_time
 from sql import pool, schema
 from tests.conftest import clear_settings, secret
 from tests.faults.neighbours import PgBouncer
@@ -321,11 +321,20 @@ class TestPublicUrl:
     def test_url_of_a_service_with_another_database(self, look, target):
         assert look("proxies", base_url=target.url).startswith("AUTH_BASE_URL of this service")
 
-    def test_health_answers_a_nonce_as_any_request_and_once(self, client, database):
-        forged = {"X-Latchkey-Probe": "x" * 43, "X-Forwarded-For": "203.0.113.9"}
-        plain, probed = client.get("/health"), client.get("/health", headers=forged)
-        assert plain.json.keys() == probed.json.keys()
-        assert "203.0.113.9" not in probed.text + str(probed.headers)
+    def test_health_answers_a_nonce_as_any_request_and_once(self, client, parts, database):
+        nonce = one_time.new_token()
+        parts.db.run("create_probe", token_hash=one_time.hash_token(nonce), lifetime=30)
+        for address in ("203.0.113.9", "203.0.113.10"):
+            forged = {"X-Latchkey-Probe": nonce, "X-Forwarded-For": address}
+            plain, probed = client.get("/health"), client.get("/health", headers=forged)
+            assert plain.json.keys() == probed.json.keys()
+            assert address not in probed.text + str(probed.headers)
+        row = parts.db.one("take_probe", token_hash=one_time.hash_token(nonce))
+        assert row.seen["forwarded_for"] == ["203.0.113.9"]
+
+    @pytest.mark.parametrize("nonce", ["short", "x" * 43, "x" * 10_000])
+    def test_health_ignores_a_nonce_that_the_doctor_has_not_made(self, client, database, nonce):
+        assert client.get("/health", headers={"X-Latchkey-Probe": nonce}).status_code == 200
         assert database.count("probes") == 0
 
     @pytest.mark.parametrize(
