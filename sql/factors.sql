@@ -10,10 +10,10 @@ SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS
   FROM factors
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
--- name: insert_totp_factor(id uuid, user_id uuid, friendly_name text, secret bytea)
+-- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea)
 -- No row if a verified factor has the name.
 INSERT INTO factors (id, user_id, factor_type, friendly_name, secret)
-SELECT :id, :user_id, 'totp', :friendly_name, :secret
+SELECT :id, :user_id, :factor_type, :friendly_name, :secret
  WHERE NOT EXISTS (SELECT
                      FROM factors
                     WHERE user_id = :user_id AND friendly_name = :friendly_name AND friendly_name <> ''
@@ -51,12 +51,17 @@ UPDATE factors
  WHERE id = :id AND coalesce(last_step, -1) < :step
 RETURNING id;
 
--- name: activate_factor(id uuid, user_id uuid)
+-- name: activate_factor(id uuid, user_id uuid, credential_id bytea, public_key bytea, sign_count bigint,
+--                       transports text[], aaguid uuid, backup_eligible boolean, backed_up boolean)
 -- The first factor of a user removes what others may have begun to enrol, and ends other sessions.
 WITH others AS (
   DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL
 )
-UPDATE factors SET verified_at = now(), updated_at = now() WHERE id = :id;
+UPDATE factors
+   SET verified_at = now(), updated_at = now(), credential_id = :credential_id, public_key = :public_key,
+       sign_count = :sign_count, transports = :transports, aaguid = :aaguid,
+       backup_eligible = :backup_eligible, backed_up = :backed_up
+ WHERE id = :id;
 
 -- name: remove_factors(user_id uuid, ids text[])
 SELECT id FROM remove_factors(:user_id, :ids::uuid[]);

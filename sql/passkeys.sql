@@ -13,7 +13,7 @@ DELETE FROM factor_challenges
 RETURNING challenge, expires_at > now() AS is_live;
 
 -- name: list_credentials(user_id uuid)
-SELECT credential_id, transports, factor_type
+SELECT id, credential_id, transports, factor_type
   FROM factors
  WHERE user_id = :user_id AND credential_id IS NOT NULL
  ORDER BY created_at;

@@ -73,6 +73,19 @@ class Credential:
     is_backed_up: bool
     is_verified: bool
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of `factors`."""
+        return {
+            "credential_id": self.id,
+            "public_key": self.public_key,
+            "sign_count": self.sign_count,
+            "transports": self.transports,
+            "aaguid": self.aaguid,
+            "backup_eligible": self.is_backup_eligible,
+            "backed_up": self.is_backed_up,
+        }
+
 
 @dataclass(frozen=True)
 class Assertion:

@@ -10,6 +10,7 @@ from auth.factors.webauthn import (
     NOBODYS_KEY,
     WRONG_SIGNATURE,
     Assertion,
+    Credential,
     InvalidResponse,
     parse_assertion,
     user_handle,
@@ -53,6 +54,20 @@ def verify_passkey_assertion(body: dict[str, Any]) -> tuple[Any, Assertion]:
     challenge = spend_challenge(body["challenge_id"], "passkey_authentication")
     passkey, assertion = verify(body["credential"], challenge, PASSKEY)
     return passkey, assertion
+
+
+def name_of(user: Any) -> str:
+    """Return the name under which authenticators list a user's credentials."""
+    return user.email or user.phone or f"User {user.id[:8]}"
+
+
+def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str) -> Credential:
+    """Return a new credential. Raises `ApiError`."""
+    is_passkey = factor_type == PASSKEY
+    try:
+        return latchkey.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
+    except InvalidResponse as error:
+        raise failed(str(error)) from None
 
 
 def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:

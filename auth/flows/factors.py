@@ -7,7 +7,8 @@ from flask import g
 
 from auth.context import latchkey
 from auth.factors import totp
-from auth.flows import factor_codes
+from auth.factors.webauthn import CHALLENGE_LIFETIME
+from auth.flows import assertions, factor_codes, security_keys
 from auth.flows.outgoing import notify
 from auth.flows.reauthentication import lock_caller, reauthenticate
 from auth.flows.token_response import raise_session
@@ -15,45 +16,65 @@ from auth.flows.undo import tell
 from auth.web import audit, guard
 from auth.web.errors import ApiError, found
 from auth.web.levels import Level
-from sql import Transaction
+from sql import Database, Transaction
 
-_CHALLENGE_LIFETIME = 300  # seconds
+_DISABLED = {"totp": "mfa_totp_enroll_not_enabled", "webauthn": "mfa_webauthn_enroll_not_enabled"}
+_NO_CREDENTIAL = dict.fromkeys(
+    (
+        *("credential_id", "public_key", "sign_count", "transports"),
+        *("aaguid", "backup_eligible", "backed_up"),
+    )
+)
 
 
-def enrol_totp(known: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """Begin to enrol an authenticator app of the caller, who needs a proof. Raises `ApiError`."""
+def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Begin to enrol a factor of the caller, who needs a proof. Raises `ApiError`."""
+    factor_type = body["factor_type"]
     if not latchkey.settings.mfa_enabled:
-        raise ApiError("mfa_totp_enroll_not_enabled")
+        raise ApiError(_DISABLED[factor_type])
     reauthenticated = reauthenticate(known, body, needs_proof=True)
-    factor_id, secret, name = str(uuid.uuid4()), totp.new_secret(), body["friendly_name"]
-    sealed = latchkey.sealer.seal(secret, factor_id)
+    factor_id, name = str(uuid.uuid4()), body["friendly_name"]
+    secret = totp.new_secret() if factor_type == "totp" else None
+    sealed = secret and latchkey.sealer.seal(secret, factor_id)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated, needs_proof=True)
         check_room(tx, caller.id)
-        columns = {"id": factor_id, "user_id": caller.id, "friendly_name": name}
-        if not tx.one("insert_totp_factor", secret=sealed, **columns):
+        columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
+        if not tx.one("insert_factor", secret=sealed, **columns):
             raise ApiError("mfa_factor_name_conflict")
+    members = {"totp": _app_members(caller, body, secret)} if secret else {}
+    return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
+
+
+def _app_members(caller: Any, body: dict[str, Any], secret: str) -> dict[str, str]:
     account = caller.email or caller.phone or caller.id
     uri = totp.uri(secret, account, body.get("issuer") or latchkey.settings.brand_name)
-    members = {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
-    return {"id": factor_id, "type": "totp", "friendly_name": name, "totp": members}
+    return {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
 
 
-def challenge(factor_id: str) -> dict[str, Any]:
-    """Write a challenge for one of the caller's factors, good for five minutes and five tries."""
+def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Write a challenge for one of the caller's factors, good for five minutes and five tries.
+
+    `site` is the relying party that a client names, if it does.
+    """
+    security_keys.check_site(site or {})
+    sent: bytes | None = None
+    members: dict[str, Any] = {}
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated=True)
-        factor = _own_factor(tx, caller.id, factor_id)
+        factor = own_factor(tx, caller.id, factor_id)
+        if factor.factor_type == "webauthn":
+            sent, members = security_keys.options(tx, caller, factor)
         row = tx.one(
             "write_challenge",
             user_id=caller.id,
             session_id=g.caller.session_id,
             factor_id=factor.id,
             purpose=factor.factor_type,
-            challenge=None,
-            lifetime=_CHALLENGE_LIFETIME,
+            challenge=sent,
+            lifetime=CHALLENGE_LIFETIME,
         )
-    return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at}
+    return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
 def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
@@ -61,7 +82,7 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     session, ids = None, {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
     with latchkey.db.transaction() as tx:
         factor_codes.count(tx, "totp", guard.caller_id())
-        factor = _own_factor(tx, guard.caller_id(), factor_id)
+        factor = own_factor(tx, guard.caller_id(), factor_id)
         if not factor.is_verified:
             guard.require(Level.ENROL)
         caller = lock_caller(tx, reauthenticated=True)
@@ -75,13 +96,39 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     return session
 
 
-def complete(tx: Transaction, caller: Any, factor: Any, method: str) -> Any:
-    """Raise the session of a caller who has verified a factor, the first time or again; return its row."""
+def verify_webauthn(factor_id: str, challenge_id: str, sent: dict[str, Any]) -> Any:
+    """Raise the caller's session to `aal2` by a security key, and return its row. Raises `ApiError`."""
+    security_keys.check_site(sent)
+    factor = own_factor(latchkey.db, guard.caller_id(), factor_id)
+    if not factor.is_verified:
+        guard.require(Level.ENROL)
+    guard.live_caller()
+    answer = security_keys.verify(factor, challenge_id, sent)
+    refusal = None
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, reauthenticated=True)
+        # Another request may have verified or removed it.
+        if own_factor(tx, caller.id, factor_id).is_verified != factor.is_verified:
+            raise ApiError("mfa_factor_not_found")
+        if answer.assertion:
+            refusal = assertions.use(tx, answer.credential, answer.assertion, caller.email)
+        if refusal is None:
+            session = complete(tx, caller, factor, "webauthn", **answer.columns)
+    if refusal:
+        raise refusal
+    return session
+
+
+def complete(tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any) -> Any:
+    """Raise the session of a caller who has verified a factor, the first time or again; return its row.
+
+    `credential` has the columns of a new security key.
+    """
     if not factor.is_verified:
         check_room(tx, caller.id)
         tell(tx, caller, "factor_added", g.caller.session_id)
         end_other_sessions(tx, caller.id)
-        tx.run("activate_factor", id=factor.id, user_id=caller.id)
+        tx.run("activate_factor", id=factor.id, user_id=caller.id, **_NO_CREDENTIAL | credential)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
     return raise_session(tx, g.caller.session_id, method, factor.id)
@@ -133,8 +180,8 @@ def remove_any(user_id: str, factor_id: str) -> None:
         tx.run("remove_factors", user_id=user.id, ids=[factor.id])
 
 
-def _own_factor(tx: Transaction, user_id: str, factor_id: str) -> Any:
-    row = tx.one("select_factor", id=factor_id, user_id=user_id, with_expired=False)
+def own_factor(db: Database | Transaction, user_id: str, factor_id: str) -> Any:
+    row = db.one("select_factor", id=factor_id, user_id=user_id, with_expired=False)
     return found(row, "mfa_factor_not_found")
 
 

@@ -6,7 +6,7 @@ from flask import g
 
 from auth.context import latchkey
 from auth.factors import authenticators
-from auth.factors.webauthn import WRONG_SIGNATURE, InvalidResponse
+from auth.factors.webauthn import WRONG_SIGNATURE
 from auth.flows import assertions, removal
 from auth.flows.reauthentication import lock_caller, reauthenticate
 from auth.flows.token_response import open_session, raise_session
@@ -23,9 +23,8 @@ def begin_registration(body: dict[str, Any]) -> dict[str, Any]:
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated, needs_proof=True)
         excluded = _credentials(tx, caller.id)
-        name = caller.email or caller.phone or f"User {caller.id[:8]}"
         challenge, options = latchkey.relying_party.creation_options(
-            caller.id, name, excluded, is_passkey=True
+            caller.id, assertions.name_of(caller), excluded, is_passkey=True
         )
         owner = {"user_id": caller.id, "session_id": g.caller.session_id}
         row = assertions.write_challenge(tx, "passkey_registration", challenge, **owner)
@@ -36,28 +35,14 @@ def finish_registration(body: dict[str, Any]) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
     owner = {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
     challenge = assertions.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
-    try:
-        created = latchkey.relying_party.verify_creation(body["credential"], challenge, is_passkey=True)
-    except InvalidResponse as error:
-        raise assertions.failed(str(error)) from None
+    created = assertions.verify_creation(body["credential"], challenge, assertions.PASSKEY)
     name = authenticators.name_of(created.aaguid)
     with latchkey.db.transaction() as tx:
         # `begin_registration` has asked for the proof.
         caller = lock_caller(tx, reauthenticated=True)
         _credentials(tx, caller.id)
         tell(tx, caller, "passkey_added", g.caller.session_id)
-        row = tx.one(
-            "write_passkey",
-            user_id=caller.id,
-            friendly_name=name,
-            credential_id=created.id,
-            public_key=created.public_key,
-            sign_count=created.sign_count,
-            transports=created.transports,
-            aaguid=created.aaguid,
-            backup_eligible=created.is_backup_eligible,
-            backed_up=created.is_backed_up,
-        )
+        row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created.columns)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
     return row.object
 

@@ -41,7 +41,7 @@ def show_two_step() -> Response:
 def begin_two_step() -> Response:
     """Show the secret of a new authenticator app, as a QR code and as text."""
     require_proof()
-    enrolled = factors.enrol_totp(guard.live_caller(), {"friendly_name": ""})
+    enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": ""})
     secret = enrolled["totp"]["secret"]
     totp = {
         # Ours, not a user's.

@@ -18,7 +18,7 @@ blueprint = Blueprint("factors", __name__)
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
     known = guard.live_caller()
-    return jsonify(factors.enrol_totp(known, read_body(factor_schemas.FactorEnrolment())))
+    return jsonify(factors.enrol(known, read_body(factor_schemas.FactorEnrolment())))
 
 
 @blueprint.post("/factors/<factor_id>/challenge")
@@ -26,7 +26,9 @@ def enrol_factor() -> Response:
 @limited("verify", key=guard.caller_id)
 def challenge_factor(factor_id: str) -> Response:
     """Begin to verify one of the caller's factors."""
-    return jsonify(factors.challenge(_factor_id(factor_id)))
+    guard.live_caller()
+    site = read_body(factor_schemas.FactorChallenge()).get("webauthn")
+    return jsonify(factors.challenge(_factor_id(factor_id), site))
 
 
 @blueprint.post("/factors/<factor_id>/verify")
@@ -35,9 +37,10 @@ def challenge_factor(factor_id: str) -> Response:
 def verify_factor(factor_id: str) -> Response:
     """Raise the session to `aal2`."""
     guard.live_caller()
-    body = read_body(factor_schemas.FactorVerification())
-    row = factors.verify_totp(_factor_id(factor_id), body["challenge_id"], body["code"])
-    return token_response(row)
+    body, factor_id = read_body(factor_schemas.FactorVerification()), _factor_id(factor_id)
+    if "webauthn" in body:
+        return token_response(factors.verify_webauthn(factor_id, body["challenge_id"], body["webauthn"]))
+    return token_response(factors.verify_totp(factor_id, body["challenge_id"], body["code"]))
 
 
 @blueprint.delete("/factors/<factor_id>")

@@ -120,6 +120,12 @@ def _uuids(value: Any) -> list[str]:
     return value
 
 
+def _short_texts(value: Any) -> list[str]:
+    is_valid = isinstance(value, list) and all(isinstance(item, str) and len(item) <= 256 for item in value)
+    _require(is_valid and len(value) <= _MOST_IDS, f"must be a list of at most {_MOST_IDS} short strings")
+    return value
+
+
 def _ban_duration(value: Any) -> float:
     if value in ("permanent", "none"):
         return math.inf if value == "permanent" else 0.0
@@ -148,6 +154,7 @@ def _strangers_metadata(value: Any) -> Any:
 Text = _field(_text)
 LongText = _field(functools.partial(_text, most=64 * 1024))
 ShortText = _field(functools.partial(_text, most=256))
+ShortTexts = _field(_short_texts)
 NonEmptyText = _matching(r"(?s:.+)", "must not be empty")
 Flag = _instance_of(bool, "must be true or false")
 NotTrue = _field(_not_true)

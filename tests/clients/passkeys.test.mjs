@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { becomeBrowser } from "./authenticator.mjs";
-import { admin, failed, newClient, ok, signedIn } from "./support.mjs";
+import { admin, failed, newClient, ok, password, signedIn } from "./support.mjs";
 
 becomeBrowser();
 
@@ -41,4 +41,18 @@ test("an administrator lists and deletes the passkeys of a user", async () => {
   assert.equal(passkey.id, id);
   ok(await admin.passkey.deletePasskey({ userId: user.id, passkeyId: id }));
   assert.deepEqual(ok(await admin.passkey.listPasskeys({ userId: user.id })), []);
+});
+
+test("a user registers a security key, and raises another session with it", async () => {
+  const { client, email } = await signedIn();
+  const registered = ok(await client.auth.mfa.webauthn.register({ friendlyName: "Key" }));
+  assert.equal(claimsOf(registered.access_token).aal, "aal2");
+
+  const other = newClient();
+  ok(await other.auth.signInWithPassword({ email, password }));
+  const [factor] = ok(await other.auth.mfa.listFactors()).webauthn;
+  assert.deepEqual([factor.friendly_name, factor.status], ["Key", "verified"]);
+  const raised = ok(await other.auth.mfa.webauthn.authenticate({ factorId: factor.id }));
+  assert.equal(claimsOf(raised.access_token).aal, "aal2");
+  assert.equal(ok(await other.auth.mfa.getAuthenticatorAssuranceLevel()).currentLevel, "aal2");
 });

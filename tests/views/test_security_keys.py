@@ -1,0 +1,195 @@
+"""Security keys as second factors: POST /factors with `factor_type: webauthn`, challenges, verifications."""
+
+import pytest
+
+from tests.support.answers import A_SENTENCE, A_UUID, ANYTHING, assert_error, assert_ok
+from tests.support.authenticator import ES256, Authenticator, Key
+from tests.support.cast import session_of
+from tests.support.passkeys import assertion, register, sign_in, sign_in_response
+from tests.support.server import at_once
+
+FAILED = (400, "webauthn_verification_failed")
+UNKNOWN = (400, "webauthn_challenge_not_found")
+SITE = {"rpId": "localhost", "rpOrigins": ["http://localhost:8000"]}
+
+
+@pytest.fixture
+def laptop(alice):
+    """A session of Alice."""
+    return alice.sign_in()
+
+
+def enrol(session, name="Key"):
+    response = session.post("/factors", json={"factor_type": "webauthn", "friendly_name": name})
+    assert_ok(response, {"id": A_UUID, "type": "webauthn", "friendly_name": name})
+    return response.json["id"]
+
+
+def answer(session, factor_id, authenticator, **changes):
+    """Return the body that answers a new challenge, as the JavaScript client sends it."""
+    challenge = session.post(
+        f"/factors/{factor_id}/challenge", json={"factorId": factor_id, "webauthn": SITE}
+    )
+    assert challenge.status_code == 200, challenge.text
+    kind = challenge.json["webauthn"]["type"]
+    options = challenge.json["webauthn"]["credential_options"]["publicKey"]
+    response = (authenticator.create if kind == "create" else authenticator.get)(options, **changes)
+    return {
+        "challenge_id": challenge.json["id"],
+        "webauthn": {"type": kind, "credential_response": response, **SITE},
+    }
+
+
+def verify(session, factor_id, authenticator, **changes):
+    body = answer(session, factor_id, authenticator, **changes)
+    return session.post(f"/factors/{factor_id}/verify", json=body)
+
+
+def set_up(session):
+    """Enrol a key that does not verify its user, and return it with its id and the raised session."""
+    key, factor_id = Authenticator(is_verified=False), enrol(session)
+    return key, factor_id, session_of(session.client, verify(session, factor_id, key))
+
+
+def test_key_is_enrolled_and_raises_later_sessions(alice, laptop, outbox):
+    other = alice.sign_in()
+    key, factor_id, raised = set_up(laptop)
+    assert (raised.id, raised.claims["aal"]) == (laptop.id, "aal2")
+    assert [factor["status"] for factor in raised.user["factors"]] == ["verified"]
+    assert other.get("/user").status_code == 401
+    assert outbox.kinds() == [("factor_added", alice.email)]
+
+    again = alice.sign_in()
+    assert_error(again.delete("/user"), 403, "insufficient_aal")
+    later = session_of(again.client, verify(again, factor_id, key))
+    assert [method["method"] for method in later.claims["amr"]] == ["password", "webauthn"]
+    assert later.delete(f"/factors/{factor_id}").status_code == 200
+
+
+def test_challenge_has_the_options_of_the_client(laptop):
+    factor_id = enrol(laptop)
+    created = laptop.post(f"/factors/{factor_id}/challenge", json={"webauthn": SITE})
+    options = created.json["webauthn"]["credential_options"]["publicKey"]
+    assert_ok(
+        created,
+        {
+            "id": A_UUID,
+            "type": "webauthn",
+            "expires_at": ANYTHING,
+            "webauthn": {"type": "create", "credential_options": {"publicKey": options}},
+        },
+    )
+    assert options["authenticatorSelection"] == {
+        "residentKey": "discouraged",
+        "requireResidentKey": False,
+        "userVerification": "preferred",
+    }
+
+
+@pytest.mark.parametrize(
+    ("site", "details"),
+    [
+        ({"rpId": "evil.example"}, "webauthn.rpId: must be localhost"),
+        (
+            {"rpOrigins": ["http://localhost:8000", "https://evil.example"]},
+            "webauthn.rpOrigins: must be among http://localhost:8000",
+        ),
+    ],
+)
+def test_site_of_another_relying_party_is_refused(laptop, site, details):
+    key, factor_id, raised = set_up(laptop)
+    refused = raised.post(f"/factors/{factor_id}/challenge", json={"webauthn": site})
+    assert_error(refused, 400, "validation_failed", details=details)
+    body = answer(raised, factor_id, key)
+    body["webauthn"] |= site
+    refused = raised.post(f"/factors/{factor_id}/verify", json=body)
+    assert_error(refused, 400, "validation_failed", details=details)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"origin": "https://evil.example"},
+        {"rp_id": "evil.example"},
+        {"is_present": False},
+        {"key": Key(ES256)},
+        {"user_handle": bytes(16)},
+        {"counter": 0},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_assertion_with_a_foreign_part_is_refused(alice, laptop, changes):
+    key, factor_id, _ = set_up(laptop)
+    again = alice.sign_in()
+    session_of(again.client, verify(again, factor_id, key))
+    third = alice.sign_in()
+    assert_error(verify(third, factor_id, key, **changes), *FAILED, details=A_SENTENCE)
+    assert third.refreshed().claims["aal"] == "aal1"
+
+
+def test_challenge_is_of_one_session_and_factor_and_for_one_use(alice, laptop):
+    key, factor_id, raised = set_up(laptop)
+    first, second = alice.sign_in(), alice.sign_in()
+    body = answer(first, factor_id, key)
+    assert_error(second.post(f"/factors/{factor_id}/verify", json=body), *UNKNOWN)
+    other = enrol(raised, "Other")
+    created = body | {"webauthn": body["webauthn"] | {"type": "create"}}
+    assert_error(raised.post(f"/factors/{other}/verify", json=created), *UNKNOWN)
+    raised_first = session_of(first.client, first.post(f"/factors/{factor_id}/verify", json=body))
+    assert_error(raised_first.post(f"/factors/{factor_id}/verify", json=body), *UNKNOWN)
+
+
+def test_one_of_many_concurrent_requests_with_one_challenge_succeeds(server, alice, laptop):
+    key, factor_id, _ = set_up(laptop)
+    session = alice.sign_in().on(server)
+    body = answer(session, factor_id, key)
+    answers = at_once(20, lambda _: session.post(f"/factors/{factor_id}/verify", json=body))
+    assert sorted(answer.status_code for answer in answers) == [200, *[400] * 19]
+
+
+def test_enrolment_of_another_key_needs_aal2(alice, laptop):
+    begun = enrol(laptop, "Begun by a thief")
+    set_up(laptop)
+    assert_error(laptop.post(f"/factors/{begun}/challenge"), 404, "mfa_factor_not_found")
+    refused = alice.sign_in().post("/factors", json={"factor_type": "webauthn"})
+    assert_error(refused, 403, "insufficient_aal")
+
+
+def test_key_and_passkey_do_not_stand_in_for_each_other(client, alice, laptop):
+    key, factor_id, raised = set_up(laptop)
+    refused = sign_in_response(client, key, is_verified=True)
+    assert_error(refused, *FAILED, details=A_SENTENCE)
+    passkey, _ = register(raised)
+    begun = alice.sign_in()
+    assert_error(verify(begun, factor_id, passkey, passkey=passkey.passkeys[0]), *FAILED, details=A_SENTENCE)
+    body = assertion(client, passkey)
+    foreign = {"type": "request", "credential_response": body["credential"]}
+    refused = begun.post(
+        f"/factors/{factor_id}/verify", json={"challenge_id": body["challenge_id"], "webauthn": foreign}
+    )
+    assert_error(refused, *UNKNOWN)
+    assert sign_in(client, passkey).claims["aal"] == "aal2"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"code": "123456", "webauthn": {"type": "create", "credential_response": {}}},
+        {"webauthn": {"type": "other", "credential_response": {}}},
+        {"webauthn": {"type": "create"}},
+        {"webauthn": {"type": "request", "credential_response": {}}},
+    ],
+    ids=str,
+)
+def test_malformed_body_is_refused(laptop, body):
+    factor_id = enrol(laptop)
+    sent = {"challenge_id": factor_id} | body
+    response = laptop.post(f"/factors/{factor_id}/verify", json=sent)
+    assert_error(response, 400, "validation_failed", details=A_SENTENCE)
+
+
+def test_disabled_factors_are_not_enrolled(make_app, alice):
+    client = make_app(AUTH_MFA_ENABLED="false").test_client()
+    refused = alice.sign_in(client=client).post("/factors", json={"factor_type": "webauthn"})
+    assert_error(refused, 422, "mfa_webauthn_enroll_not_enabled")
