@@ -16,6 +16,7 @@ from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
 from tests.support.fake_provider import FakeProvider
 from tests.support.processes import CHECKOUT, free_port, wait_until
+from tests.support.rows import Rows
 
 HERE = Path(__file__).parent
 EXAMPLE = CHECKOUT / "examples" / "browser"
@@ -119,6 +120,13 @@ def fill_in(page: Browser, **fields: str) -> None:
         page.run(f"document.querySelector('[name={name}]').value = {value!r}")
 
 
+def sign_out(page: Browser, database: Rows) -> None:
+    page.click("Sign out")
+    page.wait_for("Send me a link")
+    # The page does not wait for the response.
+    wait_until(lambda: database.count("sessions", "ended_at IS NULL") == 0)
+
+
 def test_sign_up_with_pkce_survives_a_reload_and_a_refresh_until_the_sign_out(page, follow, origin, database):
     fill_in(page, email=DAVE, password=PASSWORD)
     page.click("Sign up")
@@ -139,10 +147,7 @@ def test_sign_up_with_pkce_survives_a_reload_and_a_refresh_until_the_sign_out(pa
     )
     assert before != after
 
-    page.click("Sign out")
-    page.wait_for("Send me a link")
-    # The page does not wait for the response.
-    wait_until(lambda: database.count("sessions", "ended_at IS NULL") == 0)
+    sign_out(page, database)
     assert page.run("Object.keys(localStorage).filter((key) => key.endsWith('auth-token')).length") == 0
 
 
@@ -173,8 +178,7 @@ def test_provider_signs_in_and_links_with_pkce(page, origin, alice, database):
     page.wait_for(f"Signed in as {DAVE}")
     assert page.url == f"{origin}/index.html"
 
-    page.click("Sign out")
-    page.wait_for("Send me a link")
+    sign_out(page, database)
     database.run("DELETE FROM users WHERE email = %(email)s", email=DAVE)
     fill_in(page, email=alice.email, password=PASSWORD)
     page.click("Sign in")
