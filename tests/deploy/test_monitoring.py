@@ -177,6 +177,15 @@ def test_totals_survive_a_killed_worker_without_new_files(metered):
     assert slots() == {"0.lock", "1.lock", "2.lock"}
 
 
+def test_totals_survive_a_reload(metered):
+    total, before = metered.requests(), set(processes_of(metered.state_dir)) - {metered.service.process.pid}
+    before -= {pid for pid, command in processes_of(metered.state_dir).items() if "postgres" in command}
+    metered.service.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: before.isdisjoint(processes_of(metered.state_dir)), 30)
+    wait_until(lambda: metered.value("latchkey_workers") == 2, 30)
+    assert metered.requests() >= total
+
+
 def test_metrics_are_served_without_delivery_and_begin_anew(directory, new_database):
     metered = Metered(
         directory / "other", AUTH_DELIVER="false", DATABASE_URL=new_database(), AUTH_WORKERS="1"
@@ -187,7 +196,7 @@ def test_metrics_are_served_without_delivery_and_begin_anew(directory, new_datab
     with metered:
         assert metered.value("latchkey_database_up") == 1
         wait_until(lambda: metered.value("latchkey_workers") == 1)
-        assert b"killed" not in (stale / "counter_0.db").read_bytes()
+        assert not [path for path in stale.iterdir() if b"killed" in path.read_bytes()]
 
 
 def test_nothing_is_imported_or_counted_without_the_setting(environment, tmp_path):
