@@ -33,6 +33,7 @@ SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', 
 
 -- name: select_link(token_hash bytea, purposes text[])
 SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS purpose,
+       t.asks_for_factor,
        t.target, t.redirect_to, u.email, u.phone,
        coalesce(t.user_agent, u.signup_user_agent) AS signup_user_agent,
        CASE t.purpose WHEN 'signup' THEN is_unused_sign_up(u) WHEN 'email_change' THEN is_anonymous(u)

@@ -1,17 +1,24 @@
 -- name: write_undo_token(token_id uuid, user_id uuid, target text, token_hash bytea, session_id uuid,
---                        restored text, lifetime integer)
--- Run it before the change, to keep the identity that the change replaces or removes. One that an undo would
--- remove is not kept: it may be the thief's. For the same reason no link outlives those to earlier addresses.
-INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, session_id, restores, expires_at)
+--                        restored text, restored_factor uuid, lifetime integer)
+-- Run it before the change, to keep what the change replaces or removes. What an undo would remove is not
+-- kept: it may be the thief's. For the same reason no link outlives those to earlier addresses.
+INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, session_id, restores, asks_for_factor,
+                             expires_at)
 SELECT :token_id, :user_id, 'undo', :target, :token_hash, :session_id,
-       (SELECT to_jsonb(i)
-          FROM identities AS i
-          JOIN users AS u ON u.id = i.user_id
-         WHERE i.user_id = :user_id AND i.provider = :restored
-           AND CASE i.provider WHEN 'email' THEN u.email_proved WHEN 'phone' THEN u.phone_proved
-                               ELSE true END
-           AND NOT EXISTS (SELECT FROM added_to(:user_id, undone_since(:session_id, now())) AS added
-                            WHERE added.id = i.id)),
+       (SELECT kept.members
+          FROM (SELECT i.id, to_jsonb(i) AS members
+                  FROM identities AS i
+                  JOIN users AS u ON u.id = i.user_id
+                 WHERE i.user_id = :user_id AND i.provider = :restored
+                   AND CASE i.provider WHEN 'email' THEN u.email_proved WHEN 'phone' THEN u.phone_proved
+                                       ELSE true END
+                 UNION ALL
+                SELECT f.id, to_jsonb(f) || '{"provider": "factor"}'
+                  FROM factors AS f
+                 WHERE f.user_id = :user_id AND f.id = :restored_factor) AS kept
+         WHERE NOT EXISTS (SELECT FROM added_to(:user_id, undone_since(:session_id, now())) AS added
+                            WHERE added.id = kept.id)),
+       EXISTS (SELECT FROM sessions WHERE id = :session_id AND aal = 'aal2') AND has_verified_factor(:user_id),
        least(now() + make_interval(secs => :lifetime),
              (SELECT max(earlier.expires_at)
                 FROM one_time_tokens AS earlier
@@ -19,6 +26,23 @@ SELECT :token_id, :user_id, 'undo', :target, :token_hash, :session_id,
                  AND earlier.target <> :target
                  AND earlier.spent_at IS NULL AND earlier.expires_at > now()))
 RETURNING extract(epoch FROM expires_at - now())::integer AS lifetime;
+
+-- name: select_asked_factor(token_hash bytea, purposes text[])
+-- For the undo of a change that was made with a second factor.
+SELECT user_id, created_at, restores, extract(epoch FROM clock_timestamp())::float AS moment
+  FROM one_time_tokens AS t
+ WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND t.asks_for_factor AND is_good_link(t);
+
+-- name: restore_factor(user_id uuid, factor jsonb)
+INSERT INTO factors
+SELECT restored.*
+  FROM jsonb_populate_record(NULL::factors, :factor) AS restored
+ WHERE restored.user_id = :user_id
+ON CONFLICT DO NOTHING;
+
+-- name: void_recovery_codes_since(user_id uuid, session_id uuid, moment timestamptz)
+DELETE FROM recovery_codes
+ WHERE user_id = :user_id AND created_at >= undone_since(:session_id, :moment);
 
 -- name: lock_users_of_undo(token_hash bytea)
 -- Locks the user, and the users who have the addresses now, always in one order.

@@ -8,6 +8,8 @@ from auth.factors import recovery_codes, totp
 from auth.web import audit, counts, limits
 from sql import Transaction
 
+_TOTP_LENGTH = 6
+
 
 def count(tx: Transaction, kind: str, user_id: str) -> None:
     """Count an attempt, of a kind of `WRONG_CODES_A_DAY`, as wrong. Raises `ApiError` if none is left.
@@ -40,6 +42,29 @@ def spend_recovery_code(tx: Transaction, user_id: str, code: str, made_before: A
     if row:
         tx.run("take_back_factor_attempt", key=f"recovery {user_id}")
     return row
+
+
+def proves_owner(tx: Transaction, link: Any, code: str) -> bool:
+    """Whether a code is of a factor from before the change that a link undoes. Raises `ApiError`.
+
+    `link` is a row of `select_asked_factor`. The factor may be the one that the change removed.
+    """
+    is_totp = len(code.replace(" ", "")) == _TOTP_LENGTH
+    count(tx, "totp" if is_totp else "recovery", link.user_id)
+    tx.one("lock_user", user_id=link.user_id)
+    if not is_totp:
+        return spend_recovery_code(tx, link.user_id, code, link.created_at) is not None
+    factors = tx.all("list_totp_factors", user_id=link.user_id, verified_before=link.created_at)
+    return bool(spend_totp(tx, link.user_id, factors, code)) or _is_of_removed_factor(link, code)
+
+
+def _is_of_removed_factor(link: Any, code: str) -> bool:
+    removed = link.restores or {}
+    if removed.get("factor_type") != "totp":
+        return False
+    secret = latchkey.sealer.open(bytes.fromhex(removed["secret"][2:]), removed["id"])
+    step = totp.matching_step(secret, code.replace(" ", ""), link.moment)
+    return step is not None and step > (removed["last_step"] or -1)
 
 
 def check_totp(user_id: str, code: str) -> bool:

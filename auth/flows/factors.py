@@ -163,9 +163,18 @@ def remove(factor_id: str, body: dict[str, Any]) -> None:
         if factor.is_verified and not needs_proof:
             raise ApiError("mfa_factor_not_found")
         if factor.is_verified:
-            tell(tx, caller, "factor_removed", g.caller.session_id)
+            tell(tx, caller, "factor_removed", g.caller.session_id, restored_factor=factor.id)
             _record(tx, caller, "factor_removed", factor, "user.updated")
         tx.run("remove_factors", user_id=caller.id, ids=[factor.id])
+
+
+def remove_recent(tx: Transaction, caller: Any, ids: list[str]) -> None:
+    """Remove factors and passkeys that were added to a caller whose row is locked."""
+    for factor in tx.all("list_factors_by_id", user_id=caller.id, ids=ids) if ids else ():
+        kind = "passkey_removed" if factor.factor_type == "passkey" else "factor_removed"
+        tell(tx, caller, kind, g.caller.session_id, restored_factor=factor.id)
+        _record(tx, caller, "factor_removed", factor, None)
+    tx.run("remove_factors", user_id=caller.id, ids=ids)
 
 
 def remove_any(user_id: str, factor_id: str) -> None:

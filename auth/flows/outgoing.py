@@ -69,9 +69,9 @@ class Message:
         )
 
     def write_undo_token(
-        self, tx: Transaction, user_id: str, session_id: str | None, restored: str | None
+        self, tx: Transaction, user_id: str, session_id: str | None, **restored: str | None
     ) -> None:
-        """Write a link that undoes a change, made in a session, of the identity of a provider, or none."""
+        """Write a link that undoes a change made in a session. `restored` is what an undo brings back."""
         row = tx.one(
             "write_undo_token",
             token_id=self._token_id,
@@ -79,7 +79,7 @@ class Message:
             target=self._address,
             token_hash=one_time.hash_token(self.link or ""),
             session_id=session_id,
-            restored=restored,
+            **restored,
             lifetime=self._link_lifetime,
         )
         self._link_lifetime = row.lifetime

@@ -139,7 +139,7 @@ def _open_session(tx: Transaction, user: Any, passkey: Any) -> Any:
 def _remove(tx: Transaction, user: Any, passkey_id: str, session_id: str | None) -> None:
     known = tx.one("select_passkey", user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
-    tell(tx, user, "passkey_removed", session_id)
+    tell(tx, user, "passkey_removed", session_id, restored_factor=passkey_id)
     tx.run("remove_passkey", user_id=user.id, passkey_id=passkey_id)
     details = {"old_passkey": passkey.friendly_name}
     audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from flask import g
+
 from auth.context import latchkey
 from auth.web.errors import ApiError
 from sql import Database, Transaction
 
 ADDRESSES = ("email", "phone")
+_FACTORS = ("totp", "webauthn", "passkey")
 # Days for which an addition is recent.
 _RECENT = 7
 
@@ -28,6 +31,18 @@ def removed_providers(tx: Transaction, user_id: str, kinds: list[str], ids: list
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
     rows = tx.all("list_ways_to_sign_in", user_id=user_id, ids=ids) if ids else []
     return sorted({*kinds, *(row.provider for row in rows)})
+
+
+def recent_factors(tx: Transaction, user_id: str, ids: list[str]) -> list[str]:
+    """Return which of the ids are of factors or passkeys."""
+    return [way["id"] for way in list_recent(tx, user_id) if way["id"] in ids and way["type"] in _FACTORS]
+
+
+def check_level(tx: Transaction, user_id: str) -> None:
+    """Check that the caller may remove recent additions. Raises `ApiError`."""
+    session = {"session_id": g.caller.session_id, "caller_aal": g.caller.aal}
+    if not tx.one("select_may_remove_recent", user_id=user_id, **session).may:
+        raise ApiError("insufficient_aal")
 
 
 def remove(tx: Transaction, user_id: str, providers: list[str]) -> None:

@@ -16,18 +16,20 @@ def tell(
     session_id: str | None,
     *,
     restored: str | None = None,
+    restored_factor: str | None = None,
     **others: Any,
 ) -> None:
     """Write the notice of a change, with a link that undoes it, to the address from before.
 
-    Call it before the change. `restored` is the provider of the identity that the change replaces or removes;
-    `others` are variables of the template.
+    Call it before the change. `restored` is the provider of the identity that the change replaces or removes,
+    `restored_factor` the id of a factor; `others` are variables of the template.
     """
     target = _proved_address(user)
     if target is None:
         return
     message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True)
-    message.write_undo_token(tx, user.id, session_id, restored)
+    kept = {"restored": restored, "restored_factor": restored_factor}
+    message.write_undo_token(tx, user.id, session_id, **kept)
     message.write(tx, user.id, kind, **others)
 
 
@@ -43,6 +45,8 @@ def tell_of_identity(tx: Transaction, user: Any, kind: str, provider: str, sessi
 def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
     """Undo a change by its spent link. Raises `UniqueViolation` if another user has proved the address."""
     target, restored = spent.target, spent.restores or {}
+    factor = restored if restored.get("provider") == "factor" else None
+    restored = {} if factor else restored
     kept, user = "email" if "@" in target else "phone", tx.one("lock_user", user_id=spent.user_id)
     is_changed = target != getattr(user, kept) or restored.get("provider") == kept
     added = list_undone(token_hash, tx)
@@ -53,6 +57,11 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
         ids=[way.id for way in added],
         providers=list(replaced | ({restored["provider"]} if restored else set())),
     )
+    tx.run("remove_factors", user_id=user.id, ids=[way.id for way in added])
+    since = {"session_id": spent.session_id, "moment": spent.created_at}
+    tx.run("void_recovery_codes_since", user_id=user.id, **since)
+    if factor:
+        tx.run("restore_factor", user_id=user.id, factor=factor)
     if restored and _restores_identity(tx, user.id, restored, kept):
         tx.run("restore_identity", user_id=user.id, identity=restored)
     if is_changed:
@@ -65,7 +74,7 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
     tx.run("void_tokens", user_id=user.id)
     tx.run("void_undo_links", user_id=user.id, moment=spent.created_at)
     email = target if kept == "email" else tx.one("lock_user", user_id=user.id).email
-    removed = [f"{way.type} {way.label}" for way in added]
+    removed = [f"{way.type} {way.label}".strip() for way in added]
     audit.record(tx, user.id, email, ["change_undone"], ["user.updated"], removed=removed)
 
 

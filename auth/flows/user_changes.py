@@ -3,7 +3,7 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
-from auth.flows import conversion, outgoing, removal
+from auth.flows import conversion, factors, outgoing, removal
 from auth.flows.reauthentication import lock_caller, needed, reauthenticate
 from auth.flows.undo import tell, tell_of_identity
 from auth.passwords.policy import check_strength
@@ -60,7 +60,8 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     removes = bool(body.get("remove")) or any(body.get(kind, kind) is None for kind in removal.ADDRESSES)
     if not email and not phone and password is None and not removes:
         return change, None, {"reauthenticated": True}
-    guard.require(Level.AAL2)
+    # A recovery by mail makes `aal1` and must be able to remove what a thief added.
+    guard.require(Level.SESSION if _sensitive(body) == {"remove"} else Level.AAL2)
     known = guard.live_caller()
     change["new_email"] = None if email == known.email else email
     change["new_phone"] = None if phone == known.phone else phone
@@ -81,6 +82,10 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
             raise ApiError("same_password", "password: must differ from the current one")
         change["password_hash"] = latchkey.passwords.hash(password)
     return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
+
+
+def _sensitive(body: dict[str, Any]) -> set[str]:
+    return body.keys() - {"current_password", "nonce", "factor_code", "redirect_to"}
 
 
 def _is_without_address(user: Any) -> bool:
@@ -110,14 +115,18 @@ def _remove(tx: Transaction, caller: Any, known: Any, body: dict[str, Any]) -> l
     session_id = g.caller.session_id
     # Only the addresses for which `_check` has asked for a proof.
     kinds, ids = removal.wanted(body, known), [way.lower() for way in body.get("remove", [])]
+    if ids:
+        removal.check_level(tx, caller.id)
     providers = removal.removed_providers(tx, caller.id, kinds, ids) if kinds or ids else []
-    if not providers:
+    factor_ids = removal.recent_factors(tx, caller.id, ids) if ids else []
+    if not providers and not factor_ids:
         return []
     for provider in providers:
         if provider in removal.ADDRESSES:
             tell(tx, caller, f"{provider}_changed", session_id, restored=provider)
         else:
             tell_of_identity(tx, caller, "identity_unlinked", provider, session_id)
+    factors.remove_recent(tx, caller, factor_ids)
     removal.remove(tx, caller.id, providers)
     removal.check_remaining(tx, caller.id)
     # Whoever added what is removed may have used it.

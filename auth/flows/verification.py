@@ -5,7 +5,7 @@ from typing import Any
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.flows import conversion, removal
+from auth.flows import conversion, factor_codes, removal
 from auth.flows.authorization_codes import write_code
 from auth.flows.token_response import Outcome, open_session
 from auth.flows.undo import tell, undo
@@ -26,11 +26,14 @@ def by_code(address: str, code: str) -> Proof:
     return {"token_hash": None, "target": address, "code_macs": latchkey.codes.macs(address, code)}
 
 
-def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:
-    """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`."""
+def spend(link_type: str, proof: Proof, *, redirects: bool, factor_code: str = "") -> Outcome:
+    """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`.
+
+    `factor_code` is for the undo of a change that was made with a second factor.
+    """
     audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     try:
-        outcome = _spend(link_type, proof, redirects)
+        outcome = _spend(link_type, proof, redirects, factor_code)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -39,13 +42,17 @@ def spend(link_type: str, proof: Proof, *, redirects: bool) -> Outcome:
     return outcome
 
 
-def _spend(link_type: str, proof: Proof, redirects: bool) -> Outcome:
+def _spend(link_type: str, proof: Proof, redirects: bool, factor_code: str) -> Outcome:
     # A refusal is returned, not raised: the transaction commits the counted try or the spent link.
     purposes = one_time.PURPOSES.get(link_type)
     if purposes is None:
         return _expired()
     with latchkey.db.transaction() as tx:
         if link_type in one_time.UNDO:
+            asked = tx.one("select_asked_factor", token_hash=proof["token_hash"], purposes=purposes)
+            # A lost mailbox must not beat a factor.
+            if asked and not factor_codes.proves_owner(tx, asked, factor_code):
+                return Outcome(refusal=ApiError("undo.insufficient_aal"))
             tx.all("lock_users_of_undo", token_hash=proof["token_hash"])
         spent = tx.one("spend_one_time_token", **proof, purposes=purposes)
         if spent is None:

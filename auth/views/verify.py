@@ -44,6 +44,8 @@ _DONE = {
 # For each type of link that offers "This was not me": the statement, and the section of the page's texts.
 _DECLINED = {"signup": ("decline_signup", "declined"), "email_change": ("decline_change", "change_declined")}
 
+_WRONG_FACTOR = {"insufficient_aal", "over_request_rate_limit"}
+
 
 @blueprint.get("/verify")
 @limited("links", unless=lambda: request.method == "HEAD")
@@ -52,9 +54,7 @@ def verify_link() -> Response:
     query = read_query(schemas.VerifyQuery())
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)
-    purposes = one_time.PURPOSES.get(query["type"], [])
-    link = latchkey.db.one("select_link", token_hash=one_time.hash_token(query["token"]), purposes=purposes)
-    return _link_page(query, link) if link else _dead_link_page(query["type"])
+    return _page_of_link(query)
 
 
 @blueprint.post("/verify")
@@ -85,13 +85,19 @@ def _verify_form() -> Response:
     return page("declined.html", what=what) if declined else _dead_link_page(form["type"])
 
 
+def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
+    purposes = one_time.PURPOSES.get(query["type"], [])
+    link = latchkey.db.one("select_link", token_hash=one_time.hash_token(query["token"]), purposes=purposes)
+    return _link_page(query, link, status) if link else _dead_link_page(query["type"])
+
+
 def _proof(body: Mapping[str, str]) -> Proof:
     if "token_hash" in body:
         return by_link(body["token_hash"])
     return by_code(body.get("email") or body["phone"], body["token"])
 
 
-def _link_page(query: Mapping[str, str], link: Any) -> Response:
+def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Response:
     target = _target(query, link.redirect_to or _own_page(link.purpose))
     browser, system = sanitize.browser_and_system(link.signup_user_agent)
     undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
@@ -105,6 +111,7 @@ def _link_page(query: Mapping[str, str], link: Any) -> Response:
         browser=browser,
         system=system,
         undone=undone,
+        status=status,
     )
 
 
@@ -122,8 +129,11 @@ def _is_program() -> bool:
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     link_type = query["type"]
     try:
-        outcome = spend(link_type, by_link(query["token"]), redirects=True)
+        factor_code = query.get("factor_code", "")
+        outcome = spend(link_type, by_link(query["token"]), redirects=True, factor_code=factor_code)
     except ApiError as error:
+        if link_type in one_time.UNDO and error.error_code in _WRONG_FACTOR:
+            return _page_of_link(query, status=403)
         return redirect_with_error(_target(query, None), "access_denied", error)
     target = _target(query, outcome.redirect_to)
     if link_type in _DONE:

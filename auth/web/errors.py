@@ -61,6 +61,7 @@ ERRORS = {
     "caller.user_not_found": (401, "The user of this access token no longer exists"),
     "user_banned": (403, "User is banned"),
     "insufficient_aal": (403, "This needs a second factor: verify one of yours, or enrol one"),
+    "undo.insufficient_aal": (403, "This needs the code of a second factor from before the change"),
     "not_admin": (403, "Only administrators may do this"),
     "sign_in.not_admin": (403, "Only administrators may sign in here"),
     "insufficient_permissions": (403, "Only the service role key may do this"),

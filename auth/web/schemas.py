@@ -168,7 +168,7 @@ class VerifyQuery(Input):
     redirect_to = fields.Text()
 
 
-VerifyForm = VerifyQuery.from_dict({"action": fields.Text()})
+VerifyForm = VerifyQuery.from_dict({"action": fields.Text(), "factor_code": fields.Text()})
 
 
 class Verification(Input):

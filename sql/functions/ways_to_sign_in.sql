@@ -13,6 +13,10 @@ AS $$
    CROSS JOIN LATERAL (SELECT i.provider IN ('email', 'phone')) AS kind (is_address)
    CROSS JOIN LATERAL (SELECT CASE WHEN is_address THEN i.updated_at ELSE i.created_at END) AS added (moment)
    WHERE i.user_id = owner AND moment >= since AND moment > u.created_at + interval '1 microsecond'
+   UNION ALL
+  SELECT f.id, f.factor_type, f.verified_at, f.friendly_name
+    FROM factors AS f
+   WHERE f.user_id = owner AND f.verified_at >= since
 $$;
 
 -- An undo removes what was added since the session that made the change began, and in the week before it.

@@ -1,0 +1,176 @@
+"""Mallory against a second factor: with a password, a stolen session, a lost mailbox, or a copy of the database."""
+
+import pytest
+
+from tests.support.answers import A_TIMESTAMP, assert_error
+from tests.support.cast import session_of
+from tests.support.factors import raised, set_up
+from tests.support.links import follow, hand_in, press
+
+LOW = (403, "insufficient_aal")
+NEW = "Another-Horse-1"
+
+
+def age_factors(database):
+    database.run("UPDATE factors SET verified_at = now() - interval '8 days', last_step = NULL")
+
+
+def recover(client, alice, outbox):
+    """Sign in by a recovery mail, and return the session and its `recent_changes`."""
+    client.post("/recover", json={"email": alice.email})
+    response = hand_in(client, "recovery", outbox.last(alice.email, "recovery").token)
+    return session_of(client, response), response.json["recent_changes"]
+
+
+def change_email(client, session, outbox):
+    assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
+    follow(client, "email_change", outbox.last("new@example.com").token)
+
+
+class TestRecoveryByMail:
+    def test_mailbox_alone_changes_nothing_that_a_factor_protects(self, client, alice, outbox, database):
+        app, _session = set_up(alice.sign_in())
+        age_factors(database)
+        thief, recent = recover(client, alice, outbox)
+        assert recent == []
+        for body in (
+            {"password": NEW},
+            {"email": "m@evil.example"},
+            {"email": None},
+            {"phone": "+15555550100"},
+        ):
+            assert_error(thief.put("/user", json=body), *LOW)
+        assert_error(thief.put("/user", json={"remove": [app.id]}), *LOW)
+        assert_error(thief.delete("/user"), *LOW)
+        assert_error(thief.delete(f"/factors/{app.id}"), *LOW)
+        assert_error(thief.post("/logout?scope=others"), *LOW)
+        assert alice.try_to_sign_in().status_code == 200
+
+    def test_owner_removes_a_factor_that_a_thief_has_just_added(self, client, alice, outbox):
+        app, thief = set_up(alice.sign_in(), "Mallory's")
+        owner, recent = recover(client, alice, outbox)
+        assert recent == [{"id": app.id, "type": "totp", "added_at": A_TIMESTAMP, "label": "Mallory's"}]
+        assert_error(owner.put("/user", json={"password": NEW}), *LOW)
+        assert owner.put("/user", json={"remove": [app.id]}).status_code == 200
+        assert_error(thief.get("/user"), 401, "session_not_found")
+        assert owner.put("/user", json={"password": NEW}).status_code == 200
+        assert "factors" not in owner.get("/user").json
+
+    def test_recent_factor_is_not_removed_while_an_older_one_exists(self, client, alice, outbox, database):
+        _app, session = set_up(alice.sign_in(), "Old")
+        age_factors(database)
+        recent_app, _session = set_up(session, "New")
+        thief, _recent = recover(client, alice, outbox)
+        assert_error(thief.put("/user", json={"remove": [recent_app.id]}), *LOW)
+
+
+class TestUndo:
+    @pytest.fixture
+    def changed(self, client, alice, outbox, database):
+        """Alice has changed her email at `aal2`; Mallory has the mailbox of the old address."""
+        app, session = set_up(alice.sign_in())
+        age_factors(database)
+        change_email(client, session, outbox)
+        return app, outbox.last(alice.email, "email_changed").token
+
+    def test_lost_mailbox_does_not_beat_the_factor(self, client, changed, database):
+        app, token = changed
+        assert (
+            'name="factor_code"'
+            in client.get(f"/verify?type=undo&token={token}", headers={"Accept": "text/html"}).text
+        )
+        for code in ("", app.wrong_code(), "00000-00000"):
+            assert press(client, "undo", token, factor_code=code).status_code == 403
+        follow(client, "undo", token)
+        assert database.value("SELECT email FROM users") == "new@example.com"
+
+    def test_owner_undoes_it_with_a_factor_from_before(self, client, alice, changed, database):
+        app, token = changed
+        assert press(client, "undo", token, factor_code=app.code()).status_code == 303
+        assert database.value("SELECT email FROM users") == alice.email
+        assert database.count("factors") == 1
+
+    def test_factor_from_after_the_change_does_not_count(self, client, alice, changed, database):
+        first, token = changed
+        late, _session = set_up(
+            raised(alice.__class__(client, alice.id, "new@example.com").sign_in(), first, 1)
+        )
+        database.run("UPDATE factors SET last_step = NULL")
+        assert press(client, "undo", token, factor_code=late.code()).status_code == 403
+
+    def test_guesses_count_with_those_of_sessions(self, client, changed, database):
+        app, token = changed
+        for _ in range(20):
+            assert press(client, "undo", token, factor_code=app.wrong_code()).status_code == 403
+        assert press(client, "undo", token, factor_code=app.code()).status_code == 403
+        assert database.value("SELECT email FROM users") == "new@example.com"
+
+    def test_removed_factor_comes_back_by_its_own_code(self, client, alice, outbox, database):
+        app, session = set_up(alice.sign_in(), "Phone")
+        age_factors(database)
+        assert session.delete(f"/factors/{app.id}").status_code == 200
+        token = outbox.last(alice.email, "factor_removed").token
+        assert press(client, "undo", token, factor_code=app.wrong_code()).status_code == 403
+        assert press(client, "undo", token, factor_code=app.code()).status_code == 303
+        assert database.value("SELECT friendly_name FROM factors WHERE verified_at IS NOT NULL") == "Phone"
+
+    def test_first_factor_is_undone_without_a_code(self, client, alice, outbox, database):
+        set_up(alice.sign_in())
+        session = alice.sign_in()
+        token = outbox.last(alice.email, "factor_added").token
+        assert press(client, "undo", token).status_code == 303
+        assert database.count("factors") == 0
+        assert_error(session.get("/user"), 401, "session_not_found")
+        assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
+
+
+class TestStolenSession:
+    def test_day_old_session_adds_and_removes_nothing(self, alice, database):
+        app, session = set_up(alice.sign_in())
+        database.run("UPDATE sessions SET created_at = now() - interval '1 day', reauthenticated_at = NULL")
+        for response in (
+            session.post("/factors", json={"factor_type": "totp"}),
+            session.delete(f"/factors/{app.id}"),
+            session.post("/recovery_codes"),
+        ):
+            assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
+
+
+class TestRequiredFactor:
+    def test_everybody_needs_one_where_the_setting_says_so(self, make_app, alice):
+        session = alice.sign_in().on(make_app(AUTH_MFA_REQUIRED="all").test_client())
+        for response in (session.put("/user", json={"data": {}}), session.get("/sessions")):
+            assert_error(response, *LOW)
+        assert session.get("/user").status_code == session.get("/user/recent_changes").status_code == 200
+        _app, high = set_up(session)
+        assert high.put("/user", json={"data": {}}).status_code == 200
+
+    def test_administrators_need_one_where_the_setting_says_so(self, make_app, alice, carol):
+        client = make_app(AUTH_MFA_REQUIRED="admins").test_client()
+        assert alice.sign_in().on(client).get("/sessions").status_code == 200
+        admin = carol.sign_in().on(client)
+        assert_error(admin.get("/admin/users"), *LOW)
+        assert set_up(admin)[1].get("/admin/users").status_code == 200
+
+    def test_administrators_with_a_factor_need_it_in_any_case(self, carol):
+        _app, high = set_up(carol.sign_in())
+        assert_error(carol.sign_in().get("/admin/users"), *LOW)
+        assert high.get("/admin/users").status_code == 200
+
+
+def test_copy_of_the_database_holds_no_usable_secret_or_code(alice, database):
+    app, session = set_up(alice.sign_in())
+    codes = session.post("/recovery_codes").json["codes"]
+    names = database.all("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
+    stored = "".join(
+        str(database.all(f"SELECT t::text AS row FROM {table.name} AS t")) for table in names
+    ).lower()
+    secrets = [app.secret, *codes, *(code.replace("-", "") for code in codes)]
+    assert [secret for secret in secrets if secret.lower() in stored] == []
+    assert [secret for secret in secrets if secret.lower().encode().hex() in stored] == []
+
+
+def test_log_in_without_factors_runs_as_many_statements_as_before(alice, parts):
+    before = parts.db.statements_run
+    alice.sign_in()
+    assert parts.db.statements_run - before == 2
