@@ -18,7 +18,8 @@ SELECT :token_id, :user_id, 'undo', :target, :token_hash, :session_id,
                  WHERE f.user_id = :user_id AND f.id = :restored_factor) AS kept
          WHERE NOT EXISTS (SELECT FROM added_to(:user_id, undone_since(:session_id, now())) AS added
                             WHERE added.id = kept.id)),
-       EXISTS (SELECT FROM sessions WHERE id = :session_id AND aal = 'aal2') AND has_verified_factor(:user_id),
+       has_verified_factor(:user_id)
+         AND EXISTS (SELECT FROM sessions WHERE id = :session_id AND aal = 'aal2'),
        least(now() + make_interval(secs => :lifetime),
              (SELECT max(earlier.expires_at)
                 FROM one_time_tokens AS earlier

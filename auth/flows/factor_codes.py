@@ -3,12 +3,17 @@
 from collections.abc import Iterable
 from typing import Any
 
+import structlog
+
 from auth.context import latchkey
 from auth.factors import recovery_codes, totp
+from auth.tokens.keys import CannotOpen
 from auth.web import audit, counts, limits
 from sql import Transaction
 
 _TOTP_LENGTH = 6
+
+log = structlog.get_logger()
 
 
 def count(tx: Transaction, kind: str, user_id: str) -> None:
@@ -27,8 +32,7 @@ def count(tx: Transaction, kind: str, user_id: str) -> None:
 def spend_totp(tx: Transaction, user_id: str, factors: Iterable[Any], code: str) -> Any:
     """Return the factor whose code this is, or None. `factors` are rows of `list_totp_factors`."""
     for factor in factors:
-        secret = latchkey.sealer.open(bytes(factor.secret), factor.id)
-        step = totp.matching_step(secret, code.replace(" ", ""), factor.moment)
+        step = _step(bytes(factor.secret), factor.id, code, factor.moment)
         if step is not None and tx.one("use_totp_step", id=factor.id, step=step):
             tx.run("take_back_factor_attempt", key=f"totp {user_id}")
             return factor
@@ -62,9 +66,17 @@ def _is_of_removed_factor(link: Any, code: str) -> bool:
     removed = link.restores or {}
     if removed.get("factor_type") != "totp":
         return False
-    secret = latchkey.sealer.open(bytes.fromhex(removed["secret"][2:]), removed["id"])
-    step = totp.matching_step(secret, code.replace(" ", ""), link.moment)
+    step = _step(bytes.fromhex(removed["secret"][2:]), removed["id"], code, link.moment)
     return step is not None and step > (removed["last_step"] or -1)
+
+
+def _step(sealed: bytes, factor_id: str, code: str, moment: float) -> int | None:
+    try:
+        secret = latchkey.sealer.open(sealed, factor_id)
+    except CannotOpen as error:
+        log.error("totp_secret_not_opened", factor_id=factor_id, reason=str(error))
+        return None
+    return totp.matching_step(secret, code.replace(" ", ""), moment)
 
 
 def check_totp(user_id: str, code: str) -> bool:

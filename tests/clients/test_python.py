@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import bcrypt
+import pyotp
 import pytest
 import supabase
 from supabase import ClientOptions
@@ -169,6 +170,19 @@ class TestUser:
         assert dave.mfa.list_factors().totp == []
         assert dave.mfa.get_authenticator_assurance_level().current_level == "aal1"
 
+        enrolled = dave.mfa.enroll({"factor_type": "totp", "friendly_name": "Phone"})
+        code = pyotp.TOTP(enrolled.totp.secret).now()
+        with refused(422, "mfa_verification_failed"):
+            dave.mfa.challenge_and_verify({"factor_id": enrolled.id, "code": "000000"})
+        challenge = dave.mfa.challenge({"factor_id": enrolled.id})
+        answer = {"factor_id": enrolled.id, "challenge_id": challenge.id, "code": code}
+        assert dave.mfa.verify(answer).user.email == DAVE["email"]
+        assert [factor.friendly_name for factor in dave.mfa.list_factors().totp] == ["Phone"]
+        level = dave.mfa.get_authenticator_assurance_level()
+        assert (level.current_level, level.next_level) == ("aal2", "aal2")
+        assert [entry.method for entry in level.current_authentication_methods][-1] == "totp"
+        assert dave.mfa.unenroll({"factor_id": enrolled.id}).id == enrolled.id
+
 
 class TestSessions:
     def test_refresh_of_ten_tabs_at_once(self, server, dave):
@@ -215,6 +229,12 @@ class TestAdministration:
         admin.delete_user(created.id)
         with refused(404, "user_not_found"):
             admin.get_user_by_id(created.id)
+
+    def test_factors(self, admin, dave):
+        user, factor = dave.get_user().user, dave.mfa.enroll({"factor_type": "totp"})
+        ids = {"user_id": user.id, "id": factor.id}
+        assert [one.id for one in admin.mfa.list_factors({"user_id": user.id})] == [factor.id]
+        assert admin.mfa.delete_factor(ids).id == factor.id
 
     def test_user_with_a_phone_alone(self, admin):
         created = admin.create_user({"phone": DIGITS, "password": PASSWORD, "phone_confirm": True}).user
