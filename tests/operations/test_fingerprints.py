@@ -1,9 +1,6 @@
 """Nodes with other keys than the rest of the deployment do not start."""
 
 import dataclasses
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -11,7 +8,6 @@ from auth.operations import fingerprints
 from auth.operations.fingerprints import OtherKeys
 from auth.tokens import access_tokens
 from tests.conftest import secret
-from tests.support.processes import CHECKOUT, Service
 from tests.support.server import at_once
 
 OLD, NEW, OTHER = secret("old"), secret("new"), secret("other")
@@ -90,51 +86,3 @@ class TestFit:
         for key in (*parts.settings.secret_key, *parts.settings.service_role_key):
             assert key not in stored
             assert key.encode().hex() not in stored
-
-
-class TestProcesses:
-    @pytest.fixture
-    def other_keys(self, environment, start):
-        start()
-        return environment | {"AUTH_SECRET_KEY": OTHER}
-
-    @pytest.fixture
-    def run(self):
-        def run(environment, *arguments):
-            command = [sys.executable, "-m", "auth.commands", *arguments]
-            process_environment = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
-            return subprocess.run(
-                command, cwd=CHECKOUT, env=process_environment, capture_output=True, text=True, check=False
-            )
-
-        return run
-
-    def test_service_with_another_key_does_not_start(self, other_keys, state_dir):
-        changes = {name: value for name, value in other_keys.items() if name != "AUTH_STATE_DIR"}
-        status, text = Service(state_dir, **changes).refuses_to_start()
-        assert (status, text.count("\n")) == (1, 1)
-        assert text.startswith("AUTH_SECRET_KEY: Is not what this database was last used with")
-        assert f"{state_dir / 'secret_key'}" in text
-        assert OTHER not in text
-
-    @pytest.mark.parametrize("arguments", [["deliver"], ["explain", "alice@example.com"]], ids=" ".join)
-    def test_command_with_another_key_does_not_run(self, other_keys, run, arguments):
-        done = run(other_keys, *arguments)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("Error: AUTH_SECRET_KEY: Is not what this database was last used with")
-
-    def test_operator_accepts_new_keys_for_lost_ones(self, other_keys, run, start):
-        done = run(other_keys, "keys", "accept")
-        assert (done.returncode, done.stdout) == (0, "The keys are accepted. Start the service.\n")
-        assert start(secret_key=(OTHER,)) == []
-        assert start() == ["AUTH_SECRET_KEY"]
-
-    def test_operator_accepts_new_keys_for_the_embedded_database(self, run, new_state_dir):
-        with Service(new_state_dir):
-            pass
-        (new_state_dir / "secret_key").unlink()
-        status, text = Service(new_state_dir).refuses_to_start()
-        assert (status, text.split(":")[0]) == (1, "AUTH_SECRET_KEY")
-        assert run({"AUTH_STATE_DIR": str(new_state_dir)}, "keys", "accept").returncode == 0
-        with Service(new_state_dir) as service:
-            assert service.get("/health")[0] == 200

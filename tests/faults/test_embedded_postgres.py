@@ -21,6 +21,8 @@ from auth.operations.embedded_postgres import (
 )
 from tests.support.processes import wait_until
 
+pytestmark = pytest.mark.selection
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 FAST = {"fsync": "off"}

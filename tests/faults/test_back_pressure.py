@@ -22,6 +22,8 @@ from tests.support.crowd import crowd
 from tests.support.processes import Service, UnfinishedRequest
 from tests.support.wire import HOST
 
+pytestmark = pytest.mark.selection
+
 POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
 QUEUE_IS_FULL = "Too many sign-ins at once; try again shortly"

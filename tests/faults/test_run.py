@@ -27,7 +27,10 @@ from tests.support.processes import (
     wait_until,
 )
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.selection,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
 
 
 def new_directory() -> Iterator[Path]:

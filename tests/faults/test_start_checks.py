@@ -9,6 +9,8 @@ from auth.operations import start_checks
 from tests.faults.neighbours import PgBouncer
 from tests.support.processes import Service, free_port
 
+pytestmark = pytest.mark.selection
+
 
 @pytest.fixture
 def bouncer(database_url, state_dir, database):

@@ -19,6 +19,8 @@ from tests.support.outbox import Outbox
 from tests.support.processes import CHECKOUT, Service, free_port, wait_until
 from tests.support.smtp_server import BadMailServer, Certificate, MailServer
 
+pytestmark = pytest.mark.selection
+
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 
 

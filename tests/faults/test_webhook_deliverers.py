@@ -15,12 +15,14 @@ import sql
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.events import EventSender
-from tests.delivery.test_delivery_processes import Command
+from tests.faults.test_deliver_command import Command
 from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer
 from tests.support.hooks import events_at, verified
 from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port, wait_until
+
+pytestmark = pytest.mark.selection
 
 # Seconds, instead of ten and five.
 TIMEOUT, SLOW_AFTER = 1.0, 0.3
