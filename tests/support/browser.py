@@ -189,6 +189,10 @@ class Browser:
             features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
         )
 
+    def forget(self) -> None:
+        """Delete all cookies."""
+        self._call("Network.clearBrowserCookies")
+
     def without_script(self, disabled: bool = True) -> None:
         """Disable JavaScript on pages."""
         self._call("Emulation.setScriptExecutionDisabled", value=disabled)

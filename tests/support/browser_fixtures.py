@@ -35,6 +35,7 @@ def serving(tab, environment, state_dir: Path) -> Iterator[ServerClient]:
         "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
         "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**",
         "AUTH_WORKERS": "1",
+        "AUTH_BRAND_NAME": "Acme",
     }
     with Service(
         state_dir,
@@ -60,11 +61,12 @@ def here(site) -> str:
 def page(tab, here) -> Iterator[Browser]:
     """A browser that speaks English. Pages cause no console errors but those of refused forms."""
     tab.open("about:blank")
+    tab.forget()
     tab.speak("en")
     tab.resize(360, 740)
     tab.complaints()
     yield tab
     tab.without_script(False)
     # The policy of /docs refuses Redoc's own logo.
-    accepted = ("status of 4", "https://cdn.redoc.ly/redoc/logo-mini.svg")
+    accepted = ("status of 4", "Autofocus processing", "https://cdn.redoc.ly/redoc/logo-mini.svg")
     assert [each for each in tab.complaints() if not any(text in each for text in accepted)] == []

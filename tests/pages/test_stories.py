@@ -1,0 +1,203 @@
+"""Whole stories in a real browser, from the mail to the last page, and each page checked by axe-core.
+
+axe-core is installed by `npm ci` in tests/clients.
+"""
+
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.cast import PASSWORD
+from tests.support.factors import set_up
+from tests.support.links import CHALLENGE, VERIFIER, path
+
+pytestmark = pytest.mark.browser
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+AXE = Path(__file__).parents[1] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
+NEW_PASSWORD = "Fresh-Horse-2"
+
+
+@pytest.fixture
+def application(site) -> str:
+    """Where an application on another origin receives its code: a page that shows nothing."""
+    return f"http://localhost:{site.port}/health"
+
+
+def fill(page: Browser, **fields: str) -> None:
+    """Type into the fields of a page."""
+    for name, value in fields.items():
+        page.run(f"document.querySelector('[name={name}]:not([type=hidden])').value = {value!r}")
+
+
+def signed_in(page: Browser, here: str, person, password: str = PASSWORD) -> None:
+    page.open(f"{here}/sign-in")
+    fill(page, email=person.email, password=password)
+    page.click("Sign in")
+    page.wait_for("Your account")
+
+
+def traded(site, page: Browser, application: str) -> dict:
+    """Wait until the browser is back at the application, and trade its code."""
+    page.wait(lambda: page.url.startswith(f"{application}?code="))
+    code = parse_qs(urlsplit(page.url).query)["code"][0]
+    body = {"auth_code": code, "code_verifier": VERIFIER}
+    response = site.post("/token?grant_type=pkce", json=body)
+    assert response.status_code == 200, response.text
+    return response.json
+
+
+def test_sign_up_by_code_leads_back_to_the_application(page, site, here, outbox, application):
+    query = urlencode({"redirect_to": application, "code_challenge": CHALLENGE})
+    page.open(f"{here}/sign-up?{query}")
+    fill(page, email="dave@example.com", password="Ab-1")
+    page.click("Create account")
+    page.wait_for("too short")
+    page.wait(lambda: page.run("document.activeElement.name") == "password")
+    fill(page, password=PASSWORD)
+    page.click("Create account")
+    page.wait_for("Check your inbox")
+    sent = outbox.last("dave@example.com")
+    fill(page, code=sent.wrong_code)
+    page.click("Continue")
+    page.wait_for("This code is wrong")
+    # A typed code submits itself.
+    page.run(
+        f"(field => {{ field.value = '{sent.code}'; field.dispatchEvent(new Event('input')) }})(document.querySelector('.code'))"
+    )
+    assert traded(site, page, application)["user"]["email"] == "dave@example.com"
+
+
+def test_forgotten_password_is_replaced_by_the_link(page, here, alice, outbox):
+    page.open(f"{here}/sign-in")
+    page.click("Forgot password?")
+    page.wait_for("Forgot your password?")
+    fill(page, email=alice.email)
+    page.click("Send code")
+    page.wait_for("Check your inbox")
+    sent = outbox.last(alice.email)
+    link = f"{path('recovery', sent.token)}&{urlencode({'redirect_to': sent.variables['redirect_to']})}"
+    page.open(here + link)
+    page.click("Continue")
+    page.wait_for("Other devices will be signed out.")
+    fill(page, password=PASSWORD)
+    page.click("Save password")
+    page.wait_for("This is your current password.")
+    fill(page, password=NEW_PASSWORD)
+    page.click("Save password")
+    page.wait_for("Your password is saved.")
+    page.open(here + link)
+    page.wait_for("This link no longer works")
+    assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
+
+
+def test_invitation_leads_to_a_password(page, site, here, service_role, outbox):
+    site.post("/admin/invite", json={"email": "erin@example.com"}, headers=service_role)
+    page.open(here + path("invite", outbox.last("erin@example.com").token))
+    page.click("Continue")
+    page.wait_for("Other devices will be signed out.")
+    fill(page, password=NEW_PASSWORD)
+    page.click("Save password")
+    page.wait_for("Your password is saved.")
+
+
+def test_another_session_is_ended_and_the_account_deleted(page, site, here, alice, database):
+    laptop = alice.sign_in(client=site)
+    signed_in(page, here, alice)
+    page.click("Sign out everywhere else")
+    page.wait_for("All other devices are signed out.")
+    assert laptop.get("/user").status_code == 401
+    page.open(f"{here}/account/delete")
+    page.click("Delete account")
+    # The browser itself asks for the tick.
+    assert page.run("document.querySelector('[name=confirmed]').matches(':invalid')")
+    page.run("(box => { box.focus(); box.click() })(document.querySelector('[name=confirmed]'))")
+    page.click("Delete account")
+    page.wait_for("Your account is deleted")
+    assert database.count("users") == 0
+
+
+def test_second_step_and_pages_work_without_javascript(page, site, here, alice):
+    app, _session = set_up(alice.sign_in(client=site))
+    page.without_script()
+    page.open(f"{here}/sign-in")
+    fill(page, email=alice.email, password="Wrong-Horse-1")
+    page.click("Sign in")
+    page.wait_for("match")
+    fill(page, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("One more step")
+    fill(page, code=app.wrong_code())
+    page.click("Continue")
+    page.wait_for("That code is wrong.")
+    fill(page, code=app.code())
+    page.click("Continue")
+    page.wait_for("Your account")
+    page.click("Sign out")
+    page.wait_for("You are signed out")
+
+
+def test_language_and_theme_are_remembered(page, here):
+    page.open(f"{here}/sign-in")
+    page.run("document.querySelector('footer summary').click()")
+    page.click("Deutsch")
+    page.wait_for("Anmelden")
+    page.run("document.querySelectorAll('footer summary')[1].click()")
+    page.click("Dunkel")
+    page.wait(lambda: page.run("document.documentElement.dataset.theme") == "dark")
+    page.open(f"{here}/sign-up")
+    assert page.run("document.documentElement.lang") == "de"
+    page.run("document.querySelectorAll('footer summary')[1].click()")
+    page.click("Wie das System")
+    page.wait(lambda: page.run("document.documentElement.dataset.theme") is None)
+    page.run("document.querySelector('footer summary').click()")
+    page.click("English")
+    page.wait_for("Create your account")
+
+
+@pytest.fixture
+def axe() -> str:
+    if not AXE.exists():
+        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
+    return AXE.read_text()
+
+
+def problems(page: Browser, axe: str) -> list[str]:
+    """Return what axe-core finds on the page."""
+    page.run(axe)
+    return page.run(
+        "axe.run().then((found) => found.violations.map((each) =>"
+        " `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`))"
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_are_accessible_and_fit_the_screen(page, site, here, alice, outbox, axe, dark):
+    site.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+    page.resize(320, 640, dark=dark)
+
+    def check(where: str) -> None:
+        page.open(here + where)
+        assert problems(page, axe) == [], where
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), where
+
+    for where in ("/", "/sign-in", "/sign-up", "/forgot-password", "/nowhere"):
+        check(where)
+    check(path("signup", outbox.last("dave@example.com").token))
+    fill_and_fail(page, here)
+    assert problems(page, axe) == []
+    signed_in(page, here, alice)
+    for where in (
+        *("/account?done=name", "/account/name", "/account/email", "/account/phone", "/account/delete"),
+        *("/account/confirm", "/account/two-step", "/new-password", f"/sign-in?redirect_to={here}/app"),
+    ):
+        check(where)
+
+
+def fill_and_fail(page: Browser, here: str) -> None:
+    page.open(f"{here}/sign-in")
+    fill(page, email="nobody@example.com", password="Wrong-Horse-1")
+    page.click("Sign in")
+    page.wait_for("match")
