@@ -61,6 +61,9 @@ INSERT INTO users (user_metadata, made_by)
 VALUES (merge_metadata('{}', :user_metadata), 'anonymous')
 RETURNING id;
 
+-- name: convert_user(user_id uuid)
+UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id = :user_id;
+
 -- name: select_address_owner(address text)
 -- FOR KEY SHARE prevents a deletion.
 SELECT u.id, is_unused_sign_up(u) AS is_unused

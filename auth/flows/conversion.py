@@ -1,4 +1,4 @@
-"""An anonymous user becomes permanent: by the first address, or the first identity."""
+"""An anonymous user becomes permanent: by the first address, identity or passkey."""
 
 from typing import Any
 
@@ -57,6 +57,11 @@ def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity
     user = tx.one("lock_user", user_id=user_id)
     tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
     return row.has_email
+
+
+def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
+    tx.run("convert_user", user_id=user_id)
+    _end_other_sessions(tx, user_id, session_id)
 
 
 def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:

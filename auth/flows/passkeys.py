@@ -7,7 +7,7 @@ from flask import g
 from auth.context import latchkey
 from auth.factors import authenticators
 from auth.factors.webauthn import WRONG_SIGNATURE
-from auth.flows import assertions, removal
+from auth.flows import assertions, conversion, removal
 from auth.flows.reauthentication import lock_caller, reauthenticate
 from auth.flows.token_response import open_session, raise_session
 from auth.flows.undo import tell
@@ -43,6 +43,8 @@ def finish_registration(body: dict[str, Any]) -> str:
         _credentials(tx, caller.id)
         tell(tx, caller, "passkey_added", g.caller.session_id)
         row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created.columns)
+        if caller.is_anonymous:
+            conversion.finish_by_passkey(tx, caller.id, g.caller.session_id)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
     return row.object
 

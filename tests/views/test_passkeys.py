@@ -14,7 +14,7 @@ from tests.support.answers import (
 )
 from tests.support.audit import story
 from tests.support.authenticator import ES256, ES384, Authenticator, Key, encode
-from tests.support.cast import PASSWORD, Session, session_of
+from tests.support.cast import PASSWORD, Session, session_of, sign_up_anonymously
 from tests.support.links import Outbox
 from tests.support.passkeys import assertion, register, register_response, sign_in, sign_in_response
 from tests.support.server import at_once
@@ -51,6 +51,15 @@ def grow_old(database, seconds=901):
 
 
 class TestRegistration:
+    def test_first_passkey_makes_an_anonymous_user_permanent(self, make_app, database):
+        client = make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()
+        visitor = sign_up_anonymously(client)
+        database.run("INSERT INTO sessions (user_id, method) SELECT id, 'anonymous' FROM users")
+        authenticator, _ = register(visitor)
+        assert visitor.get("/user").json["is_anonymous"] is False
+        assert database.count("sessions", "end_reason = 'address_proved'") == 1
+        assert sign_in(client, authenticator).user["id"] == visitor.user["id"]
+
     def test_user_registers_a_passkey_and_signs_in_with_it(self, client, alice, laptop, database):
         authenticator, passkey = register(laptop)
         assert passkey == {"id": A_UUID, "friendly_name": "Passkey", "created_at": A_TIMESTAMP}
