@@ -13,11 +13,19 @@ _SAMPLE_INTERVAL = 1.0  # seconds
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 # By endpoint, or by query of POST /token.
-_SIGN_INS = {
+SIGN_INS = {
     "token.login_admin": "password",
+    "pages.sign_in.submit_sign_in": "password",
     "verify.verify": "link",
     "verify.verify_link": "link",
+    "pages.sign_in.submit_sign_in_code": "link",
     "oauth.callback": "oauth",
+    "passkeys.finish_passkey_sign_in": "passkey",
+    "pages.passkeys.submit_passkey": "passkey",
+    "factors.verify_factor": "factor",
+    "pages.second_step.submit_second_step": "factor",
+    "factors.verify_recovery_code": "recovery_code",
+    "pages.second_step.submit_recovery_second_step": "recovery_code",
 }
 _GRANTS = {
     "grant_type=password": "password",
@@ -71,7 +79,7 @@ def _way_to_sign_in(endpoint: str, status: int) -> str | None:
         query = request.environ["QUERY_STRING"]
         return _GRANTS.get(query) or _GRANTS.get(f"grant_type={request.args.get('grant_type')}")
     # GET /verify answers 200 with a page that asks for a click.
-    return None if endpoint == "verify.verify_link" and status == 200 else _SIGN_INS.get(endpoint)
+    return None if endpoint == "verify.verify_link" and status == 200 else SIGN_INS.get(endpoint)
 
 
 class _Samples:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from auth.web.request_metrics import SIGN_INS
 from tests.support.cast import PASSWORD
 from tests.support.processes import CHECKOUT, Service, free_port, processes_of, wait_until
 from tests.support.programs import find_program
@@ -150,6 +151,10 @@ def test_sign_ins_and_refreshes_are_counted_by_outcome(metered):
         assert metered.value("latchkey_sign_ins_total", method="password", outcome=outcome) == 1
     for outcome in ("success", "refresh_token_not_found"):
         assert metered.value("latchkey_refreshes_total", outcome=outcome) == 1
+
+
+def test_endpoints_that_count_as_signing_in_exist(default_app):
+    assert set(SIGN_INS) <= set(default_app.view_functions)
 
 
 def test_gauges_tell_the_state_of_the_node(metered):
