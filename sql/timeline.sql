@@ -49,6 +49,11 @@ SELECT u.id,
        u.new_email,
        u.new_phone,
        linked.providers,
+       (SELECT coalesce(array_agg(concat_ws(' ', factor_type, nullif(friendly_name, ''))
+                                  ORDER BY verified_at), '{}')
+          FROM factors
+         WHERE user_id = u.id AND verified_at IS NOT NULL) AS factors,
+       (SELECT count(*) FROM recovery_codes WHERE user_id = u.id AND used_at IS NULL) AS recovery_codes,
        iso_8601(u.created_at) AS created_at,
        iso_8601(u.email_confirmed_at) AS email_confirmed_at,
        iso_8601(u.phone_confirmed_at) AS phone_confirmed_at,

@@ -69,7 +69,7 @@ class _Search:
     def _user(self, user: Any) -> dict[str, Any]:
         known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
         limits = counts.against(self._settings, self._db, [user.id, *known])
-        is_lock = {"passwords", "codes"}
+        is_lock = {"passwords", "codes", "factors"}
         locked = [count["text"] for count in limits if count["is_used_up"] and count["what"] in is_lock]
         obstacles = [*self._obstacles(user), *locked]
         used_since = rotation.secret_used_since(self._settings)
@@ -199,6 +199,8 @@ def _facts(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "signs in by", ", ".join((["password"] if user["has_password"] else []) + user["providers"])
     old = user["sessions_of_old_keys"]
     needs = f", {old} of which need an old secret key until they are refreshed" if old else ""
+    if user["factors"]:
+        yield "factors", f"{', '.join(user['factors'])}; {user['recovery_codes']} recovery codes left"
     yield "sessions", f"{user['live_sessions']} live{needs}"
     last = user["last_sign_in_at"]
     yield "last sign-in", timeline.clock(last) if last else "never"

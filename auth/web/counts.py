@@ -71,9 +71,10 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     what, noun = _KINDS[prefix]
     is_used_up = row.count >= amount
     count = min(row.count, amount)
-    is_of_user = prefix in ("user", "totp", "recovery")
+    is_of_factors = what == "factors"
+    is_of_user = prefix == "user" or is_of_factors
     subject = "for any address of the user" if is_of_user else f"for {address}" if address else "in all"
-    text = f"{count} of {amount} {noun} {subject}"
+    text = f"{count} of {amount} {noun}" + ("" if is_of_factors else f" {subject}")
     if network:
         text += f" from {network}"
     elif prefix in ("account", "user"):

@@ -13,6 +13,7 @@ from tests.support.answers import assert_error
 from tests.support.audit import REQUEST_ID, SOMEWHERE, act, clear_history, refuse
 from tests.support.cast import PASSWORD, Session, session_of, sign_in
 from tests.support.commands import run_command
+from tests.support.factors import set_up, verify
 from tests.support.links import PHONE, follow
 from tests.support.processes import CHECKOUT
 from tests.support.smtp_server import MailServer, sender
@@ -129,6 +130,16 @@ class TestObstacles:
             r"20 of 20 wrong codes for alice@example.com, until [-\d]+ \d\d:\d\d: more are refused, links are not",
             locked,
         )
+
+    def test_factors_and_their_wrong_codes_are_shown(self, explain, alice):
+        app, session = set_up(alice.sign_in(), "Phone")
+        session.post("/recovery_codes")
+        assert "factors       totp Phone; 10 recovery codes left" in explain(alice.email)
+        for _ in range(20):
+            verify(session, app, app.wrong_code())
+        (obstacle,) = obstacles(explain(alice.email))
+        assert obstacle.startswith("20 of 20 wrong codes of authenticator apps, until ")
+        assert obstacle.endswith(": more are refused")
 
     def test_exceeded_limit_of_messages_is_shown_but_no_obstacle(self, explain, alice, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
