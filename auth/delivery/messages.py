@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from auth.delivery import languages, sanitize
 from auth.delivery.languages import TEMPLATES
-from auth.settings import Settings, SettingsError
+from auth.settings import Settings, SettingsError, brand
 
 # The links of notices undo what they report.
 _LINK_TYPES = dict.fromkeys(
@@ -48,10 +48,22 @@ class CannotRender(Exception):
 
 
 class Templates:
-    def __init__(self, base_url: str, site_url: str, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        site_url: str,
+        folder: Path | None = None,
+        *,
+        brand_name: str | None = None,
+        brand_color: str = brand.DEFAULT_COLOR,
+    ) -> None:
         self._base_url = base_url
         self._site_url = site_url
         self._folder = folder
+        self._brand = {
+            "brand": brand_name or urlsplit(site_url).netloc,
+            "palette": brand.palette(brand_color),
+        }
         catalogues = languages.load_catalogues(folder)
         self._languages = sorted(catalogues)
         self._strings = {
@@ -130,7 +142,7 @@ class Templates:
             phrase = self._environments["txt"].get_template(f"{language}/email.common.browser")
             browser = phrase.render(browser_name=browser, system_name=system)
         expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
-        return {
+        return self._brand | {
             "channel": row.channel,
             "kind": row.kind,
             "language": language,
@@ -178,7 +190,8 @@ class Templates:
 
 def load_templates(settings: Settings) -> Templates:
     """Return the templates. Raises `SettingsError` if one in `AUTH_MAIL_TEMPLATES` cannot be rendered."""
-    templates = Templates(settings.base_url, settings.site_url, settings.mail_templates)
+    names = {"brand_name": settings.brand_name, "brand_color": settings.brand_color}
+    templates = Templates(settings.base_url, settings.site_url, settings.mail_templates, **names)
     if settings.mail_templates:
         try:
             templates.check()
