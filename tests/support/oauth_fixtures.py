@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from auth.context import EXTENSION
+from auth.providers.client import Provider
 from tests.conftest import new_app
 from tests.support.fake_provider import FakeProvider, GitHub, Twitter
 from tests.support.oauth import ALLOW_LIST, SITE, Fakes, Service
@@ -70,7 +72,11 @@ def make_service(make_app: Callable, fakes: Fakes) -> Callable[..., Service]:
 
     def make(**changes: str | None) -> Service:
         settings = fakes.settings() | ALLOW_LIST | changes
-        given = {name: value for name, value in settings.items() if value is not None}
-        return Service(make_app(fresh=True, **given), changes.get("AUTH_BASE_URL") or SITE)
+        app = make_app(**{name: value for name, value in settings.items() if value is not None})
+        parts = app.extensions[EXTENSION]
+        chosen = parts.settings.providers.items()
+        new = {name: Provider(name, provider, parts.settings.base_url) for name, provider in chosen}
+        app.extensions[EXTENSION] = replace(parts, providers=new)
+        return Service(app, changes.get("AUTH_BASE_URL") or SITE)
 
     return make
