@@ -18,7 +18,11 @@ from auth.web.errors import ApiError, found
 from auth.web.levels import Level
 from sql import Database, Transaction
 
-_DISABLED = {"totp": "mfa_totp_enroll_not_enabled", "webauthn": "mfa_webauthn_enroll_not_enabled"}
+_DISABLED = {
+    "totp": "mfa_totp_enroll_not_enabled",
+    "webauthn": "mfa_webauthn_enroll_not_enabled",
+    "phone": "mfa_phone_enroll_not_enabled",
+}
 _NO_CREDENTIAL = dict.fromkeys(
     (
         *("credential_id", "public_key", "sign_count", "transports"),
@@ -30,7 +34,8 @@ _NO_CREDENTIAL = dict.fromkeys(
 def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Begin to enrol a factor of the caller, who needs a proof. Raises `ApiError`."""
     factor_type = body["factor_type"]
-    if not latchkey.settings.mfa_enabled:
+    # The clients offer phones. Codes by SMS are no second factor here: a number can be taken over.
+    if not latchkey.settings.mfa_enabled or factor_type == "phone":
         raise ApiError(_DISABLED[factor_type])
     reauthenticated = reauthenticate(known, body, needs_proof=True)
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]

@@ -125,6 +125,7 @@ ERRORS = {
     "too_many_enrolled_mfa_factors": (422, "The limit of factors is reached"),
     "mfa_totp_enroll_not_enabled": (422, "MFA enroll is disabled for TOTP"),
     "mfa_webauthn_enroll_not_enabled": (422, "MFA enroll is disabled for WebAuthn"),
+    "mfa_phone_enroll_not_enabled": (422, "MFA enroll is disabled for Phone"),
     "mfa_challenge_expired": (422, "The challenge is unknown, used, or has expired; begin again"),
     "mfa_verification_failed": (422, "Invalid TOTP code entered"),
     "recovery.mfa_verification_failed": (422, "The recovery code is wrong or was used before"),

@@ -10,7 +10,7 @@ from auth.web.schemas import Input, Reauthentication
 
 
 class FactorEnrolment(Reauthentication):
-    factor_type = fields.Choice("totp", "webauthn", required=True)
+    factor_type = fields.Choice("totp", "webauthn", "phone", required=True)
     friendly_name = fields.ShortText(load_default="")
     issuer = fields.ShortText()
 
