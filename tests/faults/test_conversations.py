@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
+from tests.faults import conversations, factor_conversations
 from tests.faults.clients import ADMIN
-from tests.faults.conversations import REQUESTS, WITHOUT, Stage
+from tests.faults.conversations import WITHOUT, Stage
 from tests.faults.ways import Conversation
 from tests.support.contract import description
 from tests.support.fake_provider import Apple, FakeProvider
 
 pytestmark = pytest.mark.selection
-# Rows that even a failed request may change: counters, and the flow of a callback.
-USED_UP = {"request_counts", "failure_counts", "oauth_flows"}
+REQUESTS = conversations.REQUESTS | factor_conversations.REQUESTS
+# Rows that even a failed request may change: counters, the flow of a callback, and the challenge of a passkey.
+USED_UP = {"request_counts", "failure_counts", "oauth_flows", "factor_challenges"}
 LIMITS = (
     "SIGNUP",
     "LOGIN",

@@ -55,6 +55,9 @@ class ServerClient:
     def put(self, path: str, **options: Any) -> Any:
         return self.open(path, "PUT", **options)
 
+    def patch(self, path: str, **options: Any) -> Any:
+        return self.open(path, "PATCH", **options)
+
     def delete(self, path: str, **options: Any) -> Any:
         return self.open(path, "DELETE", **options)
 
