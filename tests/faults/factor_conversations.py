@@ -8,7 +8,7 @@ from tests.faults.clients import ADMIN
 from tests.faults.conversations import Ask, Stage
 from tests.support.authenticator import Authenticator
 from tests.support.cast import Session
-from tests.support.factors import challenge, enrol, set_up
+from tests.support.factors import App, challenge, enrol, raised
 from tests.support.passkeys import assertion, register_response, sign_in
 
 
@@ -74,25 +74,31 @@ def _app(act: Callable[[Session, Any], Any]) -> Callable[[Stage], Ask]:
     return prepare
 
 
+def _set_up(stage: Stage) -> tuple[App, Session]:
+    session = stage.session()
+    app = enrol(session)
+    return app, raised(session, app)
+
+
 def _raised(act: Callable[[Session, Any], Any]) -> Callable[[Stage], Ask]:
     """Request something at `aal2`, with an authenticator app."""
 
     def prepare(stage: Stage) -> Ask:
-        app, session = set_up(stage.session())
+        app, session = _set_up(stage)
         return lambda: act(session, app)
 
     return prepare
 
 
 def _recovery_code(stage: Stage) -> Ask:
-    _, session = set_up(stage.session())
+    _, session = _set_up(stage)
     code = session.post("/recovery_codes").json["codes"][0]
     return lambda: session.post("/recovery_codes/verify", json={"code": code})
 
 
 def _any_factor(act: Callable[[Any, str, str], Any]) -> Callable[[Stage], Ask]:
     def prepare(stage: Stage) -> Ask:
-        app, session = set_up(stage.session())
+        app, session = _set_up(stage)
         path = f"/admin/users/{session.user['id']}/factors"
         return lambda: act(stage.client, path, app.id)
 

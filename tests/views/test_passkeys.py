@@ -15,7 +15,7 @@ from tests.support.answers import (
 from tests.support.audit import story
 from tests.support.authenticator import ES256, ES384, Authenticator, Key, encode
 from tests.support.cast import PASSWORD, Session, session_of, sign_up_anonymously
-from tests.support.links import Outbox
+from tests.support.links import Outbox, press
 from tests.support.passkeys import assertion, register, register_response, sign_in, sign_in_response
 from tests.support.server import at_once
 
@@ -422,4 +422,23 @@ def test_first_proof_of_an_address_removes_the_passkey_of_a_stranger(make_app, d
     verified = client.post("/verify", json={"type": "magiclink", "token_hash": link.token})
 
     assert (verified.status_code, database.count("factors")) == (200, 0)
+    assert_error(sign_in_response(client, authenticator), *FAILED, details=WRONG_SIGNATURE)
+
+
+def test_notice_of_a_new_passkey_undoes_it(client, alice, authenticator, outbox, database):
+    notice = outbox.last(kind="passkey_added")
+    assert (notice.to, notice.lifetime) == (alice.email, 7 * 86_400)
+    press(client, "undo", notice.token)
+    assert database.count("factors") == 0
+    assert_error(sign_in_response(client, authenticator), *FAILED, details=WRONG_SIGNATURE)
+
+
+def test_recovery_lists_a_new_passkey_and_removes_it(client, alice, authenticator, outbox):
+    client.post("/recover", json={"email": alice.email})
+    link = outbox.last(kind="recovery")
+    response = client.post("/verify", json={"type": "recovery", "token_hash": link.token})
+    (change,) = response.json["recent_changes"]
+    assert change == {"id": A_UUID, "type": "passkey", "added_at": A_TIMESTAMP, "label": "Passkey"}
+    session = session_of(client, response)
+    assert session.put("/user", json={"remove": [change["id"]]}).status_code == 200
     assert_error(sign_in_response(client, authenticator), *FAILED, details=WRONG_SIGNATURE)
