@@ -1,5 +1,7 @@
 """Errors that no form shows: pages for people, where programs get the envelope."""
 
+from urllib.parse import urlencode
+
 from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
@@ -11,6 +13,7 @@ from auth.web.errors import ApiError, as_api_error, envelope
 
 # Where an error of a page leads.
 _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
+_APPLICATION = ("redirect_to", "code_challenge")
 
 
 def register(app: Flask) -> None:
@@ -26,7 +29,10 @@ def _error(error: Exception) -> Response:
     """Lead to the step that is missing, or show what went wrong."""
     known = as_api_error(error)
     if known.error_code in _STEPS:
-        return to_own(f"{_STEPS[known.error_code]}?next={request.path.rpartition('/')[2]}")
+        # The page checks both again.
+        application = {name: request.values[name] for name in _APPLICATION if name in request.values}
+        query = urlencode({"next": request.path.rpartition("/")[2]} | application)
+        return to_own(f"{_STEPS[known.error_code]}?{query}")
     if known.error_code in ELSEWHERE:
         response = to_own("sign-in?error_code=session_expired")
         browser_sessions.forget(response)

@@ -80,7 +80,7 @@ def submit_passkey_second_step() -> Response:
 def _raised(session: Any) -> Response:
     """Go on with a session that has been raised, under a new cookie."""
     g.caller = replace(g.caller, aal=session.aal)
-    next_page = request.form.get("next", "")
-    response = to_own(PAGES[next_page]) if next_page in PAGES else go_on(destination())
+    to, next_page = destination(), request.form.get("next", "")
+    response = to_own(to.path(PAGES[next_page])) if next_page in PAGES else go_on(to)
     browser_sessions.renew(response)
     return response

@@ -60,6 +60,15 @@ class TestAuthenticatorApp:
         headers = {"Authorization": f"Bearer {tokens['access_token']}"}
         assert client.get("/recovery_codes", headers=headers).status_code == 200
 
+    def test_application_is_remembered_over_the_second_step(self, make_app, authenticator_app):
+        target = "https://app.example.com/signed-in"
+        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
+        sign_in(visitor)
+        visitor.visit(f"/sign-in?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}")
+        visitor.press("sign-in/continue")
+        assert "One more step" in visitor.page.text
+        assert visitor.press("second-step", code=authenticator_app.code()).url.startswith(f"{target}?code=")
+
     def test_recovery_code_works_once(self, visitor, alice):
         session = set_up(alice.sign_in())[1]
         code = session.post("/recovery_codes", json={}).json["codes"][0]
