@@ -8,14 +8,15 @@ from auth import addresses
 from auth.commands import load_settings
 from auth.commands.common import json_option
 from auth.delivery import channels
-from auth.delivery.messages import Message
+from auth.delivery.messages import Message, load_templates
 from auth.delivery.senders import Refused, TryLater
 
 
 @click.command("mail-test")
 @click.argument("address")
+@click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of mail instead.")
 @json_option
-def command(address: str, as_json: bool) -> None:
+def command(address: str, sends_all: bool, as_json: bool) -> None:
     """Send one mail to ADDRESS, without the outbox, and print the answer of the mail server.
 
     \b
@@ -28,9 +29,11 @@ def command(address: str, as_json: bool) -> None:
         raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
     text = f"This mail shows that {settings.site_url} can send mail.\n\nYou do not need to do anything.\n"
     subject = f"Test mail from {settings.site_url}"
-    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
+    test = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
+    samples = load_templates(settings).samples(address) if sends_all else [test]
     try:
-        response = sender.send(address, message)
+        for message in samples:
+            response = sender.send(address, message)
     except (Refused, TryLater) as error:
         raise click.ClickException(f"Not sent to {address}: {error}") from None
     finally:

@@ -1,13 +1,13 @@
 """The text of messages: a layout with the strings of a kind, or a template of `AUTH_MAIL_TEMPLATES`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -27,6 +27,16 @@ _LINK_TYPES = dict.fromkeys(
 )
 _TIME = "%H:%M UTC"
 _DATE_AND_TIME = f"%Y-%m-%d {_TIME}"
+
+# Variables of all kinds of messages.
+_SAMPLE = {
+    "new_email": "a@b.c",
+    "new_phone": "+15555550100",
+    "provider": "google",
+    "remaining": 9,
+    "user_agent": "Firefox/1 Linux",
+    "webhook_url": "https://hooks.example.com/events",
+}
 
 
 @dataclass(frozen=True)
@@ -112,15 +122,7 @@ class Templates:
     def check(self) -> None:
         """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""
         sample = {"id": str(UUID(int=0)), "recipient": "user@example.com", "created_at": datetime.now(UTC)}
-        full = {
-            "redirect_to": self._site_url,
-            "new_email": "a@b.c",
-            "new_phone": "+15555550100",
-            "provider": "google",
-            "remaining": 9,
-            "user_agent": "Firefox/1 Linux",
-            "webhook_url": "https://hooks.example.com/events",
-        }
+        full = _SAMPLE | {"redirect_to": self._site_url}
         for language in self._languages:
             for channel, kind in sorted(self.kinds):
                 row = SimpleNamespace(channel=channel, kind=kind, **sample)
@@ -128,6 +130,16 @@ class Templates:
                 self.render(row, {"token": "t" * 43, "code": "123456"})
                 row.variables, row.expires_at = {"locale": language}, None
                 self.render(row, {"code": "123456"})
+
+    def samples(self, recipient: str) -> Iterator[Message]:
+        """Yield a mail of each kind, with links and codes that do not work."""
+        for channel, kind in sorted(self.kinds):
+            if channel == "email":
+                now = datetime.now(UTC)
+                moments = {"created_at": now, "expires_at": now + timedelta(hours=1)}
+                named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": _SAMPLE}
+                row = SimpleNamespace(id=str(uuid4()), **named, **moments)
+                yield self.render(row, {"token": "t" * 43, "code": "123456"})
 
     def _link(self, kind: str, token: str, redirect_to: object) -> str:
         query = {"token": token, "type": _LINK_TYPES.get(kind, kind)}

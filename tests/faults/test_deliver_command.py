@@ -132,8 +132,8 @@ class TestDeliverCommand:
 class TestMailTestCommand:
     @pytest.fixture
     def mail_test(self, make_app):
-        def run(address: str, **changes: str) -> tuple[int, str]:
-            result = run_command(make_app(**changes), "mail-test", address)
+        def run(address: str, *options: str, **changes: str) -> tuple[int, str]:
+            result = run_command(make_app(**changes), "mail-test", address, *options)
             return result.exit_code, result.output
 
         return run
@@ -145,6 +145,13 @@ class TestMailTestCommand:
                 "Sent to alice@example.com: 127.0.0.1: 250 2.0.0 Ok: queued as 1\n",
             )
             assert server.subjects == ["Test mail from http://localhost:8000"]
+        assert database.count("outbox") == 0
+
+    def test_mail_test_sends_each_kind_of_mail(self, mail_test, database):
+        with MailServer() as server:
+            assert mail_test("alice@example.com", "--all", AUTH_SMTP_URL=server.url())[0] == 0
+            assert {"Reset your password", "Your password was changed"} <= set(server.subjects)
+            assert len(server.subjects) > 10
         assert database.count("outbox") == 0
 
     def test_mail_test_fails_when_the_mail_is_refused(self, mail_test):
