@@ -13,7 +13,7 @@ from auth.tokens import one_time
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
-from auth.web.forms import own_form
+from auth.web.forms import own_form_or_json
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
 
@@ -69,7 +69,7 @@ def linking_page() -> Response:
 
 
 @blueprint.post("/link-identity")
-@own_form
+@own_form_or_json
 @limited("verify")
 def begin_linking() -> Response:
     """Bind the flow to the browser, and redirect it to the provider."""

@@ -16,7 +16,7 @@ from auth.pages.page import page
 from auth.tokens import one_time
 from auth.web import schemas
 from auth.web.errors import ApiError
-from auth.web.forms import own_form
+from auth.web.forms import own_form_or_json
 from auth.web.input import FORM, read_body, read_form, read_query
 from auth.web.limits import limited
 
@@ -58,7 +58,7 @@ def verify_link() -> Response:
 
 
 @blueprint.post("/verify")
-@own_form
+@own_form_or_json
 @limited("verify")
 def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""

@@ -37,15 +37,28 @@ def token_of(secret: str) -> str:
 
 
 def own_form(view: View) -> View:
-    """Refuse forms of other sites before a limit counts them, which is for the visitors of those sites."""
+    """Refuse forms of other sites before a limit counts them, which is for the visitors of those sites.
+
+    A request without a body is refused too: browsers send it from other origins without a preflight.
+    """
 
     @functools.wraps(view)
     def checked(*args: Any, **kwargs: Any) -> ResponseReturnValue:
-        if request.mimetype == FORM:
-            _check()
+        _check()
         return view(*args, **kwargs)
 
     return accepts_forms(checked)
+
+
+def own_form_or_json(view: View) -> View:
+    """Check forms in the same way, and let programs send JSON."""
+    form_view = own_form(view)
+
+    @functools.wraps(view)
+    def dispatched(*args: Any, **kwargs: Any) -> ResponseReturnValue:
+        return (form_view if request.mimetype == FORM else view)(*args, **kwargs)
+
+    return accepts_forms(dispatched)
 
 
 def _check() -> None:

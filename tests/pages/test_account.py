@@ -166,3 +166,11 @@ class TestForms:
         fields = {"name": "x", "email": "x@example.com", "confirmed": "yes"}
         assert visitor.post(f"{SITE}{path}", fields).status in (200, 403)
         assert database.everything() == before
+
+    @pytest.mark.parametrize("path", ["/sign-out", "/account/sessions/end-others", "/account/two-step"])
+    def test_request_without_a_form_changes_nothing(self, app, visitor, database, path):
+        before, cookie = database.everything(), f"latchkey={visitor.session_cookie.value}"
+        # As fetch() of a sibling host sends it: the cookie is not Strict, and there is no preflight.
+        headers = {"Cookie": cookie, "Sec-Fetch-Site": "same-site"}
+        assert app.test_client(use_cookies=False).post(path, headers=headers).status_code == 403
+        assert database.everything() == before
