@@ -44,6 +44,17 @@ function kinds.post(path, lines)
   return in_turn(requests)
 end
 
+-- Each line has an id for the path, an access token and a body.
+function kinds.post_as(path, lines)
+  local requests = {}
+  for i, line in ipairs(lines) do
+    local id, token, body = line:match("^(%S+) (%S+) (.+)$")
+    local headers = {["Content-Type"] = "application/json", ["Authorization"] = "Bearer " .. token}
+    requests[i] = wrk.format("POST", path:format(id), headers, body)
+  end
+  return in_turn(requests)
+end
+
 -- Each response has the next refresh token of its session, so every request rotates.
 function kinds.refresh(path, lines)
   local first, last = 1, #lines

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import bcrypt
 
 from bench import load
+from bench.factors import VERIFY, Apps
 from bench.figures import ROUNDS, Figure, against, alone
 from bench.load import CONNECTIONS, Load
 from bench.passkeys import SIGN_IN, Passkeys
@@ -21,6 +22,8 @@ from bench.service import RAISED, WORKERS, BenchService, Constant, new_state_dir
 SECONDS, HASHING_SECONDS = 3, 6
 # More than a round takes: a challenge is good for one sign-in.
 PASSKEY_SIGN_INS = 10_000
+# Likewise: a factor takes one code in half a minute.
+FACTORS_PER_SESSION = 16
 # Few enough for the queue of a single worker, so that no log-in is refused.
 LOG_IN_CONNECTIONS = 12
 
@@ -37,7 +40,11 @@ def measure() -> Iterator[Figure]:
         tokens = people.access_tokens(people.refresh_tokens(256))
         answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
         constant = stack.enter_context(Constant(constant_dir, len(answer)))
-        log_ins, passkeys = people.log_ins(), Passkeys(people)
+        log_ins, passkeys, apps = (
+            people.log_ins(),
+            Passkeys(people),
+            Apps(people, tokens, FACTORS_PER_SESSION),
+        )
         requests: dict[str, Callable[[], Load]] = {
             "constant": lambda: load.run(constant.port, "get", "/constant", seconds=SECONDS),
             "user": lambda: load.run(service.port, "get_as", "/user", tokens, seconds=SECONDS),
@@ -49,6 +56,7 @@ def measure() -> Iterator[Figure]:
             "passkey": lambda: load.run(
                 service.port, "post", SIGN_IN, passkeys.sign_ins(PASSKEY_SIGN_INS), seconds=SECONDS
             ),
+            "totp": lambda: load.run(service.port, "post_as", VERIFY, apps.verifications(), seconds=SECONDS),
             "log-in": lambda: load.run(
                 service.port, "post", LOG_IN, log_ins, seconds=HASHING_SECONDS, connections=LOG_IN_CONNECTIONS
             ),
@@ -56,7 +64,7 @@ def measure() -> Iterator[Figure]:
         ceilings: dict[str, Callable[[], float]] = {
             "hashing": lambda: hashes_per_second(HASHING_SECONDS - 2),
         }
-        for name in ("constant", "user", "refresh", "health", "settings", "passkey"):
+        for name in ("constant", "user", "refresh", "health", "settings", "passkey", "totp"):
             requests[name]()  # warm up
         # Each round starts with another measurement, so that none always follows the same one, which may
         # leave a busy disk or a hot core behind.
@@ -75,6 +83,9 @@ def measure() -> Iterator[Figure]:
     yield against(
         "sign-ins/s with a passkey, against the constant answer", rates["passkey"], rates["constant"]
     )
+    yield against(
+        "verifications/s of a TOTP code, against the constant answer", rates["totp"], rates["constant"]
+    )
     yield against("GET /user/s, against the constant answer", rates["user"], rates["constant"], "≥ 0.35")
     yield against("refreshes/s, against the constant answer", rates["refresh"], rates["constant"], "≥ 0.22")
     yield against("GET /health/s, against the constant answer", rates["health"], rates["constant"], "≥ 0.65")
@@ -82,7 +93,7 @@ def measure() -> Iterator[Figure]:
         "GET /settings/s, against the constant answer", rates["settings"], rates["constant"], "≥ 0.65"
     )
     titles = {"user": "GET /user", "refresh": "refresh", "health": "GET /health", "settings": "GET /settings"}
-    titles["passkey"] = "sign-in with a passkey"
+    titles |= {"passkey": "sign-in with a passkey", "totp": "verification of a TOTP code"}
     for name, title in titles.items():
         for percentile in ("p50", "p95", "p99"):
             values, limits = (
