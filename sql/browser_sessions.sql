@@ -20,9 +20,10 @@ WITH used AS (
 SELECT * FROM used;
 
 -- name: mark_opened_by(session_id uuid, opened_by uuid)
--- The application's session has the level of the browser's.
+-- The application's session has the level and the proof of the browser's.
 UPDATE sessions AS s
-   SET opened_by = opener.id, aal = opener.aal, amr = methods_of(opener), factor_id = opener.factor_id
+   SET opened_by = opener.id, aal = opener.aal, amr = methods_of(opener), factor_id = opener.factor_id,
+       reauthenticated_at = authenticated_at(opener)
   FROM sessions AS opener
  WHERE s.id = :session_id AND opener.id = :opened_by
 RETURNING s.aal, s.amr;

@@ -98,7 +98,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
        u.email_confirmed_at IS NOT NULL AS email_confirmed,
        u.phone,
        u.phone_confirmed_at IS NOT NULL AS phone_confirmed,
-       extract(epoch FROM now() - greatest(s.created_at, s.reauthenticated_at))::bigint AS authentication_age,
+       extract(epoch FROM now() - authenticated_at(s))::bigint AS authentication_age,
        extract(epoch FROM now() - proved_at(s))::bigint AS proof_age
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id

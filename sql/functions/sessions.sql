@@ -51,6 +51,15 @@ AS $$
   END
 $$;
 
+-- When the session's user last authenticated. An application's session is as old as the proof of the browser
+-- that opened it, or a stolen cookie could make itself fresh sessions.
+CREATE OR REPLACE FUNCTION authenticated_at(s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN s.opened_by IS NULL THEN greatest(s.created_at, s.reauthenticated_at)
+              ELSE coalesce(s.reauthenticated_at, 'epoch') END
+$$;
+
 -- Call it with the user's row locked: VOLATILE, it sees what the previous holder of the lock committed.
 CREATE OR REPLACE FUNCTION locked_caller_state(
   user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
@@ -60,7 +69,7 @@ CREATE OR REPLACE FUNCTION locked_caller_state(
 AS $$
   SELECT CASE
     WHEN state = 'live' AND NOT reauthenticated
-         AND greatest(s.created_at, s.reauthenticated_at) <= now() - make_interval(secs => age)
+         AND authenticated_at(s) <= now() - make_interval(secs => age)
     THEN 'reauthentication_needed'
     ELSE state
   END
@@ -74,8 +83,7 @@ $$;
 CREATE OR REPLACE FUNCTION proved_at(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at
-              ELSE greatest(s.created_at, s.reauthenticated_at) END
+  SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
 $$;
 
 -- With the level that the route needs. The functions without it are also those of the release before.

@@ -134,6 +134,19 @@ class TestSession:
         assert "Continue as" in page.text
         assert trade(client, signed_in.submit().url).status_code == 200
 
+    def test_application_gets_no_newer_proof_than_the_browser_has(self, signed_in, client, database):
+        database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
+        signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
+        tokens = trade(client, signed_in.submit().url).json
+        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+        for body in ({"email": "mallory@example.com"}, {"password": "New-Horse-22"}):
+            response = client.put("/user", json=body, headers=headers)
+            assert response.json["error_code"] == "reauthentication_needed"
+        assert client.delete("/user", headers=headers).json["error_code"] == "reauthentication_needed"
+        proof = {"current_password": PASSWORD}
+        assert client.post("/reauthenticate", json=proof, headers=headers).status_code == 200
+        assert client.delete("/user", headers=headers).status_code == 200
+
     def test_other_account_ends_the_session(self, signed_in, database):
         signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
         page = signed_in.submit(number=1)
