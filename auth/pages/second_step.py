@@ -43,7 +43,8 @@ def _form(problem: Problem | None = None) -> Response:
 @signed_in
 def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
-    return _form() if g.caller.aal != "aal2" else go_on(destination())
+    # Never go on from a GET request, which another site may have begun.
+    return _form() if g.caller.aal != "aal2" else to_own(destination().path("sign-in"))
 
 
 @blueprint.post("/second-step")

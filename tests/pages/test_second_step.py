@@ -69,6 +69,17 @@ class TestAuthenticatorApp:
         assert "One more step" in visitor.page.text
         assert visitor.press("second-step", code=authenticator_app.code()).url.startswith(f"{target}?code=")
 
+    def test_link_of_another_site_opens_no_session(self, make_app, authenticator_app, database):
+        target = "https://app.example.com/signed-in"
+        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
+        sign_in(visitor)
+        visitor.press("second-step", code=authenticator_app.code())
+        visitor.be_at("https://evil.example/")
+        page = visitor.click(f"{SITE}/second-step?{urlencode({'redirect_to': target})}")
+        assert page.url.startswith(f"{SITE}/sign-in?redirect_to=")
+        assert "Continue as" in page.text
+        assert database.value("SELECT count(*) FROM sessions WHERE opened_by IS NOT NULL") == 0
+
     def test_recovery_code_works_once(self, visitor, alice):
         session = set_up(alice.sign_in())[1]
         code = session.post("/recovery_codes", json={}).json["codes"][0]
