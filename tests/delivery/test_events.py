@@ -1,130 +1,39 @@
 """The events and audit log rows of each request: exactly these, and none when it is refused or rolled back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from tests.delivery import factor_stories  # noqa: F401
 from tests.support.answers import A_TIMESTAMP, A_UUID
-from tests.support.cast import PASSWORD, Person, Session, refresh, register
+from tests.support.cast import PASSWORD, refresh, register
 from tests.support.links import (
     CHALLENGE,
     OTHER_PHONE,
     PHONE,
     VERIFIER,
     WITH_CHALLENGE,
-    Outbox,
     follow,
     hand_in,
     press,
-    send,
     type_in,
 )
 from tests.support.links import query as query_of
-from tests.support.oauth import Service
-from tests.support.rows import Rows
+from tests.support.stories import STORIES, World, story
 from tests.test_contract import routes
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
-ALL_EVENTS = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 NEW_PASSWORD = "New-Horse-2"
 # Routes that change nothing about a user.
 WITHOUT_EVENTS = {("post", "/introspect"), ("post", "/link-identity"), ("post", "/sso")}
-
-
-@dataclass
-class World:
-    """A service with a webhook that gets all events, and the events and acts since `forget`."""
-
-    service: Service
-    client: Any
-    service_role: dict[str, str]
-    outbox: Outbox
-    database: Rows
-    google: Any
-
-    def __post_init__(self) -> None:
-        self.database.run(
-            "INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://hooks.example.com/', %(events)s, '')",
-            events=ALL_EVENTS,
-        )
-
-    @property
-    def alice(self) -> Person:
-        """Alice, registered on first use."""
-        known = self.database.all("SELECT id FROM users WHERE email = 'alice@example.com'")
-        return (
-            Person(self.client, known[0].id, "alice@example.com")
-            if known
-            else register(self.client, self.service_role, "alice@example.com")
-        )
-
-    def session(self) -> Session:
-        return self.alice.sign_in()
-
-    def sent(self, type: str) -> Any:
-        return send(type, self.client, self.service_role, self.outbox)
-
-    def administer(self, method: str, path: str, body: Any = None) -> Any:
-        return self.client.open(path, method=method, json=body or {}, headers=self.service_role)
-
-    def change_alice(self, **body: Any) -> Callable[[], Any]:
-        path = f"/admin/users/{self.alice.id}"
-        return lambda: self.administer("PUT", path, body)
-
-    def forget(self) -> None:
-        """Delete the events and acts so far."""
-        self.database.run("DELETE FROM outbox WHERE channel = 'webhook' AND outcome IS NULL")
-        self.database.run("DELETE FROM audit_log")
-
-    def events(self) -> list[str]:
-        return [
-            row.kind
-            for row in self.database.all(
-                "SELECT kind FROM outbox WHERE channel = 'webhook' AND outcome IS NULL ORDER BY kind"
-            )
-        ]
-
-    def acts(self) -> list[str]:
-        return [
-            row.action
-            for row in self.database.all("SELECT action FROM audit_log WHERE reason IS NULL ORDER BY action")
-        ]
 
 
 @pytest.fixture
 def world(service, service_role, outbox, database, google) -> World:
     google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
     return World(service, service.client, service_role, outbox, database, google)
-
-
-@dataclass(frozen=True)
-class Story:
-    """A request to a route, with the events and acts that it makes."""
-
-    route: tuple[str, str]
-    prepare: Callable[[World], Callable[[], Any]]
-    events: list[str]
-    acts: list[str]
-
-    def __str__(self) -> str:
-        return self.prepare.__name__
-
-
-STORIES: list[Story] = []
-
-
-def story(route: str, events: str, acts: str) -> Callable:
-    """Register a story. The decorated function prepares the request and returns a function that sends it."""
-
-    def tell(prepare: Callable[[World], Callable[[], Any]]) -> Callable[[World], Callable[[], Any]]:
-        method, _, path = route.partition(" ")
-        STORIES.append(Story((method, path), prepare, sorted(events.split()), sorted(acts.split())))
-        return prepare
-
-    return tell
 
 
 def dave(**more: Any) -> dict[str, Any]:

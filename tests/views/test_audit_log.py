@@ -321,7 +321,9 @@ def words_in(node: ast.AST | None) -> Iterator[str]:
     """Yield the strings that a list, a conditional expression or a dictionary's keys may be."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
-    parts = {ast.List: ["elts"], ast.IfExp: ["body", "orelse"], ast.Dict: ["keys"]}.get(type(node), [])
+    parts = {ast.List: ["elts"], ast.Tuple: ["elts"], ast.IfExp: ["body", "orelse"], ast.Dict: ["keys"]}.get(
+        type(node), []
+    )
     for part in parts:
         value = getattr(node, part)
         for inner in value if isinstance(value, list) else [value]:
@@ -332,9 +334,18 @@ def acts_in(module: ast.Module) -> set[str]:
     """Return the acts that a module records: the positional arguments of `record`, and variables `acts`."""
     nodes: list[ast.expr] = []
     for node in ast.walk(module):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("audit.record", "_record", "_store"):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "audit.record",
+            "_record",
+            "_store",
+            "_tell",
+        ):
             nodes += node.args
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "acts":
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in (
+            "acts",
+            "(act, event)",
+            "act, event",
+        ):
             nodes.append(node.value)
     # Events have a dot.
     return {word for node in nodes for word in words_in(node) if "." not in word}
