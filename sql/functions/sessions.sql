@@ -108,7 +108,9 @@ CREATE OR REPLACE FUNCTION locked_caller_state(
   LANGUAGE sql VOLATILE
 AS $$
   SELECT CASE
-    WHEN state IN ('live', 'reauthentication_needed') AND lacks_level(u, s, aal, level, required)
+    WHEN state IN ('live', 'reauthentication_needed')
+         -- Unqualified, `aal` would be the column of the session.
+         AND lacks_level(u, s, locked_caller_state.aal, level, required)
     THEN 'insufficient_aal'
     WHEN state = 'live' AND needs_proof AND NOT reauthenticated
          AND (proved_at(s) > now() - make_interval(secs => age)) IS NOT TRUE

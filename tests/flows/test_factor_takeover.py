@@ -136,6 +136,19 @@ class TestStolenSession:
             assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
 
 
+    def test_token_from_before_the_second_step_stays_at_its_level(self, alice, database):
+        stolen = alice.sign_in()
+        _app, session = set_up(stolen)
+        assert session.id == stolen.id
+        identity_id = database.value("SELECT id FROM identities")
+        for response in (
+            stolen.put("/user", json={"password": NEW}),
+            stolen.delete(f"/user/identities/{identity_id}"),
+            stolen.delete("/user"),
+        ):
+            assert_error(response, *LOW)
+
+
 class TestRequiredFactor:
     def test_everybody_needs_one_where_the_setting_says_so(self, make_app, alice):
         session = alice.sign_in().on(make_app(AUTH_MFA_REQUIRED="all").test_client())
