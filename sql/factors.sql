@@ -20,12 +20,16 @@ SELECT :id, :user_id, :factor_type, :friendly_name, :secret
                       AND factor_type <> 'passkey' AND verified_at IS NOT NULL)
 RETURNING id;
 
--- name: select_factor(id uuid, user_id uuid, with_expired boolean)
+-- name: select_factor(id uuid, user_id uuid, session_id uuid, with_expired boolean)
+-- Only the session that has begun to enrol a factor, for which it gave a proof, may verify it the first time.
 SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step,
        extract(epoch FROM clock_timestamp())::float AS moment
-  FROM factors
+  FROM factors AS f
  WHERE id = :id AND user_id = :user_id AND factor_type <> 'passkey'
-   AND (verified_at IS NOT NULL OR :with_expired OR created_at > now() - interval '5 minutes');
+   AND (verified_at IS NOT NULL OR :with_expired
+        OR created_at > now() - interval '5 minutes'
+           AND EXISTS (SELECT FROM factor_challenges AS c
+                        WHERE c.factor_id = f.id AND c.session_id = :session_id));
 
 -- name: list_totp_factors(user_id uuid, verified_before timestamptz)
 SELECT id, factor_type, friendly_name, secret, last_step,

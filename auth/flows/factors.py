@@ -47,6 +47,8 @@ def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
         if not tx.one("insert_factor", secret=sealed, **columns):
             raise ApiError("mfa_factor_name_conflict")
+        # By this row `select_factor` knows the session. Nobody learns its id.
+        _write_challenge(tx, caller.id, factor_id, factor_type, None)
     members = {"totp": _app_members(caller, body, secret)} if secret else {}
     return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
 
@@ -70,16 +72,16 @@ def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, A
         factor = own_factor(tx, caller.id, factor_id)
         if factor.factor_type == "webauthn":
             sent, members = security_keys.options(tx, caller, factor)
-        row = tx.one(
-            "write_challenge",
-            user_id=caller.id,
-            session_id=g.caller.session_id,
-            factor_id=factor.id,
-            purpose=factor.factor_type,
-            challenge=sent,
-            lifetime=CHALLENGE_LIFETIME,
-        )
+        row = _write_challenge(tx, caller.id, factor.id, factor.factor_type, sent)
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
+
+
+def _write_challenge(
+    tx: Transaction, user_id: str, factor_id: str, purpose: str, challenge: bytes | None
+) -> Any:
+    owner = {"user_id": user_id, "session_id": g.caller.session_id, "factor_id": factor_id}
+    columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
+    return tx.one("write_challenge", purpose=purpose, **owner, **columns)
 
 
 def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
@@ -155,7 +157,7 @@ def check_room(tx: Transaction, user_id: str) -> None:
 
 def remove(factor_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's factors. Without a proof only one that was never verified."""
-    ids = {"id": factor_id, "user_id": guard.caller_id(), "with_expired": True}
+    ids = {"id": factor_id, "user_id": guard.caller_id(), "session_id": None, "with_expired": True}
     known = latchkey.db.one("select_factor", **ids)
     needs_proof = known is not None and known.is_verified
     if not needs_proof:
@@ -186,7 +188,7 @@ def remove_any(user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and mail the user."""
     with latchkey.db.transaction() as tx:
         user = found(tx.one("lock_user", user_id=user_id), "user_not_found")
-        ids = {"id": factor_id, "user_id": user.id, "with_expired": True}
+        ids = {"id": factor_id, "user_id": user.id, "session_id": None, "with_expired": True}
         factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
         if factor.is_verified and user.email_proved:
             notify(tx, user.id, user.email, "factor_removed")
@@ -195,7 +197,8 @@ def remove_any(user_id: str, factor_id: str) -> None:
 
 
 def own_factor(db: Database | Transaction, user_id: str, factor_id: str) -> Any:
-    row = db.one("select_factor", id=factor_id, user_id=user_id, with_expired=False)
+    ids = {"id": factor_id, "user_id": user_id, "session_id": g.caller.session_id}
+    row = db.one("select_factor", with_expired=False, **ids)
     return found(row, "mfa_factor_not_found")
 
 

@@ -81,9 +81,12 @@ class TestEnrolling:
         assert_error(alice.sign_in().post(f"/factors/{planted.id}/challenge"), *GONE)
 
     def test_second_factor_that_was_begun_at_aal2_is_not_verified_at_aal1(self, alice):
-        session = set_up(alice.sign_in())[1]
-        second, low = enrol(session), alice.sign_in()
+        low = alice.sign_in()
+        session = set_up(low)[1]
+        second = enrol(session)
+        # With the access token from before the session was raised.
         assert_error(verify(low, second), *LOW)
+        assert_error(alice.sign_in().post(f"/factors/{second.id}/challenge"), *GONE)
         assert verify(session, second).status_code == 200
 
     def test_enrolment_expires_after_five_minutes(self, alice, database):
@@ -134,12 +137,12 @@ class TestCodes:
         assert_error(verify(session, app, code), *WRONG)
 
     def test_one_of_fifty_concurrent_uses_of_a_code_succeeds(self, alice, server):
-        app = enrol(alice.sign_in(client=server))
+        app = set_up(alice.sign_in(client=server))[0]
         sessions = [alice.sign_in(client=server) for _ in range(5)]
         challenges = [(session, challenge(session, app)) for session in sessions for _ in range(10)]
         code = app.code()
         answers = at_once(50, lambda number: verify(challenges[number][0], app, code, challenges[number][1]))
-        assert sorted({answer.status_code for answer in answers}) in ([200, 401], [200, 401, 422], [200, 422])
+        assert {answer.status_code for answer in answers} <= {200, 422, 429}
         assert [answer.status_code for answer in answers].count(200) == 1
 
     def test_spaces_in_a_code_do_not_matter(self, alice):

@@ -51,6 +51,19 @@ def set_up(session):
     return key, factor_id, session_of(session.client, verify(session, factor_id, key))
 
 
+def test_thief_of_an_older_session_cannot_finish_what_the_owner_began(alice, laptop, database):
+    thief = alice.sign_in()
+    database.run("UPDATE sessions SET created_at = now() - interval '1 day' WHERE id = %(id)s", id=thief.id)
+    factor_id = enrol(laptop)
+    assert [factor["id"] for factor in thief.get("/user").json["factors"]] == [factor_id]
+    assert_error(thief.post(f"/factors/{factor_id}/challenge"), 404, "mfa_factor_not_found")
+    # Nor with the owner's challenge.
+    body = answer(laptop, factor_id, Authenticator())
+    response = thief.post(f"/factors/{factor_id}/verify", json=body)
+    assert_error(response, 404, "mfa_factor_not_found")
+    assert laptop.post(f"/factors/{factor_id}/verify", json=body).status_code == 200
+
+
 def test_key_is_enrolled_and_raises_later_sessions(alice, laptop, outbox):
     other = alice.sign_in()
     key, factor_id, raised = set_up(laptop)
