@@ -135,7 +135,6 @@ class TestStolenSession:
         ):
             assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
 
-
     def test_token_from_before_the_second_step_stays_at_its_level(self, alice, database):
         stolen = alice.sign_in()
         _app, session = set_up(stolen)
