@@ -2,7 +2,8 @@
 -- Plans that are made while the tables are still empty would scan them for each row, also those of triggers.
 SELECT set_config('enable_seqscan', 'off', true);
 
--- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[])
+-- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[],
+--                       credential_ids text[])
 -- Arrays, because a join could be planned as a scan for each row.
 SELECT id::text AS key FROM users WHERE id = ANY (:ids::uuid[])
 UNION ALL
@@ -12,7 +13,11 @@ SELECT phone FROM users WHERE phone = ANY (:addresses)
 UNION ALL
 SELECT provider || ' ' || subject
   FROM identities
- WHERE provider = ANY (:providers) AND subject = ANY (:subjects);
+ WHERE provider = ANY (:providers) AND subject = ANY (:subjects)
+UNION ALL
+SELECT 'credential \x' || encode(credential_id, 'hex')
+  FROM factors
+ WHERE credential_id = ANY (:credential_ids::bytea[]);
 
 -- name: import_users(users jsonb, origin jsonb)
 -- No row for a user whose id or address was taken meanwhile.
@@ -50,6 +55,9 @@ SELECT id::text,
          AS recorded
   FROM created;
 
+-- name: import_factors(factors jsonb)
+INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors');
+
 -- name: export_users(after uuid, page_size integer)
 -- Nobody could sign in as an anonymous user, whose sessions are not exported.
 SELECT u.id::text,
@@ -83,7 +91,10 @@ SELECT u.id::text,
              FROM identities AS i
             WHERE i.user_id = u.id
          )
-       )::text AS record
+       )::text AS record,
+       (SELECT jsonb_agg(to_jsonb(f) ORDER BY f.created_at, f.id)
+          FROM factors AS f
+         WHERE f.user_id = u.id AND f.verified_at IS NOT NULL)::text AS factors
   FROM users AS u
  WHERE (:after IS NULL OR u.id > :after) AND NOT is_anonymous(u)
  ORDER BY u.id

@@ -3,9 +3,10 @@ from pathlib import Path
 
 import click
 
-from auth.commands import open_database
+from auth.commands import open_database, open_parts
 from auth.commands.common import failures, json_option, new_file, passphrase_option, progress_of
 from auth.operations import age, backups
+from auth.tokens.keys import CannotOpen
 from auth.transfer import exporting
 
 
@@ -15,7 +16,7 @@ from auth.transfer import exporting
 @click.option("--plaintext", is_flag=True, help="Do not encrypt FILE.")
 @json_option
 def export(file: Path, passphrase_file: Path | None, plaintext: bool, as_json: bool) -> None:
-    """Write all users with their password hashes and identities to FILE, as JSON lines.
+    """Write all users with their password hashes, identities and factors to FILE, as JSON lines.
 
     FILE is encrypted under a passphrase like a backup, which `users import` and `age -d` can read. Only its
     owner can read it. Replaces an existing FILE.
@@ -33,8 +34,11 @@ def export(file: Path, passphrase_file: Path | None, plaintext: bool, as_json: b
         everybody = {"email": None, "role": None, "q": None, "is_anonymous": False, "most": None}
         total = database.one("count_users", **everybody).total
         with progress_of("Exporting", total) as progress:
-            lines = exporting.lines(database, progress)
-            exporting.write(file, age.encrypt(lines, passphrase) if passphrase else lines)
+            lines = exporting.lines(database, open_parts(), progress)
+            try:
+                exporting.write(file, age.encrypt(lines, passphrase) if passphrase else lines)
+            except CannotOpen as error:
+                raise click.ClickException(f"Nothing was exported: {error}.") from None
     click.echo(
         json.dumps({"users": total, "file": str(file)}) if as_json else f"Exported {total:,} users to {file}."
     )

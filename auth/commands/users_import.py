@@ -31,6 +31,7 @@ _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|
 @click.option("--trust-addresses", is_flag=True, help="The addresses are proved, unless FILE says otherwise.")
 @click.option("--allow-admins", is_flag=True, help="Import administrators, which are refused otherwise.")
 @click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
+@click.option("--without-factors", is_flag=True, help="Leave out second factors and passkeys.")
 @click.option(
     "--firebase-hash-config",
     "hash_config",
@@ -46,6 +47,7 @@ def import_(
     trust_addresses: bool,
     allow_admins: bool,
     without_passwords: bool,
+    without_factors: bool,
     hash_config: Path | None,
     passphrase_file: Path | None,
     as_json: bool,
@@ -59,10 +61,10 @@ def import_(
     \b
     Example: latchkey users import auth0.ndjson --trust-addresses --dry-run
     """
-    choices = Choices(trust_addresses, allow_admins, without_passwords)
+    choices = Choices(trust_addresses, allow_admins, without_passwords, without_factors)
     work = Import(
         open_database(),
-        open_parts().passwords,
+        open_parts(),
         choices,
         product=product,
         hash_config=_read_hash_config(hash_config),

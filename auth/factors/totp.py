@@ -1,5 +1,6 @@
 """Time-based one-time passwords (RFC 6238): six digits, SHA-1, 30 seconds, one step either way."""
 
+import binascii
 import io
 
 import pyotp
@@ -12,6 +13,14 @@ _WINDOW = 1  # steps
 def new_secret() -> str:
     """Return 160 bits in base32."""
     return pyotp.random_base32()
+
+
+def is_usable(secret: str) -> bool:
+    """Whether a secret is base32, and as long as pyotp wants it: 112 bits."""
+    try:
+        return bool(pyotp.TOTP(secret).byte_secret())
+    except (binascii.Error, ValueError):
+        return False
 
 
 def uri(secret: str, account: str, issuer: str) -> str:

@@ -40,6 +40,7 @@ from webauthn.helpers.structs import (
 
 from auth.settings import Settings
 
+TRANSPORTS = {transport.value for transport in AuthenticatorTransport}
 CHALLENGE_LIFETIME = 300  # seconds
 WRONG_SIGNATURE = "Could not verify authentication signature"  # as py_webauthn says
 # An ES256 key (the base point of P-256), to verify signatures by unknown credentials with.
@@ -49,7 +50,7 @@ NOBODYS_KEY = bytes.fromhex(
     "2258204fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"
 )
 _ALGORITHMS = [Algorithm.ECDSA_SHA_256, Algorithm.EDDSA, Algorithm.RSASSA_PKCS1_v1_5_SHA_256]
-_MOST_ID_BYTES = 1023  # WebAuthn, section 4, "Credential ID"
+MOST_ID_BYTES = 1023  # WebAuthn, section 4, "Credential ID"
 # OpenSSL takes milliseconds to verify a signature by a larger key.
 _RSA_BITS = range(2048, 4097)
 
@@ -149,10 +150,9 @@ class RelyingParty:
             )
         )
         _refuse_frame(credential.response.client_data_json)
-        if credential.raw_id != verified.credential_id or len(credential.raw_id) > _MOST_ID_BYTES:
+        if credential.raw_id != verified.credential_id or len(credential.raw_id) > MOST_ID_BYTES:
             raise InvalidResponse("the id is not that of the new credential")
-        if not _checked(lambda: _is_acceptable_key(verified.credential_public_key)):
-            raise InvalidResponse("the public key is not one of ES256, EdDSA or RS256")
+        check_public_key(verified.credential_public_key)
         return Credential(
             verified.credential_id,
             verified.credential_public_key,
@@ -186,6 +186,12 @@ class RelyingParty:
 def parse_assertion(response: Mapping[str, Any]) -> AuthenticationCredential:
     """Read the response to request options, not yet verified. Raises `InvalidResponse`."""
     return _checked(lambda: parse_authentication_credential_json(dict(response)))
+
+
+def check_public_key(public_key: bytes) -> None:
+    """Raises `InvalidResponse`."""
+    if not _checked(lambda: _is_acceptable_key(public_key)):
+        raise InvalidResponse("the public key is not one of ES256, EdDSA or RS256")
 
 
 def user_handle(user_id: str) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg2
 
-from auth.passwords.hashing import Passwords
+from auth.context import Latchkey
 from auth.passwords.legacy import UnusableHash
 from auth.transfer import products, records
 from auth.transfer.reading import Entry
@@ -13,8 +13,9 @@ from sql import Database
 
 _BATCH = 500
 _MOST_METADATA = 8192
-_EXISTS = "a user with this id, email, phone or identity exists"
-_TWICE = "has the id, email, phone or identity of {}"
+_EXISTS = "a user with this id, email, phone, identity or credential exists"
+_TWICE = "has the id, email, phone, identity or credential of {}"
+_TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
 # What a mapping raises for an entry of an unexpected shape.
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
 
@@ -36,7 +37,7 @@ class Import:
     def __init__(
         self,
         database: Database,
-        passwords: Passwords,
+        parts: Latchkey,
         choices: records.Choices,
         *,
         product: str | None = None,
@@ -44,7 +45,7 @@ class Import:
         is_dry_run: bool = False,
     ) -> None:
         self._database = database
-        self._passwords = passwords
+        self._parts = parts
         self._choices = choices
         self._product = product
         self._hash_config = hash_config or {}
@@ -88,7 +89,7 @@ class Import:
         except _SHAPES as error:
             problem = f"is not a user as {self._product} exports it ({type(error).__name__}: {error})"
             raise records.InvalidRecord(problem) from None
-        row = records.row(record, self._passwords, self._choices)
+        row = records.row(record, self._parts, self._choices)
         _check_storage(row)
         for key in records.keys(row):
             if (place := self._seen.setdefault(key, entry.place)) != entry.place:
@@ -121,6 +122,7 @@ class Import:
                 addresses=[row[kind] for row in rows for kind in ("email", "phone") if row[kind]],
                 providers=sorted({identity["provider"] for identity in identities}),
                 subjects=[identity["subject"] for identity in identities],
+                credential_ids=[each for row in rows for each in records.credential_ids(row)],
             )
         return {row.key for row in found}
 
@@ -132,9 +134,12 @@ class Import:
             with self._database.transaction() as tx:
                 tx.one("avoid_sequential_scans")
                 inserted = tx.all("import_users", users={"users": rows})
+                created = {row.id for row in inserted}
+                factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]
+                tx.run("import_factors", factors={"factors": factors})
         except (psycopg2.DataError, psycopg2.IntegrityError) as error:
             if len(rows) == 1:
-                is_taken = error.diag.constraint_name == "identities_provider_subject_key"
+                is_taken = error.diag.constraint_name in _TAKEN
                 return {rows[0]["id"]: _EXISTS if is_taken else error.diag.message_primary or "is refused"}
             # Halve the batch until the wrong row is alone.
             middle = len(rows) // 2

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 _FLAGS = {"email_verified", "phone_verified", "email_proved", "phone_proved", "blocked"}
-_OBJECTS = {"user_metadata", "app_metadata", "identities", "raw_user_meta_data", "raw_app_meta_data"}
+_OBJECTS = {
+    "user_metadata",
+    "app_metadata",
+    "identities",
+    "factors",
+    "raw_user_meta_data",
+    "raw_app_meta_data",
+}
 _TRUTH = {
     "true": True,
     "t": True,

@@ -10,8 +10,9 @@ from typing import Any
 from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
 
+from auth.context import Latchkey
 from auth.passwords import notations
-from auth.passwords.hashing import Passwords
+from auth.transfer import factors
 from auth.web import fields
 from auth.web.schemas import AdminInput
 
@@ -33,6 +34,7 @@ class Choices:
     trust_addresses: bool = False
     allow_admins: bool = False
     without_passwords: bool = False
+    without_factors: bool = False
 
 
 class _Identity(AdminInput):
@@ -63,12 +65,13 @@ class _Record(AdminInput):
     admin_since = fields.Timestamp()
     created_at = fields.Timestamp()
     identities = List(Nested(_Identity), load_default=list)
+    factors = List(Nested(factors.Factor), load_default=list)
 
 
 _RECORD = _Record()
 
 
-def row(record: dict[str, Any], passwords: Passwords, choices: Choices) -> dict[str, Any]:
+def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, Any]:
     """Return the row to insert for a record. Raises `InvalidRecord` and `UnusableHash`."""
     user = _validated(record)
     id = str(user.get("id") or uuid.uuid4()).lower()
@@ -80,8 +83,9 @@ def row(record: dict[str, Any], passwords: Passwords, choices: Choices) -> dict[
         confirmed_at, is_proved = _confirmation(user, kind, created_at, choices)
         made |= {kind: user.get(kind), f"{kind}_confirmed_at": confirmed_at, f"{kind}_proved": is_proved}
     made["identities"] = list(_identities(user, id, created_at))
-    if not made["identities"]:
-        raise InvalidRecord("has neither an email nor a phone nor an identity of a provider")
+    made["factors"] = [] if choices.without_factors else list(_factors(user, id, parts))
+    if not made["identities"] and not any(each["factor_type"] == "passkey" for each in made["factors"]):
+        raise InvalidRecord("has neither an email nor a phone nor an identity of a provider nor a passkey")
     made |= {name: _text(user.get(name)) for name in _TIMES}
     if user["role"] == "admin":
         made["admin_since"] = made["admin_since"] or datetime.now(UTC).isoformat()
@@ -89,7 +93,7 @@ def row(record: dict[str, Any], passwords: Passwords, choices: Choices) -> dict[
     made["password_hash"] = None
     if user.get("password_hash") and not choices.without_passwords:
         made["password_hash"] = notations.stored_form(user["password_hash"])
-        passwords.check_cost(made["password_hash"])
+        parts.passwords.check_cost(made["password_hash"])
     return made
 
 
@@ -100,6 +104,13 @@ def keys(made: dict[str, Any]) -> Iterator[str]:
             yield made[name]
     for identity in made["identities"]:
         yield f"{identity['provider']} {identity['subject']}"
+    for credential_id in credential_ids(made):
+        yield f"credential {credential_id}"
+
+
+def credential_ids(made: dict[str, Any]) -> list[str]:
+    """Return the ids of the credentials of a row, as Postgres writes them."""
+    return [factor["credential_id"] for factor in made["factors"] if "credential_id" in factor]
 
 
 def _validated(record: dict[str, Any]) -> dict[str, Any]:
@@ -146,6 +157,17 @@ def _identities(user: dict[str, Any], id: str, created_at: datetime) -> Iterator
             raise InvalidRecord("identities.provider: must be lower-case letters, digits, - and _")
         data = {"sub": identity["subject"]} | identity["identity_data"]
         yield _identity(identity | {"identity_data": data}, created_at)
+
+
+def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> Iterator[dict[str, Any]]:
+    for position, factor in enumerate(user["factors"]):
+        own, given = parts.relying_party.id, factor.get("rp_id")
+        if given not in (None, own):
+            reason = f"is {given}, but credentials only work under {own}, unless you use --without-factors"
+            raise InvalidRecord(f"factors.{position}.rp_id: {reason}")
+        if given and "id" not in user:
+            raise InvalidRecord("id: is required for a user with credentials, which contain it")
+        yield factors.row(factor, id, parts)
 
 
 def _identity(identity: dict[str, Any], created_at: datetime) -> dict[str, Any]:

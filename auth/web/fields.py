@@ -1,5 +1,6 @@
 """Strict field types for bodies and queries: "true" and 1 are not booleans, and nothing is converted."""
 
+import base64
 import functools
 import json
 import math
@@ -139,6 +140,18 @@ def _ban_duration(value: Any) -> float:
     return seconds
 
 
+def _base64url(value: Any) -> bytes:
+    is_valid = re.fullmatch(r"[A-Za-z0-9_-]+", _text(value)) and len(value) % 4 != 1
+    _require(is_valid, "must be base64url without padding")
+    return base64.urlsafe_b64decode(f"{value}==")
+
+
+def _counter(value: Any) -> int:
+    is_valid = type(value) is int and 0 <= value < 2**32
+    _require(is_valid, "must be a whole number from 0 to 4294967295")
+    return int(value)
+
+
 def _credential(value: Any) -> Any:
     _require(isinstance(value, dict), "must be an object")
     _require(len(json.dumps(value)) <= _LONGEST_CREDENTIAL, "must be at most 64 KiB as JSON")
@@ -169,6 +182,8 @@ Metadata = _instance_of(dict, "must be an object")
 # Callers without a credential could fill the disk.
 StrangersMetadata = _field(_strangers_metadata)
 Credential = _field(_credential)
+Base64Url = _field(_base64url)
+Counter = _field(_counter)
 FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
 Role = _field(_role)
 Timestamp = _field(_timestamp)

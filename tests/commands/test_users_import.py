@@ -177,7 +177,7 @@ class TestRefusals:
             ({"identities": [{"provider": "Google!", "subject": "1"}]}, "identities.provider: must be"),
             ({"identities": [{"provider": "google"}]}, "identities.0.subject: is required"),
             ({"identities": 2 * [{"provider": "google", "subject": "1"}]}, "at most one of each"),
-            ({"email": "ERIN@example.com"}, "has the id, email, phone or identity of line 1"),
+            ({"email": "ERIN@example.com"}, "has the id, email, phone, identity or credential of line 1"),
         ],
     )
     def test_wrong_row_is_reported_with_its_line_and_stops_nothing(self, import_users, database, row, reason):
@@ -245,7 +245,7 @@ class TestDryRun:
         assert result.exit_code == 3
         assert result.output.splitlines()[:2] == [
             "line 1: dave@example.com: created",
-            f"line 2: {alice.email}: exists: a user with this id, email, phone or identity exists",
+            f"line 2: {alice.email}: exists: a user with this id, email, phone, identity or credential exists",
         ]
         assert result.output.splitlines()[2].startswith("line 3: erin: refused: email: must be")
         assert result.output.endswith(SUMMARY.format("Would create", 1, 1, 1))
