@@ -12,7 +12,7 @@ from auth.web.schemas import Input, Reauthentication
 class FactorEnrolment(Reauthentication):
     factor_type = fields.Choice("totp", "webauthn", "phone", required=True)
     friendly_name = fields.ShortText(load_default="")
-    issuer = fields.ShortText()
+    issuer = fields.Issuer()
 
 
 class Site(Input):

@@ -89,6 +89,12 @@ class TestEnrolling:
         assert_error(alice.sign_in().post(f"/factors/{second.id}/challenge"), *GONE)
         assert verify(session, second).status_code == 200
 
+    def test_longest_issuer_fits_into_the_qr_code(self, alice):
+        session, body = alice.sign_in(), {"factor_type": "totp"}
+        assert session.post("/factors", json=body | {"issuer": "😀" * 64}).status_code == 200
+        too_long = session.post("/factors", json=body | {"issuer": "😀" * 65})
+        assert_error(too_long, 400, "validation_failed", details=A_SENTENCE)
+
     def test_enrolment_expires_after_five_minutes(self, alice, database):
         session = alice.sign_in()
         app = enrol(session)
