@@ -11,8 +11,8 @@ from auth.flows.arrivals import arrive
 from auth.flows.browser_sessions import signed_in
 from auth.pages.confirm import require_proof
 from auth.pages.page import page, to_own
-from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import destination, form_page
+from auth.pages.problems import shows
+from auth.pages.sign_in import destination, form_page, sign_in_form
 from auth.web import guard, schemas, webauthn_schemas
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
@@ -33,22 +33,18 @@ def challenge() -> dict[str, Any] | None:
     return assertions.begin_passkey_assertion() if latchkey.settings.passkeys_enabled else None
 
 
-def _sign_in_form(problem: Problem | None = None) -> Response:
-    return form_page("passkey.html", "sign-in", problem=problem, challenge=challenge())
-
-
 @blueprint.post("/sign-in/passkey")
-@shows(_sign_in_form)
+@shows(sign_in_form)
 @own_form
 @limited("authorize")
 def begin_passkey_page() -> Response:
     """Ask the browser for a passkey."""
     _require_passkeys()
-    return _sign_in_form()
+    return form_page("passkey.html", "sign-in", problem=None, challenge=challenge())
 
 
 @blueprint.post("/sign-in/passkey/verify")
-@shows(_sign_in_form)
+@shows(sign_in_form)
 @own_form
 @limited("login")
 def submit_passkey() -> Response:

@@ -45,14 +45,16 @@ def code_page(path: str, typed_address: str, *, again: str, problem: Problem | N
     return form_page("code.html", path, path=path, purpose=purpose, again=again, problem=problem, **shown)
 
 
-def _form(problem: Problem | None = None) -> Response:
+def sign_in_form(problem: Problem | None = None) -> Response:
     ways = {"providers": _providers(), "has_passkeys": latchkey.settings.passkeys_enabled}
     return form_page("sign_in.html", "sign-in", problem=problem or _told(), **ways)
 
 
 def _code_form(problem: Problem | None = None) -> Response:
     typed = request.form.get("email", "")
-    return code_page("sign-in", typed, again="sign-in/code", problem=problem) if typed else _form(problem)
+    return (
+        code_page("sign-in", typed, again="sign-in/code", problem=problem) if typed else sign_in_form(problem)
+    )
 
 
 @blueprint.get("/sign-in")
@@ -61,11 +63,11 @@ def show_sign_in() -> Response:
     to, known = destination(), browser_sessions.resume()
     if known and not to:
         return to_own("account")
-    return form_page("continue.html", "sign-in", known=known) if known else _form()
+    return form_page("continue.html", "sign-in", known=known) if known else sign_in_form()
 
 
 @blueprint.post("/sign-in")
-@shows(_form)
+@shows(sign_in_form)
 @own_form
 @queued
 @limited("login")
@@ -74,7 +76,7 @@ def submit_sign_in() -> Response:
 
 
 @blueprint.post("/sign-in/code")
-@shows(_form)
+@shows(sign_in_form)
 @own_form
 @limited("recover")
 def request_sign_in_code() -> Response:

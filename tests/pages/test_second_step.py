@@ -144,8 +144,16 @@ class TestPasskeys:
         fields = visitor.page.forms[0].fields
         assert "That passkey did not work." in visitor.press("passkey/verify", credential=wrong).text
         assert visitor.post(f"{SITE}/sign-in/passkey/verify", fields | {"credential": wrong}).status == 400
+        visitor.press("sign-in/passkey")
         assert visitor.press("passkey/verify", credential="{").status == 400
         assert visitor.session_cookie is None
+
+    def test_refused_form_writes_no_challenge(self, app, database):
+        visitor = Visitor(app)
+        visitor.visit("/sign-in")
+        for path in ("/sign-in/passkey", "/sign-in/passkey/verify"):
+            assert visitor.post(f"{SITE}{path}", {}).status == 403
+        assert database.count("factor_challenges") == 0
 
     def test_user_removes_it(self, visitor, authenticator, database):
         # The registration does not raise the session.
