@@ -12,6 +12,9 @@ DELETE FROM factor_challenges
    AND factor_id IS NOT DISTINCT FROM :factor_id
 RETURNING challenge, expires_at > now() AS is_live;
 
+-- name: void_challenges(user_id uuid)
+DELETE FROM factor_challenges WHERE user_id = :user_id;
+
 -- name: list_credentials(user_id uuid)
 SELECT id, credential_id, transports, factor_type
   FROM factors
@@ -35,7 +38,8 @@ RETURNING id;
 --                     backed_up boolean)
 -- An anonymous user with a passkey can come back, and is permanent from now on.
 WITH converted AS (
-  UPDATE users AS u SET converted_at = now(), updated_at = now() WHERE u.id = :user_id AND is_anonymous(u)
+  UPDATE users AS u SET converted_at = clock_timestamp(), updated_at = now()
+   WHERE u.id = :user_id AND is_anonymous(u)
 )
 INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, credential_id, public_key,
                      sign_count, transports, aaguid, backup_eligible, backed_up)

@@ -65,4 +65,6 @@ def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
 
 
 def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:
+    # Without a proof, as an anonymous user, the session may have begun to register a passkey.
+    tx.run("void_challenges", user_id=user_id)
     tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="address_proved")

@@ -8,7 +8,7 @@ from auth.context import latchkey
 from auth.factors import authenticators
 from auth.factors.webauthn import WRONG_SIGNATURE
 from auth.flows import assertions, conversion, removal
-from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.flows.reauthentication import lock_caller, needed, reauthenticate
 from auth.flows.token_response import open_session, raise_session
 from auth.flows.undo import tell
 from auth.web import audit, guard
@@ -33,6 +33,7 @@ def begin_registration(body: dict[str, Any]) -> dict[str, Any]:
 
 def finish_registration(body: dict[str, Any]) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
+    known = guard.live_caller()
     owner = {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
     challenge = assertions.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
     created = assertions.verify_creation(body["credential"], challenge, assertions.PASSKEY)
@@ -40,6 +41,8 @@ def finish_registration(body: dict[str, Any]) -> str:
     with latchkey.db.transaction() as tx:
         # `begin_registration` has asked for the proof.
         caller = lock_caller(tx, reauthenticated=True)
+        if known.is_anonymous and not caller.is_anonymous:
+            raise needed()
         _credentials(tx, caller.id)
         tell(tx, caller, "passkey_added", g.caller.session_id)
         row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created.columns)

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.authenticator import Authenticator
 from tests.support.cast import PASSWORD, register, sign_up_anonymously
 from tests.support.links import (
     EXPIRED,
@@ -47,6 +48,16 @@ def age(database, **interval):
     """Move the sessions into the past."""
     sent = timedelta(**interval).total_seconds()
     database.run(f"UPDATE sessions SET created_at = created_at - make_interval(secs => {sent})")
+
+
+def test_passkey_begun_without_a_proof_is_not_added_afterwards(client, visitor, link, database):
+    options = visitor.post("/passkeys/registration/options", json={}).json
+    follow(client, "email_change", link)
+    body = {"challenge_id": options["challenge_id"], "credential": Authenticator().create(options["options"])}
+    response = visitor.post("/passkeys/registration/verify", json=body)
+    assert_error(response, 400, "webauthn_challenge_not_found")
+    assert_error(visitor.post("/passkeys/registration/options", json={}), *NEEDED, details=A_SENTENCE)
+    assert database.count("factors") == 0
 
 
 class TestEmail:
