@@ -31,6 +31,13 @@ def test_sign_in_returns_tokens_and_the_whole_user(alice):
     assert session.get("/user").json == response.json["user"]
 
 
+def test_sign_in_takes_two_statements_and_one_hash(alice, parts, hashes):
+    alice.sign_in()
+    before = parts.db.statements_run, hashes.count
+    alice.sign_in()
+    assert (parts.db.statements_run - before[0], hashes.count - before[1]) == (2, 1)
+
+
 def test_sign_in_starts_one_session(alice, database):
     session = alice.sign_in()
     row = database.one(
