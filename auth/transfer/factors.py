@@ -1,7 +1,7 @@
 """Second factors and passkeys as members of a user in a file."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -97,6 +97,16 @@ def row(factor: dict[str, Any], user_id: str, parts: Latchkey) -> dict[str, Any]
     made |= {name: _hex(factor[name]) for name in _CREDENTIAL}
     made |= {name: factor.get(name) for name in ("sign_count", "aaguid", *_FLAGS)}
     return made | {"transports": [each for each in factor["transports"] if each in webauthn.TRANSPORTS]}
+
+
+def keys(made: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what no two factors of a user may have."""
+    names = (
+        ("id", "credential_id")
+        if made["factor_type"] == "passkey"
+        else ("id", "credential_id", "friendly_name")
+    )
+    return ((name, made[name]) for name in names if made.get(name))
 
 
 def _hex(data: bytes) -> str:

@@ -83,7 +83,7 @@ def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, 
         confirmed_at, is_proved = _confirmation(user, kind, created_at, choices)
         made |= {kind: user.get(kind), f"{kind}_confirmed_at": confirmed_at, f"{kind}_proved": is_proved}
     made["identities"] = list(_identities(user, id, created_at))
-    made["factors"] = [] if choices.without_factors else list(_factors(user, id, parts))
+    made["factors"] = [] if choices.without_factors else _factors(user, id, parts)
     if not made["identities"] and not any(each["factor_type"] == "passkey" for each in made["factors"]):
         raise InvalidRecord("has neither an email nor a phone nor an identity of a provider nor a passkey")
     made |= {name: _text(user.get(name)) for name in _TIMES}
@@ -159,7 +159,7 @@ def _identities(user: dict[str, Any], id: str, created_at: datetime) -> Iterator
         yield _identity(identity | {"identity_data": data}, created_at)
 
 
-def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> Iterator[dict[str, Any]]:
+def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> list[dict[str, Any]]:
     for position, factor in enumerate(user["factors"]):
         own, given = parts.relying_party.id, factor.get("rp_id")
         if given not in (None, own):
@@ -167,7 +167,11 @@ def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> Iterator[dict[st
             raise InvalidRecord(f"factors.{position}.rp_id: {reason}")
         if given and "id" not in user:
             raise InvalidRecord("id: is required for a user with credentials, which contain it")
-        yield factors.row(factor, id, parts)
+    rows = [factors.row(factor, id, parts) for factor in user["factors"]]
+    found = [key for made in rows for key in factors.keys(made)]
+    if len(set(found)) < len(found):
+        raise InvalidRecord("factors: two have the same id, name or credential")
+    return rows
 
 
 def _identity(identity: dict[str, Any], created_at: datetime) -> dict[str, Any]:

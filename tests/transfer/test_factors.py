@@ -139,9 +139,11 @@ def test_credentials_need_the_id_of_the_user(import_user):
     assert "id: is required" in import_user(KEY, id=None)["reason"]
 
 
-def test_two_factors_of_one_name_are_refused(import_user, database):
-    outcome = import_user(APP | {"friendly_name": "Phone"}, APP | {"friendly_name": "Phone"})
-    assert (outcome["status"], database.count("users")) == ("refused", 0)
+@pytest.mark.parametrize("given", [APP | {"friendly_name": "Phone"}, APP | {"id": ID}, KEY])
+def test_two_factors_of_one_name_id_or_credential_are_refused(import_user, database, given):
+    outcome = import_user(given, given)
+    assert outcome["reason"] == "factors: two have the same id, name or credential"
+    assert database.count("users") == 0
 
 
 def test_credential_of_another_user_is_not_taken_over(import_user, client, alice, database):

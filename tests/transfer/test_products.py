@@ -184,7 +184,7 @@ def test_dumpdata_of_django_is_imported(users, client, database):
     assert erin == (
         "password_hash takes the time of 6.1 log-ins, and at most 4 are accepted with AUTH_BCRYPT_COST=10"
     )
-    assert nobody == "has neither an email nor a phone nor an identity of a provider"
+    assert nobody == "has neither an email nor a phone nor an identity of a provider nor a passkey"
     assert_password(client, "alice@example.com", database)
     assert_error(sign_in(client, "bob@example.com"), 401, "invalid_credentials")
 
