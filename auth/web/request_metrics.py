@@ -57,12 +57,11 @@ class RequestMetrics:
 
     def count(self, method: str, status: int, seconds: float) -> None:
         """Count the current request, once its status is known."""
-        # The rule and not the path, which clients choose.
+        # Clients choose the path, and any method.
         rule = request.url_rule
-        key = (method, rule.rule if rule else "none", status)
+        key = (method if method in _METHODS else "other", rule.rule if rule else "none", status)
         if (known := self._known.get(key)) is None:
-            labels = (method if method in _METHODS else "other", key[1])
-            known = self._requests.labels(*labels, str(status)), self._durations.labels(*labels)
+            known = self._requests.labels(*key[:2], str(status)), self._durations.labels(*key[:2])
             self._known[key] = known
         known[0].inc()
         known[1].observe(seconds)

@@ -1,0 +1,26 @@
+"""What a worker counts for Prometheus, without a worker."""
+
+import pytest
+from flask import Flask
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from auth.web.request_metrics import RequestMetrics
+
+
+@pytest.fixture
+def metrics() -> RequestMetrics:
+    """The counters alone, without files and samples."""
+    made, registry = RequestMetrics.__new__(RequestMetrics), CollectorRegistry()
+    made._requests = Counter("requests", "Requests.", ["method", "route", "status"], registry=registry)
+    made._durations = Histogram("seconds", "Seconds.", ["method", "route"], registry=registry)
+    made._known = {}
+    return made
+
+
+def test_methods_that_clients_invent_take_no_memory(metrics):
+    app = Flask(__name__)
+    for number in range(50):
+        with app.test_request_context("/"):
+            metrics.count(f"INVENTED-{number}", 405, 0.001)
+    assert len(metrics._known) == 1
+    assert metrics._requests.labels("other", "none", "405")._value.get() == 50
