@@ -20,7 +20,7 @@ _CSP = (
     "default-src 'none'; style-src 'self'; {script}{images}form-action 'self'{form_target}; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
-_SCRIPT = "script-src 'self'; "
+_SCRIPT = "script-src 'self'; connect-src 'self'; "
 THEMES = ("light", "dark")
 # Cookies of the footer's choices.
 LANGUAGE, THEME = "latchkey_language", "latchkey_theme"

@@ -46,6 +46,9 @@ def code_page(path: str, typed_address: str, *, again: str, problem: Problem | N
 
 
 def sign_in_form(problem: Problem | None = None) -> Response:
+    if problem and problem.error_code == "email_not_confirmed":
+        # The password was right.
+        return code_page("sign-up", request.form["email"], again="sign-up/code", problem=problem)
     ways = {"providers": _providers(), "has_passkeys": latchkey.settings.passkeys_enabled}
     return form_page("sign_in.html", "sign-in", problem=problem or _told(), **ways)
 

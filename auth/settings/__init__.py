@@ -105,7 +105,7 @@ class Settings:
     rate_limit_signup: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_anonymous: RateLimitItem = kinds.rate_limit("30 per hour")
     rate_limit_login: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
-    rate_limit_authorize: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_authorize: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     rate_limit_login_failures: RateLimitItem = kinds.rate_limit("10 per 15 minutes")
     rate_limit_account_failures: RateLimitItem = kinds.rate_limit("100 per day")
     rate_limit_recover: RateLimitItem = kinds.rate_limit("30 per 5 minutes")

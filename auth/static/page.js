@@ -37,6 +37,43 @@ for (const field of document.querySelectorAll(".code")) {
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
 // Passkeys: the credential goes into the form. A browser without them hides the form.
+const challengeOf = async (form) => {
+  if (form.dataset.options) return JSON.parse(form.dataset.options);
+  const response = await fetch(form.dataset.challenge, { method: "POST" });
+  if (!response.ok) throw new Error(response.statusText);
+  const challenge = await response.json();
+  form.elements.challenge_id.value = challenge.challenge_id;
+  return challenge.options;
+};
+
+const send = (form, credential) => {
+  form.elements.credential.value = JSON.stringify(credential.toJSON());
+  form.submit();
+};
+
+// Let the field of the email offer passkeys, until the form's button asks for one.
+const offered = new Map();
+const offer = async (form) => {
+  if (!await PublicKeyCredential.isConditionalMediationAvailable?.()) return;
+  const abort = new AbortController();
+  offered.set(form, abort);
+  try {
+    const options = await challengeOf(form);
+    const renew = () => {
+      if (abort.signal.aborted) return;
+      if (document.hidden) return document.addEventListener("visibilitychange", renew, { once: true });
+      abort.abort();
+      offer(form);
+    };
+    // The browser offers passkeys for as long as the page is open, but a challenge expires.
+    setTimeout(renew, options.timeout - 30000);
+    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
+    send(form, await navigator.credentials.get({ publicKey, mediation: "conditional", signal: abort.signal }));
+  } catch {
+    // Aborted, or the service is away: the password and the button still work.
+  }
+};
+
 const can = { get: "parseRequestOptionsFromJSON", create: "parseCreationOptionsFromJSON" };
 for (const form of document.querySelectorAll("[data-passkey]")) {
   const kind = form.dataset.passkey;
@@ -47,13 +84,22 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
   form.addEventListener("submit", async (event) => {
     if (form.elements.credential.value) return;
     event.preventDefault();
+    offered.get(form)?.abort();
+    let options;
     try {
-      const publicKey = PublicKeyCredential[can[kind]](JSON.parse(form.dataset.options));
-      const credential = await navigator.credentials[kind]({ publicKey });
-      form.elements.credential.value = JSON.stringify(credential.toJSON());
+      options = await challengeOf(form);
+    } catch {
+      // The page behind the button says why there is no challenge.
+      form.action = event.submitter.formAction;
       form.submit();
+      return;
+    }
+    try {
+      send(form, await navigator.credentials[kind]({ publicKey: PublicKeyCredential[can[kind]](options) }));
     } catch {
       // The user has cancelled, or has no passkey: the form is as before.
+      if (form.dataset.challenge) offer(form);
     }
   });
+  if (form.dataset.challenge) offer(form);
 }

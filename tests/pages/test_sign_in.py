@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from tests.support.cast import PASSWORD
-from tests.support.links import CHALLENGE, SITE, VERIFIER
+from tests.support.links import CHALLENGE, SITE, VERIFIER, later
 from tests.support.pages import Visitor
 
 APPLICATION = "https://app.example.com/signed-in"
@@ -65,6 +65,20 @@ class TestPassword:
         database.run("UPDATE users SET banned_until = 'infinity'")
         visitor.visit("/sign-in")
         assert "This account is blocked." in visitor.submit(email=alice.email, password=PASSWORD).text
+
+    def test_unconfirmed_address_is_asked_for_its_code_or_another_one(self, visitor, app, outbox, database):
+        email = "dave@example.com"
+        app.test_client().post("/signup", json={"email": email, "password": PASSWORD})
+        visitor.visit(f"/sign-in?{WITH_APPLICATION}")
+        assert "sign-up/code" not in visitor.submit(email=email, password="Wrong-Horse-1").text
+        page = visitor.submit(email=email, password=PASSWORD)
+        assert (page.status, "Confirm your email address first" in page.text) == (403, True)
+        later(database, mins=2)
+        visitor.press("sign-up/code")
+        assert len(outbox.sent(email)) == 2
+        assert visitor.press("sign-up/verify", code=outbox.last(email).code).url.startswith(
+            f"{APPLICATION}?code="
+        )
 
     def test_too_many_tries_say_when_to_come_back(self, make_app, alice):
         visitor = Visitor(

@@ -120,7 +120,7 @@ class Browser:
         """
         x, y = self.run(
             f"""(() => {{
-              const element = [...document.querySelectorAll("button, a")].find((each) => each.innerText.trim() === {json.dumps(text)});
+              const element = [...document.querySelectorAll("button, a")].find((each) => each.innerText.trim().replace(/\\s+/g, " ") === {json.dumps(text)});
               element.scrollIntoView({{block: "center"}});
               const box = element.getBoundingClientRect();
               return [box.x + box.width / 2, box.y + box.height / 2];
@@ -149,8 +149,8 @@ class Browser:
         return wait_until(lambda: _or_none(condition))
 
     def wait_for(self, text: str) -> None:
-        """Wait until the page contains a text."""
-        self.wait(lambda: text in self.text)
+        """Wait until the page contains a text, and its script has run."""
+        self.wait(lambda: text in self.text and self.run("document.readyState") == "complete")
 
     def complaints(self) -> list[str]:
         """Return the messages on the console since the last call: errors, and violations of CSP."""
@@ -196,6 +196,21 @@ class Browser:
     def without_script(self, disabled: bool = True) -> None:
         """Disable JavaScript on pages."""
         self._call("Emulation.setScriptExecutionDisabled", value=disabled)
+
+    def add_authenticator(self) -> str:
+        """Add an authenticator whose user agrees at once, also to what the email's field offers."""
+        self._call("WebAuthn.enable")
+        traits = {"protocol": "ctap2", "transport": "internal", "automaticPresenceSimulation": True}
+        abilities = {"hasResidentKey": True, "hasUserVerification": True, "isUserVerified": True}
+        return self._call("WebAuthn.addVirtualAuthenticator", options=traits | abilities)["authenticatorId"]
+
+    def touch(self, authenticator: str, agrees: bool) -> None:
+        """Set whether the authenticator's user agrees at once."""
+        self._call("WebAuthn.setAutomaticPresenceSimulation", authenticatorId=authenticator, enabled=agrees)
+
+    def remove_authenticator(self, authenticator: str) -> None:
+        self._call("WebAuthn.removeVirtualAuthenticator", authenticatorId=authenticator)
+        self._call("WebAuthn.disable")
 
     def photograph(self, path: Path) -> None:
         """Save a screenshot."""

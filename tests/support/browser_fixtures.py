@@ -27,19 +27,33 @@ def tab(tmp_path_factory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def serving(tab, environment, state_dir: Path) -> Iterator[ServerClient]:
+def host() -> str:
+    """The host in the service's URLs. A module with passkeys needs a name, not an address."""
+    return "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    """What a module adds to the settings of its service."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def serving(tab, environment, state_dir: Path, host: str, settings: dict[str, str]) -> Iterator[ServerClient]:
     """The service at an address that the browser can open, with another origin on the allow list."""
     port = free_port()
     changes = {
         "PORT": str(port),
-        "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
+        "AUTH_BASE_URL": f"http://{host}:{port}",
         "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**",
         "AUTH_WORKERS": "1",
         "AUTH_BRAND_NAME": "Acme",
     }
     with Service(
         state_dir,
-        **{name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | changes,
+        **{name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
+        | changes
+        | settings,
     ) as service:
         client = ServerClient(service.port)
         yield client
@@ -52,9 +66,9 @@ def site(serving, database, app) -> ServerClient:
 
 
 @pytest.fixture
-def here(site) -> str:
+def here(site, host: str) -> str:
     """The origin of the service."""
-    return f"http://127.0.0.1:{site.port}"
+    return f"http://{host}:{site.port}"
 
 
 @pytest.fixture

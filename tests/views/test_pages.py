@@ -523,7 +523,9 @@ class TestHeaders:
         ] == CSP.format("")
 
     def test_policy_of_the_welcome_page_allows_its_script(self, client):
-        expected = CSP.format("").replace("style-src 'self'; ", "style-src 'self'; script-src 'self'; ")
+        expected = CSP.format("").replace(
+            "style-src 'self'; ", "style-src 'self'; script-src 'self'; connect-src 'self'; "
+        )
         assert client.get("/").headers["Content-Security-Policy"] == expected
 
     def test_pages_are_neither_cached_nor_sent_as_referrer(self, client, link):
