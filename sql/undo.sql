@@ -34,6 +34,25 @@ SELECT user_id, created_at, restores, extract(epoch FROM clock_timestamp())::flo
   FROM one_time_tokens AS t
  WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND t.asks_for_factor AND is_good_link(t);
 
+-- name: list_asked_credentials(token_hash bytea, purposes text[])
+-- Those from before such a change, and the one that it removed.
+SELECT known.id, known.user_id, known.friendly_name, known.credential_id, known.public_key, known.sign_count,
+       known.transports, known.is_removed
+  FROM one_time_tokens AS t
+ CROSS JOIN LATERAL (
+         SELECT f.*, false AS is_removed
+           FROM factors AS f
+          WHERE f.user_id = t.user_id AND f.verified_at < t.created_at
+          UNION ALL
+         SELECT removed.*, true
+           FROM jsonb_populate_record(
+                  NULL::factors,
+                  CASE WHEN t.restores ->> 'provider' = 'factor' THEN t.restores END
+                ) AS removed
+       ) AS known
+ WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND t.asks_for_factor AND is_good_link(t)
+   AND known.credential_id IS NOT NULL;
+
 -- name: restore_factor(user_id uuid, factor jsonb)
 INSERT INTO factors
 SELECT restored.*

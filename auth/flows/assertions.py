@@ -1,5 +1,6 @@
 """WebAuthn challenges, and the assertions that answer them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -72,10 +73,20 @@ def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str
 
 def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:
     """Return the row of the credential that has made an assertion. Raises `ApiError`."""
-    is_passkey = factor_type == PASSKEY
+
+    def find(credential_id: bytes) -> Any:
+        return latchkey.db.one("select_credential", credential_id=credential_id, factor_type=factor_type)
+
+    return check(response, challenge, find, is_passkey=factor_type == PASSKEY)
+
+
+def check(
+    response: dict[str, Any], challenge: bytes, find: Callable[[bytes], Any], *, is_passkey: bool
+) -> tuple[Any, Assertion]:
+    """Return the row that `find` returns for the id of a credential, and its assertion. Raises `ApiError`."""
     try:
         sent = parse_assertion(response)
-        row = latchkey.db.one("select_credential", credential_id=sent.raw_id, factor_type=factor_type)
+        row = find(sent.raw_id)
         audit.about(user_id=row and row.user_id)
         # An unknown credential is refused like a wrong signature, and as late.
         public_key = bytes(row.public_key) if row else NOBODYS_KEY
@@ -101,6 +112,10 @@ def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | Non
         tx, credential.user_id, email, ["passkey_counter_fell"], [], passkey=credential.friendly_name
     )
     log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
+    return counter_fell()
+
+
+def counter_fell() -> ApiError:
     return failed("its counter has fallen: there may be a copy of it")
 
 

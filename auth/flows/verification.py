@@ -5,7 +5,7 @@ from typing import Any
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.flows import conversion, factor_codes, removal
+from auth.flows import conversion, factor_codes, removal, undo_credentials
 from auth.flows.authorization_codes import write_code
 from auth.flows.token_response import Outcome, open_session
 from auth.flows.undo import tell, undo
@@ -26,14 +26,21 @@ def by_code(address: str, code: str) -> Proof:
     return {"token_hash": None, "target": address, "code_macs": latchkey.codes.macs(address, code)}
 
 
-def spend(link_type: str, proof: Proof, *, redirects: bool, factor_code: str = "") -> Outcome:
+def spend(
+    link_type: str,
+    proof: Proof,
+    *,
+    redirects: bool,
+    factor_code: str = "",
+    answer: undo_credentials.Answer | None = None,
+) -> Outcome:
     """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`.
 
-    `factor_code` is for the undo of a change that was made with a second factor.
+    `factor_code` or `answer` is for the undo of a change that was made with a second factor.
     """
     audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     try:
-        outcome = _spend(link_type, proof, redirects, factor_code)
+        outcome = _spend(link_type, proof, redirects, factor_code, answer)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -42,7 +49,13 @@ def spend(link_type: str, proof: Proof, *, redirects: bool, factor_code: str = "
     return outcome
 
 
-def _spend(link_type: str, proof: Proof, redirects: bool, factor_code: str) -> Outcome:
+def _spend(
+    link_type: str,
+    proof: Proof,
+    redirects: bool,
+    factor_code: str,
+    answer: undo_credentials.Answer | None,
+) -> Outcome:
     # A refusal is returned, not raised: the transaction commits the counted try or the spent link.
     purposes = one_time.PURPOSES.get(link_type)
     if purposes is None:
@@ -51,8 +64,8 @@ def _spend(link_type: str, proof: Proof, redirects: bool, factor_code: str) -> O
         if link_type in one_time.UNDO:
             asked = tx.one("select_asked_factor", token_hash=proof["token_hash"], purposes=purposes)
             # A lost mailbox must not beat a factor.
-            if asked and not factor_codes.proves_owner(tx, asked, factor_code):
-                return Outcome(refusal=ApiError("undo.insufficient_aal"))
+            if asked and (refusal := _factor_refusal(tx, asked, factor_code, answer)):
+                return Outcome(refusal=refusal)
             tx.all("lock_users_of_undo", token_hash=proof["token_hash"])
         spent = tx.one("spend_one_time_token", **proof, purposes=purposes)
         if spent is None:
@@ -63,6 +76,15 @@ def _spend(link_type: str, proof: Proof, redirects: bool, factor_code: str) -> O
         if link_type in one_time.CHANGES:
             return _take_new_address(tx, spent, proof, redirects)
         return _confirm_address(tx, spent, redirects)
+
+
+def _factor_refusal(
+    tx: Transaction, asked: Any, factor_code: str, answer: undo_credentials.Answer | None
+) -> ApiError | None:
+    if answer:
+        return undo_credentials.use(tx, asked.user_id, answer)
+    is_proved = factor_codes.proves_owner(tx, asked, factor_code)
+    return None if is_proved else ApiError("undo.insufficient_aal")
 
 
 def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:

@@ -7,6 +7,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.delivery import sanitize
+from auth.flows import undo_credentials
 from auth.flows.arrivals import redirect_done, redirect_signed_in, redirect_with_error
 from auth.flows.token_response import token_response
 from auth.flows.undo import list_undone
@@ -14,10 +15,10 @@ from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.net.redirects import origin
 from auth.pages.page import page
 from auth.tokens import one_time
-from auth.web import schemas
+from auth.web import schemas, webauthn_schemas
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
-from auth.web.input import FORM, read_body, read_form, read_query
+from auth.web.input import FORM, check, read_body, read_form, read_query
 from auth.web.limits import limited
 
 blueprint = Blueprint("verify", __name__)
@@ -44,7 +45,10 @@ _DONE = {
 # For each type of link that offers "This was not me": the statement, and the section of the page's texts.
 _DECLINED = {"signup": ("decline_signup", "declined"), "email_change": ("decline_change", "change_declined")}
 
-_WRONG_FACTOR = {"insufficient_aal", "over_request_rate_limit"}
+_WRONG_FACTOR = {
+    *("insufficient_aal", "over_request_rate_limit", "validation_failed"),
+    *("webauthn_verification_failed", "webauthn_challenge_not_found", "webauthn_challenge_expired"),
+}
 
 
 @blueprint.get("/verify")
@@ -100,6 +104,7 @@ def _proof(body: Mapping[str, str]) -> Proof:
 def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Response:
     target = _target(query, link.redirect_to or _own_page(link.purpose))
     browser, system = sanitize.browser_and_system(link.signup_user_agent)
+    challenge = undo_credentials.challenge(query["token"]) if link.asks_for_factor else None
     undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(
         "link.html",
@@ -111,6 +116,8 @@ def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Respon
         browser=browser,
         system=system,
         undone=undone,
+        challenge=challenge,
+        script=challenge is not None,
         status=status,
     )
 
@@ -129,8 +136,10 @@ def _is_program() -> bool:
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     link_type = query["type"]
     try:
-        factor_code = query.get("factor_code", "")
-        outcome = spend(link_type, by_link(query["token"]), redirects=True, factor_code=factor_code)
+        factor_code, answer = query.get("factor_code", ""), _answer(query)
+        outcome = spend(
+            link_type, by_link(query["token"]), redirects=True, factor_code=factor_code, answer=answer
+        )
     except ApiError as error:
         if link_type in one_time.UNDO and error.error_code in _WRONG_FACTOR:
             return _page_of_link(query, status=403)
@@ -139,6 +148,14 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if link_type in _DONE:
         return redirect_done(target, link_type, _DONE[link_type])
     return redirect_signed_in(target, outcome, link_type)
+
+
+def _answer(query: Mapping[str, str]) -> undo_credentials.Answer | None:
+    """Return the verified credential of a form that undoes a change. Raises `ApiError`."""
+    if query["type"] not in one_time.UNDO or "challenge_id" not in query:
+        return None
+    sent = check(webauthn_schemas.PasskeyResponse(), check(schemas.CredentialForm(), dict(query)))
+    return undo_credentials.verify(query["token"], sent)
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:

@@ -168,7 +168,14 @@ class VerifyQuery(Input):
     redirect_to = fields.Text()
 
 
-VerifyForm = VerifyQuery.from_dict({"action": fields.Text(), "factor_code": fields.Text()})
+VerifyForm = VerifyQuery.from_dict(
+    {
+        "action": fields.Text(),
+        "factor_code": fields.Text(),
+        "challenge_id": fields.Text(),
+        "credential": fields.LongText(),
+    }
+)
 
 
 class Verification(Input):

@@ -1,11 +1,17 @@
 """Mallory against a second factor: with a password, a stolen session, a lost mailbox, or a copy of the database."""
 
+import html
+import json
+import re
+
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error
+from tests.support.authenticator import ES256, Key, encode
 from tests.support.cast import session_of
 from tests.support.factors import raised, set_up
 from tests.support.links import follow, hand_in, press
+from tests.support.passkeys import register, sign_in
 
 LOW = (403, "insufficient_aal")
 NEW = "Another-Horse-1"
@@ -25,6 +31,15 @@ def recover(client, alice, outbox):
 def change_email(client, session, outbox):
     assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
     follow(client, "email_change", outbox.last("new@example.com").token)
+
+
+def answer(client, token, authenticator, **changes):
+    """Return the fields of the undo page that answer its challenge."""
+    page = client.get(f"/verify?type=undo&token={token}", headers={"Accept": "text/html"}).text
+    (options,) = re.findall('data-options="([^"]*)"', page)
+    (challenge_id,) = re.findall('name="challenge_id" value="([^"]*)"', page)
+    credential = authenticator.get(json.loads(html.unescape(options)), authenticator.passkeys[0], **changes)
+    return {"challenge_id": challenge_id, "credential": json.dumps(credential)}
 
 
 class TestRecoveryByMail:
@@ -113,6 +128,37 @@ class TestUndo:
         assert press(client, "undo", token, factor_code=app.wrong_code()).status_code == 403
         assert press(client, "undo", token, factor_code=app.code()).status_code == 303
         assert database.value("SELECT friendly_name FROM factors WHERE verified_at IS NOT NULL") == "Phone"
+
+    def test_owner_undoes_it_with_a_passkey_or_security_key_from_before(
+        self, client, alice, outbox, database
+    ):
+        passkey, _row = register(alice.sign_in())
+        session = sign_in(client, passkey)
+        change_email(client, session, outbox)
+        token = outbox.last(alice.email, "email_changed").token
+        late, _row = register(session)
+        for wrong in ({"key": Key(ES256)}, {"counter": 1}, {"challenge": encode(bytes(64))}):
+            assert press(client, "undo", token, **answer(client, token, passkey, **wrong)).status_code == 403
+        assert press(client, "undo", token, **answer(client, token, late)).status_code == 403
+        assert press(client, "undo", token, challenge_id="x", credential="").status_code == 403
+        database.run(
+            "UPDATE factors SET factor_type = 'webauthn' WHERE credential_id = %(id)s",
+            id=passkey.passkeys[0].id,
+        )
+        fields = answer(client, token, passkey, is_verified=False)
+        assert press(client, "undo", token, **fields).status_code == 303
+        assert database.value("SELECT email FROM users") == alice.email
+
+    def test_removed_passkey_comes_back_by_its_own_assertion(self, client, alice, outbox, database):
+        passkey, row = register(alice.sign_in())
+        age_factors(database)
+        assert sign_in(client, passkey).delete(f"/passkeys/{row['id']}", json={}).status_code in (200, 204)
+        token = outbox.last(alice.email, "passkey_removed").token
+        fields = answer(client, token, passkey, counter=1)
+        assert press(client, "undo", token, **fields).status_code == 403
+        fields = answer(client, token, passkey)
+        assert press(client, "undo", token, **fields).status_code == 303
+        assert sign_in(client, passkey).user["id"] == alice.id
 
     def test_first_factor_is_undone_without_a_code(self, client, alice, outbox, database):
         set_up(alice.sign_in())

@@ -1,0 +1,54 @@
+"""Passkeys and security keys as the factor that the undo of a change asks for."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from auth.context import latchkey
+from auth.factors.webauthn import Assertion
+from auth.flows import assertions
+from auth.tokens import one_time
+from auth.web.errors import ApiError
+from sql import Transaction
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A verified assertion, and the row of its credential."""
+
+    credential: Any
+    assertion: Assertion
+
+
+def challenge(token: str) -> dict[str, Any] | None:
+    """Return a challenge for the user of a link, with options, or None if there is nothing to answer it."""
+    known = _credentials(token)
+    if not known:
+        return None
+    # The link proves the mailbox, so that presence is enough of passkeys too.
+    sent, options = latchkey.relying_party.request_options(known, is_passkey=False)
+    row = assertions.write_challenge(latchkey.db, assertions.SECURITY_KEY, sent, user_id=known[0].user_id)
+    return {"challenge_id": row.id, "options": options}
+
+
+def verify(token: str, sent: dict[str, Any]) -> Answer:
+    """Spend the challenge, and verify the response to it. Raises `ApiError`."""
+    known = {bytes(row.credential_id): row for row in _credentials(token)}
+    if not known:
+        raise ApiError("undo.insufficient_aal")
+    owner = {"user_id": next(iter(known.values())).user_id}
+    challenge = assertions.spend_challenge(sent["challenge_id"], assertions.SECURITY_KEY, **owner)
+    return Answer(*assertions.check(sent["credential"], challenge, known.get, is_passkey=False))
+
+
+def use(tx: Transaction, user_id: str, answer: Answer) -> ApiError | None:
+    """Store the counter, or return why the credential is refused. The caller raises that afterwards."""
+    user = tx.one("lock_user", user_id=user_id)
+    if not answer.credential.is_removed:
+        return assertions.use(tx, answer.credential, answer.assertion, user.email)
+    counter, before = answer.assertion.sign_count, answer.credential.sign_count
+    return None if counter > before or counter == before == 0 else assertions.counter_fell()
+
+
+def _credentials(token: str) -> list[Any]:
+    columns = {"token_hash": one_time.hash_token(token), "purposes": list(one_time.UNDO)}
+    return latchkey.db.all("list_asked_credentials", **columns)
