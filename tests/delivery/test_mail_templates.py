@@ -186,6 +186,13 @@ class TestMails:
     def test_code_is_on_a_line_of_its_own(self):
         assert CODE in render("magiclink").text.splitlines()
 
+    @each_language
+    def test_inbox_shows_that_a_code_is_inside_but_not_the_code(self, language):
+        text = " ".join(RenderedHtml(render("reauthentication", locale=language).html).text.split())
+        shown = text.partition(string(language, "email.common.preheader"))[2][:150]
+        assert shown.strip("\u034f ") == ""
+        assert "preheader" not in render("password_changed", secrets={}, locale=language).html
+
     def test_code_without_link_is_not_called_an_alternative(self):
         assert "Your code:" in render("reauthentication", secrets={"code": CODE}).text
         assert "Or enter this code:" in render("magiclink").text

@@ -1,7 +1,5 @@
 """Passkeys in a real browser, with Chromium's own authenticator."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.pages.test_stories import signed_in
@@ -13,13 +11,6 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 @pytest.fixture(scope="module")
 def host() -> str:
     return "localhost"
-
-
-@pytest.fixture
-def authenticator(page, here) -> Iterator[str]:
-    added = page.add_authenticator()
-    yield added
-    page.remove_authenticator(added)
 
 
 @pytest.fixture

@@ -1,9 +1,5 @@
-"""Whole stories in a real browser, from the mail to the last page, and each page checked by axe-core.
+"""Whole stories in a real browser, from the mail to the last page."""
 
-axe-core is installed by `npm ci` in tests/clients.
-"""
-
-from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -16,7 +12,6 @@ from tests.support.links import CHALLENGE, VERIFIER, path
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-AXE = Path(__file__).parents[1] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
 NEW_PASSWORD = "Fresh-Horse-2"
 
 
@@ -155,49 +150,3 @@ def test_language_and_theme_are_remembered(page, here):
     page.run("document.querySelector('footer summary').click()")
     page.click("English")
     page.wait_for("Create your account")
-
-
-@pytest.fixture
-def axe() -> str:
-    if not AXE.exists():
-        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
-    return AXE.read_text()
-
-
-def problems(page: Browser, axe: str) -> list[str]:
-    """Return what axe-core finds on the page."""
-    page.run(axe)
-    return page.run(
-        "axe.run().then((found) => found.violations.map((each) =>"
-        " `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`))"
-    )
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_pages_are_accessible_and_fit_the_screen(page, site, here, alice, outbox, axe, dark):
-    site.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
-    page.resize(320, 640, dark=dark)
-
-    def check(where: str) -> None:
-        page.open(here + where)
-        assert problems(page, axe) == [], where
-        assert page.run("document.documentElement.scrollWidth <= innerWidth"), where
-
-    for where in ("/", "/sign-in", "/sign-up", "/forgot-password", "/nowhere"):
-        check(where)
-    check(path("signup", outbox.last("dave@example.com").token))
-    fill_and_fail(page, here)
-    assert problems(page, axe) == []
-    signed_in(page, here, alice)
-    for where in (
-        *("/account?done=name", "/account/name", "/account/email", "/account/phone", "/account/delete"),
-        *("/account/confirm", "/account/two-step", "/new-password", f"/sign-in?redirect_to={here}/app"),
-    ):
-        check(where)
-
-
-def fill_and_fail(page: Browser, here: str) -> None:
-    page.open(f"{here}/sign-in")
-    fill(page, email="nobody@example.com", password="Wrong-Horse-1")
-    page.click("Sign in")
-    page.wait_for("match")

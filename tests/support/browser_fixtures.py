@@ -84,3 +84,11 @@ def page(tab, here) -> Iterator[Browser]:
     # The policy of /docs refuses Redoc's own logo.
     accepted = ("status of 4", "Autofocus processing", "https://cdn.redoc.ly/redoc/logo-mini.svg")
     assert [each for each in tab.complaints() if not any(text in each for text in accepted)] == []
+
+
+@pytest.fixture
+def authenticator(page) -> Iterator[str]:
+    """Chromium's own authenticator, empty."""
+    added = page.add_authenticator()
+    yield added
+    page.remove_authenticator(added)
