@@ -8,6 +8,7 @@ from auth.context import latchkey
 from auth.factors import authenticators
 from auth.factors.webauthn import WRONG_SIGNATURE
 from auth.flows import assertions, conversion, removal
+from auth.flows.factors import end_other_sessions
 from auth.flows.reauthentication import lock_caller, needed, reauthenticate
 from auth.flows.token_response import open_session, raise_session
 from auth.flows.undo import tell
@@ -44,6 +45,8 @@ def finish_registration(body: dict[str, Any]) -> str:
         if known.is_anonymous and not caller.is_anonymous:
             raise needed()
         _credentials(tx, caller.id)
+        if not caller.is_anonymous:
+            end_other_sessions(tx, caller.id)
         tell(tx, caller, "passkey_added", g.caller.session_id)
         row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created.columns)
         if caller.is_anonymous:

@@ -41,6 +41,7 @@ def _form(problem: Problem | None = None) -> Response:
 
 @blueprint.get("/second-step")
 @signed_in
+@limited("verify", key=guard.caller_id)
 def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
     # Never go on from a GET request, which another site may have begun.

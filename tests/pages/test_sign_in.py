@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from tests.support.cast import PASSWORD
-from tests.support.links import CHALLENGE, SITE, VERIFIER, later
+from tests.support.links import CHALLENGE, SITE, VERIFIER, later, press
 from tests.support.pages import Visitor
 
 APPLICATION = "https://app.example.com/signed-in"
@@ -197,6 +197,12 @@ class TestOtherSites:
         visitor.visit(f"/sign-in?{urlencode({'redirect_to': url})}")
         assert "evil" not in visitor.page.headers["Content-Security-Policy"]
         assert urlsplit(visitor.submit(email=alice.email, password=PASSWORD).url).netloc == "localhost:8000"
+
+    def test_link_with_an_invalid_code_challenge_leads_to_no_application(self, client, alice, outbox):
+        back = f"{SITE}/sign-in?{urlencode({'redirect_to': APPLICATION, 'code_challenge': chr(0)})}"
+        client.post("/magiclink", json={"email": alice.email, "redirect_to": back})
+        response = press(client, "magiclink", outbox.last(alice.email).token)
+        assert (response.status_code, response.location) == (303, f"{SITE}/account")
 
     def test_pages_of_ours_get_no_tokens(self, visitor, alice):
         visitor.visit(f"/sign-in?{urlencode({'redirect_to': f'{SITE}/sign-in?redirect_to=x'})}")

@@ -60,6 +60,12 @@ class TestRegistration:
         assert database.count("sessions", "end_reason = 'address_proved'") == 1
         assert sign_in(client, authenticator).user["id"] == visitor.user["id"]
 
+    def test_first_passkey_ends_the_other_sessions(self, alice, laptop):
+        others = alice.sign_in()
+        register(laptop)
+        assert_error(others.get("/user"), 401, "session_not_found")
+        assert laptop.get("/user").status_code == 200
+
     def test_user_registers_a_passkey_and_signs_in_with_it(self, client, alice, laptop, database):
         authenticator, passkey = register(laptop)
         assert passkey == {"id": A_UUID, "friendly_name": "Passkey", "created_at": A_TIMESTAMP}
