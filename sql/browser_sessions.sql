@@ -39,6 +39,10 @@ SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name'
                                   ORDER BY f.created_at, f.id), '[]')
           FROM factors AS f
          WHERE f.user_id = :user_id AND f.factor_type = 'totp' AND f.verified_at IS NOT NULL) AS apps,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name)
+                                  ORDER BY f.created_at, f.id), '[]')
+          FROM factors AS f
+         WHERE f.user_id = :user_id AND f.factor_type = 'webauthn' AND f.verified_at IS NOT NULL) AS keys,
        EXISTS (SELECT FROM factors AS f WHERE f.user_id = :user_id AND f.factor_type = 'passkey')
          AS has_passkey,
        (SELECT count(*) FROM recovery_codes AS c WHERE c.user_id = :user_id AND c.used_at IS NULL)

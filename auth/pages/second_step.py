@@ -24,7 +24,7 @@ blueprint = Blueprint("second_step", __name__)
 
 def _form(problem: Problem | None = None) -> Response:
     ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id())
-    if not ways.apps and not ways.has_passkey:
+    if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
         return to_own("account/two-step")
     next_page = request.values.get("next", "")
@@ -34,9 +34,16 @@ def _form(problem: Problem | None = None) -> Response:
         problem=problem,
         apps=ways.apps,
         challenge=challenge() if ways.has_passkey else None,
+        keys=[key | _key_challenge(key["id"]) for key in ways.keys],
         has_recovery_codes=ways.recovery_codes > 0,
         next=next_page if next_page in PAGES else "",
     )
+
+
+def _key_challenge(factor_id: str) -> dict[str, Any]:
+    made = factors.challenge(factor_id)
+    options = made["webauthn"]["credential_options"]["publicKey"]
+    return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
 @blueprint.get("/second-step")
@@ -77,6 +84,18 @@ def submit_recovery_second_step() -> Response:
 def submit_passkey_second_step() -> Response:
     _moment, session = passkeys.prove(sent_credential())
     return _raised(session)
+
+
+@blueprint.post("/second-step/key")
+@signed_in
+@shows(_form)
+@own_form
+@limited("verify", key=guard.caller_id)
+def submit_key_second_step() -> Response:
+    sent = sent_credential()
+    factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
+    answer = {"type": "request", "credential_response": sent["credential"]}
+    return _raised(factors.verify_webauthn(factor_id, sent["challenge_id"], answer))
 
 
 def _raised(session: Any) -> Response:

@@ -54,6 +54,7 @@ _ACTIONS = {
     "pages.second_step.submit_second_step": "factor_refused",
     "pages.second_step.submit_recovery_second_step": "factor_refused",
     "pages.second_step.submit_passkey_second_step": "factor_refused",
+    "pages.second_step.submit_key_second_step": "factor_refused",
     "pages.two_step.finish_two_step": "factor_refused",
     "pages.two_step.remove_two_step": "change_refused",
 }

@@ -88,6 +88,7 @@ LEVELS = {
         (
             *("sign_out", "show_confirm", "submit_confirm", "request_proof_code", "show_second_step"),
             *("submit_second_step", "submit_recovery_second_step", "submit_passkey_second_step"),
+            "submit_key_second_step",
             *("show_two_step", "finish_two_step"),
         ),
         Level.SESSION,

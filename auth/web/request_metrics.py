@@ -24,6 +24,7 @@ SIGN_INS = {
     "pages.passkeys.submit_passkey": "passkey",
     "factors.verify_factor": "factor",
     "pages.second_step.submit_second_step": "factor",
+    "pages.second_step.submit_key_second_step": "factor",
     "factors.verify_recovery_code": "recovery_code",
     "pages.second_step.submit_recovery_second_step": "recovery_code",
 }

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
+from tests.support import security_keys
 from tests.support.authenticator import Authenticator
 from tests.support.cast import PASSWORD
 from tests.support.factors import App, set_up
@@ -167,3 +168,24 @@ class TestPasskeys:
         visitor = Visitor(make_app(AUTH_PASSKEYS_ENABLED="false"))
         assert "passkey" not in visitor.visit("/sign-in").text
         assert visitor.send("/sign-in/passkey").status == 404
+
+
+class TestSecurityKeys:
+    @pytest.fixture
+    def key(self, alice) -> Authenticator:
+        """A security key of Alice, her only second factor."""
+        return security_keys.set_up(alice.sign_in())[0]
+
+    def test_key_opens_the_account(self, visitor, key, database):
+        sign_in(visitor)
+        assert visitor.page.url.startswith(f"{SITE}/second-step")
+        credential = json.dumps(key.get(visitor.passkey_options))
+        assert visitor.press("second-step/key", credential=credential).url == f"{SITE}/account"
+        assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 2
+
+    def test_answer_for_another_site_is_refused(self, visitor, key):
+        sign_in(visitor)
+        credential = json.dumps(key.get(visitor.passkey_options, origin="https://evil.example"))
+        page = visitor.press("second-step/key", credential=credential)
+        assert (page.status, page.url) == (400, f"{SITE}/second-step/key")
+        assert visitor.visit("/account").url.startswith(f"{SITE}/second-step")

@@ -6,49 +6,17 @@ from tests.support.answers import A_SENTENCE, A_UUID, ANYTHING, assert_error, as
 from tests.support.authenticator import ES256, Authenticator, Key
 from tests.support.cast import session_of
 from tests.support.passkeys import assertion, register, sign_in, sign_in_response
+from tests.support.security_keys import SITE, answer, enrol, set_up, verify
 from tests.support.server import at_once
 
 FAILED = (400, "webauthn_verification_failed")
 UNKNOWN = (400, "webauthn_challenge_not_found")
-SITE = {"rpId": "localhost", "rpOrigins": ["http://localhost:8000"]}
 
 
 @pytest.fixture
 def laptop(alice):
     """A session of Alice."""
     return alice.sign_in()
-
-
-def enrol(session, name="Key"):
-    response = session.post("/factors", json={"factor_type": "webauthn", "friendly_name": name})
-    assert_ok(response, {"id": A_UUID, "type": "webauthn", "friendly_name": name})
-    return response.json["id"]
-
-
-def answer(session, factor_id, authenticator, **changes):
-    """Return the body that answers a new challenge, as the JavaScript client sends it."""
-    challenge = session.post(
-        f"/factors/{factor_id}/challenge", json={"factorId": factor_id, "webauthn": SITE}
-    )
-    assert challenge.status_code == 200, challenge.text
-    kind = challenge.json["webauthn"]["type"]
-    options = challenge.json["webauthn"]["credential_options"]["publicKey"]
-    response = (authenticator.create if kind == "create" else authenticator.get)(options, **changes)
-    return {
-        "challenge_id": challenge.json["id"],
-        "webauthn": {"type": kind, "credential_response": response, **SITE},
-    }
-
-
-def verify(session, factor_id, authenticator, **changes):
-    body = answer(session, factor_id, authenticator, **changes)
-    return session.post(f"/factors/{factor_id}/verify", json=body)
-
-
-def set_up(session):
-    """Enrol a key that does not verify its user, and return it with its id and the raised session."""
-    key, factor_id = Authenticator(is_verified=False), enrol(session)
-    return key, factor_id, session_of(session.client, verify(session, factor_id, key))
 
 
 def test_thief_of_an_older_session_cannot_finish_what_the_owner_began(alice, laptop, database):
