@@ -83,7 +83,9 @@ class Nginx(ReverseProxy):
             {
                 "listen 80;": f"listen 127.0.0.1:{self.plain_port};",
                 "listen 443 ": f"listen 127.0.0.1:{self.port} ",
-                "server 127.0.0.1:8000;": " ".join(f"server {upstream};" for upstream in upstreams),
+                "server 127.0.0.1:8000 max_fails=0;": " ".join(
+                    f"server {upstream} max_fails=0;" for upstream in upstreams
+                ),
                 "/etc/letsencrypt/live/auth.example.com": str(self.directory),
                 "root /var/www/html": f"root {self.directory}",
                 "/var/log/nginx/latchkey.log": str(self.log),
