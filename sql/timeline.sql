@@ -37,6 +37,16 @@ SELECT iso_8601(coalesce(m.finished_at, m.created_at)) AS at, 'message' AS kind,
  ORDER BY m.created_at DESC
  LIMIT :most;
 
+-- name: select_last_message(user_id uuid, kinds text[])
+-- One that is not sent within a minute has nothing that sends it.
+SELECT m.id::text, 'message' AS kind, m.kind AS name, message_details(m, m.recipient) AS details,
+       coalesce(m.outcome IN ('failed', 'expired'),
+                m.last_error IS NOT NULL OR m.created_at < now() - interval '1 minute') AS is_stuck
+  FROM outbox AS m
+ WHERE m.user_id = :user_id AND m.channel <> 'webhook' AND m.kind = ANY (:kinds)
+ ORDER BY m.created_at DESC
+ LIMIT 1;
+
 -- name: select_summary(id uuid, email text, phone text, refresh_token_lifetime integer,
 --                      session_timebox integer)
 SELECT u.id,
@@ -53,6 +63,7 @@ SELECT u.id,
                                   ORDER BY verified_at), '{}')
           FROM factors
          WHERE user_id = u.id AND verified_at IS NOT NULL) AS factors,
+       EXISTS (SELECT FROM factors WHERE user_id = u.id AND factor_type = 'passkey') AS has_passkey,
        (SELECT count(*) FROM recovery_codes WHERE user_id = u.id AND used_at IS NULL) AS recovery_codes,
        iso_8601(u.created_at) AS created_at,
        iso_8601(u.email_confirmed_at) AS email_confirmed_at,

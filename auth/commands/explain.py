@@ -8,7 +8,7 @@ from auth import addresses
 from auth.commands import open_parts
 from auth.commands.common import json_option
 from auth.context import Latchkey
-from auth.flows import timeline
+from auth.flows import explanation, timeline
 from auth.operations import rotation
 from auth.web import counts
 from auth.web.fields import is_uuid
@@ -67,35 +67,13 @@ class _Search:
         )
 
     def _user(self, user: Any) -> dict[str, Any]:
-        known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
-        limits = counts.against(self._settings, self._db, [user.id, *known])
-        is_lock = {"passwords", "codes", "factors"}
-        locked = [count["text"] for count in limits if count["is_used_up"] and count["what"] in is_lock]
-        obstacles = [*self._obstacles(user), *locked]
+        explained = explanation.explain(self._settings, self._db, user)
+        obstacles = [obstacle.text for obstacle in explained.obstacles]
         used_since = rotation.secret_used_since(self._settings)
         of_old_keys = self._db.one("count_sessions_of_old_keys", user_id=user.id, used_since=used_since).total
         facts = user._asdict() | {"sessions_of_old_keys": of_old_keys}
         about = {"user": facts, "can_sign_in": not obstacles, "obstacles": obstacles}
-        return {"kind": "user"} | about | {"limits": limits} | self._story(user.id)
-
-    def _obstacles(self, user: Any) -> Iterator[str]:
-        settings = self._settings
-        if user.banned_until:
-            forever = user.banned_until.startswith("9999")
-            yield "banned permanently" if forever else f"banned until {timeline.clock(user.banned_until)}"
-        if user.is_anonymous:
-            yield "anonymous: only a session that it has lets this user in"
-        elif not user.has_password:
-            yield "has no password: only a link, a code or a provider lets this user in"
-        if user.email and not user.email_confirmed_at and settings.email_confirm_required:
-            yield "the email is not confirmed: the password is refused with it; a link or code confirms it"
-        if user.phone and not user.phone_confirmed_at and settings.phone_confirm_required:
-            yield "the phone is not confirmed: the password is refused with it; a code confirms it"
-        if user.email and not settings.email_enabled:
-            yield "sign-in by email is switched off (AUTH_EMAIL_ENABLED)"
-        if user.phone and not settings.offers_phone:
-            name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
-            yield f"sign-in by phone is switched off ({name})"
+        return {"kind": "user"} | about | {"limits": explained.limits} | self._story(user.id)
 
     def _story(self, user_id: str) -> dict[str, Any]:
         rows = self._db.all("list_timeline", user_id=user_id, page_size=self._most, page_offset=0)

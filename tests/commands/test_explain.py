@@ -88,8 +88,23 @@ class TestObstacles:
     def test_missing_password_is_an_obstacle(self, explain, alice, database):
         database.run("UPDATE users SET password_hash = NULL")
         assert obstacles(explain(alice.email)) == [
-            "has no password: only a link, a code or a provider lets this user in"
+            "has no password: only a link, a code, a provider or a passkey lets this user in"
         ]
+
+    def test_message_that_did_not_arrive_is_an_obstacle(self, explain, alice, client, database):
+        client.post("/recover", json={"email": alice.email})
+        assert explain(alice.email)[0] == CLEAR
+        database.run(
+            "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 1, last_error = '550 no such mailbox'"
+        )
+        assert obstacles(explain(alice.email)) == [
+            "mail recovery to alice@example.com failed after one try: 550 no such mailbox"
+        ]
+        client.post("/recover", json={"email": alice.email})
+        assert explain(alice.email)[0] == CLEAR
+        database.run("UPDATE outbox SET created_at = created_at - interval '2 minutes'")
+        database.run("DELETE FROM outbox WHERE outcome IS NOT NULL")
+        assert obstacles(explain(alice.email)) == ["mail recovery to alice@example.com waits to be sent"]
 
     def test_anonymous_user_is_let_in_by_a_session_alone(self, explain, database):
         user_id = database.value("INSERT INTO users (made_by) VALUES ('anonymous') RETURNING id::text")

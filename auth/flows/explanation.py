@@ -1,0 +1,101 @@
+"""Whether a user can sign in, how, and what is in the way."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from auth.delivery import sanitize
+from auth.flows import timeline
+from auth.settings import Settings
+from auth.web import counts
+from sql import Database
+
+_LOCKS = {"passwords", "codes", "factors"}
+# Messages without which a user may be unable to sign in.
+_NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What is in the way of a user, and what to do about it; `act` is an act of the console."""
+
+    text: str
+    advice: str
+    act: str | None = None
+    message_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`ways` are those that work, `limits` those of auth/web/counts.py."""
+
+    ways: list[str]
+    obstacles: list[Obstacle]
+    limits: list[dict[str, Any]]
+
+
+def explain(settings: Settings, db: Database, user: Any) -> Explanation:
+    """Explain a row of `select_summary`."""
+    known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
+    limits = counts.against(settings, db, [user.id, *known])
+    obstacles = [*_obstacles(settings, user), *_locks(limits), *_unsent(db, user)]
+    return Explanation([] if user.banned_until else list(_ways(settings, user)), obstacles, limits)
+
+
+def _ways(settings: Settings, user: Any) -> Iterator[str]:
+    by_email = user.email and settings.email_enabled
+    by_phone = user.phone and settings.offers_phone
+    email_counts = user.email_confirmed_at or not settings.email_confirm_required
+    phone_counts = user.phone_confirmed_at or not settings.phone_confirm_required
+    if user.has_password and ((by_email and email_counts) or (by_phone and phone_counts)):
+        yield "the password"
+    if by_email:
+        yield "a link or code by mail"
+    if by_phone:
+        yield "a code by SMS"
+    for name in user.providers:
+        if name in settings.providers:
+            yield sanitize.provider(name) or name
+    if user.has_passkey and settings.passkeys_enabled:
+        yield "a passkey"
+
+
+def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+    if user.banned_until:
+        forever = user.banned_until.startswith("9999")
+        text = "banned permanently" if forever else f"banned until {timeline.clock(user.banned_until)}"
+        yield Obstacle(text, "Lift the ban to let them in.", "unban")
+    yield from _address_obstacles(settings, user)
+    if user.is_anonymous:
+        advice = "They confirm an address in the application to sign in again later."
+        yield Obstacle("anonymous: only a session that it has lets this user in", advice)
+    elif not user.has_password:
+        text = "has no password: only a link, a code, a provider or a passkey lets this user in"
+        yield Obstacle(text, "Send a recovery: its page asks for a new password.", "recover")
+
+
+def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+    if user.email and not user.email_confirmed_at and settings.email_confirm_required:
+        text = "the email is not confirmed: the password is refused with it; a link or code confirms it"
+        yield Obstacle(text, "Send a recovery: its link confirms the email.", "recover")
+    if user.phone and not user.phone_confirmed_at and settings.phone_confirm_required:
+        text = "the phone is not confirmed: the password is refused with it; a code confirms it"
+        yield Obstacle(text, "They request a code by SMS, which confirms the phone.")
+    if user.email and not settings.email_enabled:
+        yield Obstacle("sign-in by email is switched off (AUTH_EMAIL_ENABLED)", "Change the setting.")
+    if user.phone and not settings.offers_phone:
+        name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
+        yield Obstacle(f"sign-in by phone is switched off ({name})", "Change the setting.")
+
+
+def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
+    for count in limits:
+        if count["is_used_up"] and count["what"] in _LOCKS:
+            yield Obstacle(count["text"], "It ends by itself; a link by mail or a passkey works meanwhile.")
+
+
+def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
+    message = db.one("select_last_message", user_id=user.id, kinds=_NEEDED)
+    if message and message.is_stuck:
+        advice = "Mend what the mail server or the SMS provider says, then send it again."
+        yield Obstacle(timeline.sentence(message), advice, "resend", message.id)
