@@ -30,7 +30,7 @@ SELECT current_database() AS name,
  WHERE d.datname = current_database();
 
 -- name: take_restore_lock()
-SELECT pg_try_advisory_lock(7239004118) AS is_ours;
+SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 
 -- name: void_restored_links()
 DELETE FROM one_time_tokens WHERE spent_at IS NULL;

@@ -4,6 +4,8 @@ Functions hold no data and are not migrated: when the text of sql/functions chan
 """
 
 import hashlib
+from collections.abc import Callable
+from contextlib import closing
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
@@ -17,25 +19,30 @@ FUNCTIONS = DIRECTORY / "functions"
 MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migrations").glob("*.sql"))}
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
 # The advisory lock under which the schema is changed.
-_LOCK = 7_239_004_116
+_LOCK = 7239004116
 
 
-def apply(url: str) -> list[str]:
-    """Create or upgrade the schema, and return the names of the steps, each a transaction.
+def apply(url: str, progress: Callable[[int], object] = lambda _: None) -> list[str]:
+    """Create or upgrade the schema, and return the names of the steps. Calls `progress(1)` after each.
 
-    Raises `psycopg2.Error`, also if the database belongs to another application or a newer release.
+    Each is a transaction. Raises `psycopg2.Error`, also if the database belongs to another application or a
+    newer release.
     """
     steps: list[str] = []
-    connection = connect_patiently(url)
-    try:
+    with closing(connect_patiently(url)) as connection:
         while True:
             with connection, connection.cursor() as cursor:
                 step = _take_step(cursor)
             if step is None:
                 return steps
             steps.append(step)
-    finally:
-        connection.close()
+            progress(1)
+
+
+def pending(url: str) -> list[str]:
+    """Return the names of the steps that `apply` would take. Raises `psycopg2.Error`, as it does."""
+    with closing(connect_patiently(url)) as connection, connection, connection.cursor() as cursor:
+        return _pending(cursor)
 
 
 def apply_in_transaction(connection: Connection) -> None:
@@ -47,33 +54,46 @@ def apply_in_transaction(connection: Connection) -> None:
 
 def _take_step(cursor: Cursor) -> str | None:
     cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-    version, functions_digest = _installed(cursor)
-    functions = "\n".join(path.read_text() for path in sorted(FUNCTIONS.glob("*.sql")))
-    digest = hashlib.sha256(functions.encode()).hexdigest()
-    if version is None:
+    steps = _pending(cursor)
+    if not steps:
+        return None
+    if steps[0] == SCHEMA.name:
         cursor.execute(SCHEMA.read_text())
         cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (NEWEST,))
-        return "schema.sql"
+    elif steps[0] == FUNCTIONS.name:
+        # Unchecked, because they call each other in any order. A test checks them.
+        cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
+        cursor.execute(
+            "UPDATE schema_version SET functions_digest = %s WHERE version = %s", (_digest(), NEWEST)
+        )
+    else:
+        version = int(steps[0][:4])
+        try:
+            cursor.execute(MIGRATIONS[version].read_text())
+        except psycopg2.Error as error:
+            raise psycopg2.ProgrammingError(f"{steps[0]}: {error}") from error
+        cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (version,))
+    return steps[0]
+
+
+def _pending(cursor: Cursor) -> list[str]:
+    version, digest = _installed(cursor)
+    if version is None:
+        return [SCHEMA.name, FUNCTIONS.name]
     if not OLDEST <= version <= NEWEST:
         raise psycopg2.ProgrammingError(
             f"the schema has version {version}, but this release works with {OLDEST} to {NEWEST}"
         )
-    if version < NEWEST:
-        path = MIGRATIONS[version + 1]
-        try:
-            cursor.execute(path.read_text())
-        except psycopg2.Error as error:
-            raise psycopg2.ProgrammingError(f"{path.stem}: {error}") from error
-        cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (version + 1,))
-        return path.stem
-    if functions_digest != digest:
-        # Unchecked, because they call each other in any order. A test checks them.
-        cursor.execute("SET LOCAL check_function_bodies = off;" + functions)
-        cursor.execute(
-            "UPDATE schema_version SET functions_digest = %s WHERE version = %s", (digest, version)
-        )
-        return "functions"
-    return None
+    steps = [path.stem for number, path in MIGRATIONS.items() if number > version]
+    return [*steps, FUNCTIONS.name] if steps or digest != _digest() else []
+
+
+def _functions() -> str:
+    return "\n".join(path.read_text() for path in sorted(FUNCTIONS.glob("*.sql")))
+
+
+def _digest() -> str:
+    return hashlib.sha256(_functions().encode()).hexdigest()
 
 
 def _installed(cursor: Cursor) -> tuple[int | None, str | None]:

@@ -206,6 +206,13 @@ def test_no_sub_select_after_in_limits_or_locks_rows():
     assert found == []
 
 
+def test_each_advisory_lock_has_a_number_of_its_own():
+    taken = re.findall(r"\b7239\d{6}\b", SQL + Path(schema.__file__).read_text())
+    listed = re.findall(r"^\| (\d{10}) \|", (ROOT / "docs" / "architecture.md").read_text(), re.M)
+    assert sorted(taken) == listed
+    assert len(re.findall(r"pg_(?:try_)?advisory\w*\((?!%s|7239)", SQL)) == 0
+
+
 def test_every_statement_is_used():
     assert set(STATEMENTS) - all_strings() == set()
 

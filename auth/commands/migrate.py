@@ -4,7 +4,7 @@ import click
 import psycopg2
 
 from auth.commands import load_settings
-from auth.commands.common import json_option
+from auth.commands.common import json_option, progress_of
 from sql import schema
 
 
@@ -17,7 +17,9 @@ def command(as_json: bool) -> None:
     Example: DATABASE_URL=postgresql://auth@db/auth latchkey migrate
     """
     try:
-        steps = schema.apply(load_settings(missing_secrets="ignore").find_database())
+        url = load_settings(missing_secrets="ignore").find_database()
+        with progress_of("Upgrading the schema", len(schema.pending(url))) as progress:
+            steps = schema.apply(url, progress)
     except psycopg2.Error as error:
         raise click.ClickException(f"DATABASE_URL: {' '.join(str(error).split())}") from None
     if as_json:

@@ -7,6 +7,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import NewConnectionError
 
 from auth.net.sockets import Deadline, tls
 
@@ -47,7 +48,11 @@ class BoundedSession(requests.Session):
 
 class _Connection(HTTPConnection):
     def _new_conn(self) -> socket:
-        return Deadline.current().connect(self.host, self.port, _CONNECT_TIMEOUT)
+        try:
+            return Deadline.current().connect(self.host, self.port, _CONNECT_TIMEOUT)
+        except OSError as error:
+            # urllib3 takes a bare ECONNRESET for one of the request, and reads from the missing socket.
+            raise NewConnectionError(self, str(error)) from error
 
 
 class _TlsConnection(_Connection, HTTPSConnection):

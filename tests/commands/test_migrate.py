@@ -1,5 +1,10 @@
 """`latchkey migrate`: brings the database of an earlier release up to date."""
 
+import os
+import pty
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 
@@ -8,6 +13,7 @@ from sql import schema
 from tests.conftest import clear_settings
 from tests.support import catalog
 from tests.support.dump import SCHEMAS
+from tests.support.processes import CHECKOUT
 
 
 @pytest.fixture
@@ -29,6 +35,21 @@ def test_database_of_an_earlier_release_is_upgraded_once(migrate):
     assert (first.exit_code, first.output.split()) == (0, [*steps, "functions"])
     assert (second.exit_code, second.output) == (0, "The schema is up to date.\n")
     assert migrate("--json").output == '{"steps": []}\n'
+
+
+def test_progress_is_shown_on_a_terminal(url, tmp_path):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "auth.commands", "migrate", "--json"]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT), "DATABASE_URL": url}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=True
+    )
+    os.close(theirs)
+    shown = os.read(ours, 65_536).decode()
+    os.close(ours)
+    assert "Upgrading the schema" in shown
+    assert "100%" in shown
+    assert done.stdout.startswith(b'{"steps": ["0002_')
 
 
 def test_failed_migration_changes_nothing_and_is_named(migrate, url, monkeypatch, tmp_path):

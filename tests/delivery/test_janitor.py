@@ -184,7 +184,7 @@ class TestCleaning:
         fill(database, 1, "interval '1 minute'")
         other = psycopg2.connect(database_url)
         with other.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(7239004117)")
+            cursor.execute("SELECT pg_try_advisory_xact_lock(7239004119)")
             assert cursor.fetchone() == (True,)
         before = left(database)
         assert (janitor.clean(parts.db), left(database)) == (0, before)
