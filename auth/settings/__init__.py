@@ -41,6 +41,10 @@ def _reauthentication_age(env: Env, name: str) -> int | None:
     return {"always": 0, "never": None}[text] if text.isalpha() else int(text)
 
 
+def _shown_age(age: int | None) -> str:
+    return {0: "always", None: "never"}.get(age, str(age))
+
+
 def _cores() -> int:
     # A container may be given fewer cores than the machine has.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -55,7 +59,9 @@ class Settings:
     warnings: tuple[str, ...]
     # The files of the keys that the environment does not set, by field.
     key_files: Mapping[str, Path]
-    database_url: str = kinds.text("", checks.optional(checks.postgres_url))
+    # `environment` or the path of the file, by the name of the variable.
+    origins: Mapping[str, str]
+    database_url: str = kinds.secret_url(kinds.text("", checks.optional(checks.postgres_url)))
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.text("127.0.0.1")
     workers: int = kinds.number(_cores(), 1, 256)
@@ -64,11 +70,11 @@ class Settings:
     site_url: str = kinds.text("", checks.optional(checks.site_url))
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), checks.redirect_pattern)
     # All values are accepted. One may end in @ and the time from which it is used; else the first is used.
-    secret_key: tuple[str, ...] = kinds.list_of((), checks.timed_secret, may_be_empty=False)
-    service_role_key: tuple[str, ...] = kinds.list_of((), checks.secret, may_be_empty=False)
+    secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.timed_secret, may_be_empty=False))
+    service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.secret, may_be_empty=False))
     service_role_jwt: bool = kinds.flag(False)
-    jwt_keys: str = kinds.text("", checks.optional(checks.jwk_set))
-    jwt_secret: str | None = kinds.text(None, checks.jwt_secret)
+    jwt_keys: str = kinds.secret(kinds.text("", checks.optional(checks.jwk_set)))
+    jwt_secret: str | None = kinds.secret(kinds.text(None, checks.jwt_secret))
     key_overlap: int = kinds.number(86_400, 60, 2_592_000)
     jwt_issuer: str = kinds.text("")
     jwt_audience: str = kinds.text("authenticated")
@@ -95,13 +101,13 @@ class Settings:
     )
     password_common_check: bool = kinds.flag(True)
     bcrypt_cost: int = kinds.number(10, 4, 16)
-    reauthentication_age: int | None = kinds.setting(_reauthentication_age)
+    reauthentication_age: int | None = kinds.shown_as(_shown_age, kinds.setting(_reauthentication_age))
     mfa_enabled: bool = kinds.flag(True)
     mfa_max_enrolled_factors: int = kinds.number(10, 1, 100)
     mfa_required: str = kinds.choice("none", "none", "admins", "all")
     verify_on_get: str = kinds.choice(None, "programs", "never")
     rate_limits_enabled: bool = kinds.flag(True)
-    rate_limit_storage: str = kinds.text("postgresql", checks.rate_limit_storage)
+    rate_limit_storage: str = kinds.secret_url(kinds.text("postgresql", checks.rate_limit_storage))
     rate_limit_signup: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_anonymous: RateLimitItem = kinds.rate_limit("30 per hour")
     rate_limit_login: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
@@ -127,17 +133,17 @@ class Settings:
     brand_name: str = kinds.text("", Length(max=60, error="Must be at most 60 characters."))
     brand_logo: str | None = kinds.text(None, brand.check_logo)
     brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
-    smtp_url: str | None = kinds.text(None, checks.smtp_url)
+    smtp_url: str | None = kinds.secret_url(kinds.text(None, checks.smtp_url))
     mail_from: str = kinds.text("Latchkey <no-reply@localhost>", targets.mail_address)
     mail_templates: Path | None = kinds.text(None, checks.folder)
     sms_provider: str | None = kinds.choice(None, "none", targets.CONSOLE, *_NEEDED_BY_SMS_PROVIDER)
     sms_countries: tuple[str, ...] = kinds.list_of((), checks.country_prefix)
     twilio_account_sid: str = kinds.text("", checks.twilio_id)
-    twilio_auth_token: str = kinds.text("")
+    twilio_auth_token: str = kinds.secret(kinds.text(""))
     twilio_from: str = kinds.text("", Length(max=64, error="Must be at most 64 characters."))
     twilio_api_url: str = kinds.text("https://api.twilio.com", targets.http_url)
-    sms_webhook_url: str = kinds.text("", targets.http_url)
-    sms_webhook_secret: str = kinds.text("", targets.webhook_secret)
+    sms_webhook_url: str = kinds.secret_url(kinds.text("", targets.http_url))
+    sms_webhook_secret: str = kinds.secret(kinds.text("", targets.webhook_secret))
     dev_inbox: bool = kinds.flag(False)
     webhook_private_networks: bool = kinds.flag(None)
     deliver: bool = kinds.flag(True)
@@ -190,11 +196,18 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> S
     """Read and check all settings, and the secrets of the state directory. Raises `SettingsError`."""
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
-    environment = {**dotenv_values(dotenv), **os.environ}
+    file = dotenv_values(dotenv)
+    environment = {**file, **os.environ}
     readers = {field.name: field.metadata["read"] for field in dataclasses.fields(Settings) if field.metadata}
     values = {name: read(env, name_of(name)) for name, read in readers.items()}
     values["providers"] = read_providers(env, environment)
     values["warnings"] = _unknown(environment)
+    # `read_env` has added the variables of the file to those of the environment.
+    values["origins"] = {
+        name: str(Path(dotenv).resolve()) if file.get(name) == value else "environment"
+        for name, value in environment.items()
+        if name in names() or name.startswith(PROVIDER_PREFIX)
+    }
     problems = _problems(env) | dict.fromkeys(_empty(environment), "Is empty. Unset it or give it a value.")
     _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values)
 

@@ -1,6 +1,7 @@
 """The kinds of settings: how the variable of each field of `Settings` is read and checked."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +13,52 @@ from auth.settings import checks
 from auth.settings.checks import Check, validator
 
 
+def _hidden(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > 1:
+        return f"{len(value)} secrets"
+    return "secret" if value else ""
+
+
+# The metadata of a field whose value the console hides.
+SECRET = {"shows": _hidden}
+
+
 def setting(read: Callable[[Env, str], object], *, may_be_empty: bool = False) -> Any:
     """Declare a setting by the function that reads its variable; `Env` collects the errors."""
     return dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
+
+
+def secret(declared: Any) -> Any:
+    """Declare that the console hides the value of a setting."""
+    return dataclasses.field(metadata={**declared.metadata, **SECRET})
+
+
+def secret_url(declared: Any) -> Any:
+    """Declare that the console shows the host of a URL alone: the rest may hold a password."""
+    return shown_as(_place, declared)
+
+
+def shown_as(shows: Callable[[Any], str], declared: Any) -> Any:
+    return dataclasses.field(metadata={**declared.metadata, "shows": shows})
+
+
+def shown(field: dataclasses.Field, value: Any) -> str:
+    """Return what administrators may see of a setting's value; empty if it is unset."""
+    return field.metadata.get("shows", _text)(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _place(value: str | None) -> str:
+    """Return scheme, host and port of a URL. A password may hold an @ that should have been encoded."""
+    scheme, separator, rest = (value or "").partition("://")
+    return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
 
 
 def text(default: str | None, *each: Check) -> Any:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from environs import Env
 from joserfc.errors import JoseError
@@ -10,7 +10,7 @@ from joserfc.jwk import ECKey
 from marshmallow.validate import Length
 
 from auth.net.networks import is_loopback
-from auth.settings import targets
+from auth.settings import kinds, targets
 from auth.settings.checks import flag, optional, validator
 from auth.settings.presets import PRESETS
 
@@ -28,7 +28,7 @@ class ProviderSettings:
     """The preset fills in empty fields. No repr: it would show secrets."""
 
     client_ids: tuple[str, ...]
-    client_secret: str
+    client_secret: str = field(metadata=kinds.SECRET)
     issuer: str
     authorize_url: str
     token_url: str
@@ -38,7 +38,7 @@ class ProviderSettings:
     link_by_email: bool | None
     team_id: str
     key_id: str
-    private_key: str
+    private_key: str = field(metadata=kinds.SECRET)
 
 
 def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str, ProviderSettings]:

@@ -1,0 +1,93 @@
+"""The list of settings for the console: values with their origins, and no secret."""
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from auth import settings
+from auth.settings import Settings, kinds
+from auth.settings.listing import Listed, listed
+from auth.settings.providers import ProviderSettings
+from tests.settings.test_settings import load  # noqa: F401 (a fixture)
+from tests.tokens.test_access_tokens import private_jwk
+
+# Fields whose names sound like a secret's.
+_PUBLIC = {
+    *("access_token_lifetime", "refresh_token_lifetime", "refresh_token_rotation", "password_min_length"),
+    *("password_requirements", "password_common_check", "passkeys_enabled", "key_overlap", "key_id"),
+    *("service_role_jwt", "token_url", "key_files"),
+}
+_CANARY = "Canary7b1e9d03c5f2a4"
+
+
+def shown(loaded) -> dict[str, Listed]:
+    return {each.name: each for each in listed(loaded)}
+
+
+def test_every_setting_is_listed_in_the_order_of_the_documentation(load):  # noqa: F811
+    assert [each.name for each in listed(load())] == settings.names()
+
+
+def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default(load, tmp_path):  # noqa: F811
+    (tmp_path / ".env").write_text("AUTH_BRAND_NAME=Acme\nPORT=8100\n")
+    found = shown(load(PORT="8200", AUTH_AUTOCONFIRM="true", AUTH_RATE_LIMIT_LOGIN="5 per minute"))
+
+    assert found["AUTH_BRAND_NAME"] == ("AUTH_BRAND_NAME", "Acme", str(tmp_path / ".env"))
+    assert found["PORT"] == ("PORT", "8200", "environment")
+    assert found["AUTH_AUTOCONFIRM"] == ("AUTH_AUTOCONFIRM", "true", "environment")
+    assert found["AUTH_RATE_LIMIT_LOGIN"].value == "5 per 1 minute"
+    assert found["AUTH_REAUTHENTICATION_AGE"].value == "86400"
+    assert found["AUTH_BIND"] == ("AUTH_BIND", "127.0.0.1", "default")
+    assert found["AUTH_SECRET_KEY"] == ("AUTH_SECRET_KEY", "secret", str(tmp_path / "var" / "secret_key"))
+    assert found["AUTH_SMTP_URL"] == ("AUTH_SMTP_URL", "", "default")
+
+
+def test_loading_twice_keeps_the_origins(load, tmp_path):  # noqa: F811
+    (tmp_path / ".env").write_text("AUTH_BRAND_NAME=Acme\n")
+    load()
+    assert shown(load())["AUTH_BRAND_NAME"].origin == str(tmp_path / ".env")
+
+
+def test_no_secret_is_listed(load):  # noqa: F811
+    secrets = {
+        "AUTH_SECRET_KEY": f"{_CANARY}-the-first-root,{_CANARY}-the-second-root",
+        "AUTH_SERVICE_ROLE_KEY": f"{_CANARY}-of-the-service-role",
+        "AUTH_JWT_SECRET": f"{_CANARY}-of-the-tokens-of-this",
+        "AUTH_JWT_KEYS": json.dumps({"keys": [private_jwk("ES256", kid="a")]}),
+        "DATABASE_URL": f"postgresql://latchkey:{_CANARY}@db.example.com:5432/auth?password={_CANARY}",
+        "AUTH_RATE_LIMIT_STORAGE": f"rediss://:{_CANARY}@redis.example.com/{_CANARY}",
+        "AUTH_SMTP_URL": f"smtp://{_CANARY}:{_CANARY}%40x@mail.example.com:587",
+        "AUTH_SMS_PROVIDER": "webhook",
+        "AUTH_SMS_WEBHOOK_URL": f"https://sms.example.com/{_CANARY}?key={_CANARY}",
+        "AUTH_SMS_WEBHOOK_SECRET": f"whsec_{_CANARY * 2}",
+        "AUTH_TWILIO_AUTH_TOKEN": _CANARY,
+        "AUTH_PROVIDER_GOOGLE_CLIENT_ID": "the-client",
+        "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": _CANARY,
+    }
+    found = shown(load(**secrets))
+
+    text = str(found)
+    assert _CANARY not in text
+    assert json.loads(secrets["AUTH_JWT_KEYS"])["keys"][0]["d"] not in text
+    assert found["AUTH_SECRET_KEY"].value == "2 secrets"
+    assert found["DATABASE_URL"].value == "postgresql://db.example.com:5432"
+    assert found["AUTH_RATE_LIMIT_STORAGE"].value == "rediss://redis.example.com"
+    assert found["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
+    assert found["AUTH_SMS_WEBHOOK_URL"].value == "https://sms.example.com"
+    assert found["AUTH_PROVIDER_GOOGLE_CLIENT_ID"].value == "the-client"
+    assert found["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"] == (
+        "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET",
+        "secret",
+        "environment",
+    )
+
+
+@pytest.mark.parametrize("owner", [Settings, ProviderSettings])
+def test_every_field_that_sounds_secret_is_declared_so(owner):
+    sounds = re.compile("secret|password|token|key|storage|database|smtp_url")
+    url = f"https://user:{_CANARY}@host/{_CANARY}"
+    shows = {field.name for field in dataclasses.fields(owner) if _CANARY in kinds.shown(field, url)}
+
+    assert {name for name in shows if sounds.search(name)} <= _PUBLIC
