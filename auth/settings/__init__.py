@@ -60,7 +60,7 @@ class Settings:
     # The files of the keys that the environment does not set, by field.
     key_files: Mapping[str, Path]
     # `environment` or the path of the file, by the name of the variable.
-    origins: Mapping[str, str]
+    origins: Mapping[str, str] = dataclasses.field(compare=False)
     database_url: str = kinds.secret_url(kinds.text("", checks.optional(checks.postgres_url)))
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.text("127.0.0.1")
