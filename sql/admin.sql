@@ -68,6 +68,14 @@ SELECT end_sessions(id, NULL, 'ended_by_admin') AS ended,
        record_acts(:origin, id, email, '{signed_out}', '{auth.logout}', '{"scope": "global"}') AS recorded
   FROM locked;
 
+-- name: end_any_session(id uuid, session_id uuid, origin jsonb)
+SELECT end_session_and_opened(u.id, s.id, 'ended_by_admin') AS ended,
+       record_acts(:origin, u.id, u.email, '{session_ended}', '{auth.logout}',
+                   jsonb_build_object('session_id', s.id)) AS recorded
+  FROM users AS u
+  JOIN sessions AS s ON s.user_id = u.id
+ WHERE u.id = :id AND s.id = :session_id AND s.ended_at IS NULL;
+
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
 --                  page_size integer, page_offset bigint, audience text)
 SELECT coalesce(

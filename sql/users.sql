@@ -132,7 +132,7 @@ RETURNING iso_8601(now()) AS moment,
           record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
 
 -- name: lock_user(user_id uuid)
-SELECT id, email, email_proved, new_email, phone, phone_proved, new_phone,
+SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone,
        is_anonymous(users) AS is_anonymous,
        (banned_until > now()) IS TRUE AS is_banned
   FROM users

@@ -8,7 +8,7 @@ from flask import g
 from auth.context import latchkey
 from auth.factors import totp
 from auth.factors.webauthn import CHALLENGE_LIFETIME
-from auth.flows import assertions, factor_codes, security_keys
+from auth.flows import assertions, factor_codes, security_keys, targets
 from auth.flows.outgoing import notify
 from auth.flows.reauthentication import lock_caller, reauthenticate
 from auth.flows.token_response import raise_session
@@ -187,7 +187,7 @@ def remove_recent(tx: Transaction, caller: Any, ids: list[str]) -> None:
 def remove_any(user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and mail the user."""
     with latchkey.db.transaction() as tx:
-        user = found(tx.one("lock_user", user_id=user_id), "user_not_found")
+        user = targets.lock(tx, user_id)
         ids = {"id": factor_id, "user_id": user.id, "session_id": None, "with_expired": True}
         factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
         if factor.is_verified and user.email_proved:

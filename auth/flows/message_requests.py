@@ -13,19 +13,22 @@ from auth.web.errors import ApiError
 from auth.web.input import checked_redirect
 
 
-def request_message(purpose: str, body: dict[str, Any]) -> str:
+def request_message(purpose: str, body: dict[str, Any], *, is_told: bool = False) -> str:
     """Send a message and return its id. Each address runs the same statements and writes a message, perhaps
-    of kind `none`."""
+    of kind `none`; an administrator `is_told` instead why none is sent, by an `ApiError`."""
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_channel(email, phone)
     link = {"redirect_to": checked_redirect(body)}
     message = outgoing.Message(email or body["phone"])
     may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
     with latchkey.db.transaction() as tx:
-        has_quota = outgoing.count(tx, outgoing.quota(tx, email or body["phone"])).seconds_left == 0
+        take = outgoing.take_quota if is_told else outgoing.count_to
+        has_quota = take(tx, email or body["phone"]).seconds_left == 0
         created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
         user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
+        if is_told and not is_due:
+            raise ApiError("undue.validation_failed")
         bound_to = {"code_challenge": body.get("code_challenge"), "session_id": user and user.session_id}
         message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to)
         kind = purpose.replace("sms_signup", "signup") if is_due else "none"

@@ -135,6 +135,11 @@ def count(tx: Transaction, windows: Windows) -> Any:
     )
 
 
+def count_to(tx: Transaction, address: str) -> Any:
+    """Count a message to an address in its windows, like `count`."""
+    return count(tx, quota(tx, address))
+
+
 def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
     """Count a message and return the row of `take_from_quota`. Raises `ApiError` if none is left."""
     row = count(tx, quota(tx, address) if windows is None else windows)

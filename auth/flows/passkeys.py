@@ -7,7 +7,7 @@ from flask import g
 from auth.context import latchkey
 from auth.factors import authenticators
 from auth.factors.webauthn import WRONG_SIGNATURE
-from auth.flows import assertions, conversion, removal
+from auth.flows import assertions, conversion, removal, targets
 from auth.flows.factors import end_other_sessions
 from auth.flows.reauthentication import lock_caller, needed, reauthenticate
 from auth.flows.token_response import open_session, raise_session
@@ -111,7 +111,7 @@ def remove(passkey_id: str, body: dict[str, Any]) -> None:
 def remove_any(user_id: str, passkey_id: str) -> None:
     """Remove a passkey of any user."""
     with latchkey.db.transaction() as tx:
-        user = found(tx.one("lock_user", user_id=user_id), "user_not_found")
+        user = targets.lock(tx, user_id)
         _remove(tx, user, passkey_id, None)
 
 

@@ -6,6 +6,7 @@ from auth.delivery.sanitize import browser_and_system, provider
 _ACTS = {
     "user_changed": "metadata changed",
     "session_ended": "session ended: ended by the user",
+    "message_resent": "message sent again",
     "refresh_token_reused": "session ended: refresh token used again after rotation",
     "refresh_token_repeated": "previous refresh token sent by another client, which got the current one",
     "authorization_code_reused": "session ended: authorization code used a second time",
@@ -152,6 +153,10 @@ def _act(row: Any) -> str:
         parts.append(f"by {_method(details)}")
     if row.name == "user_created" and details.get("by"):
         parts.append(_ORIGINS.get(details["by"], f"by {details['by']}"))
+    if row.name == "session_ended" and row.actor == "user" and row.actor_id != row.user_id:
+        parts = ["session ended"]
+    if row.name == "message_resent":
+        parts.append(f"({details['kind']})")
     if row.name == "signed_out":
         parts.append(_SCOPES.get(details.get("scope"), ""))
     if row.name.startswith("identity_") and details.get("provider"):

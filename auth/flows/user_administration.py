@@ -1,10 +1,12 @@
+import hashlib
+import json
 import math
 from typing import Any
 
 from auth.context import latchkey
-from auth.flows import removal
+from auth.flows import removal, targets
 from auth.web import audit
-from auth.web.errors import found
+from auth.web.errors import ApiError
 from sql import Transaction
 
 _ADDRESSES = ("email", "phone")
@@ -42,30 +44,75 @@ def create_user(body: dict[str, Any]) -> str:
 def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
-        before = found(tx.one("lock_any_user", id=user_id), "user_not_found")
-        # Confirming the email vouches for its owner, not for the phone and password of the sign-up.
-        confirms_email = bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
-        is_first_proof = before.is_unproved_sign_up and confirms_email
-        if is_first_proof:
-            rest = {"provider": "email", "drops_email": False, "keeps_password": False}
-            tx.run("drop_unproved", user_id=user_id, **rest)
-        if reason := _end_reason(before, body, is_first_proof):
-            tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
-            tx.run("void_tokens", user_id=user_id)
-        removed = _remove(tx, user_id, body, before)
-        _set_address(tx, user_id, "email", body, before.email)
-        _set_address(tx, user_id, "phone", body, None if is_first_proof else before.phone)
-        if removed:
-            removal.check_remaining(tx, user_id)
-        _set_ban(tx, user_id, body)
-        others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
-        tx.run("update_any_user", id=user_id, password_hash=password_hash, **others)
-        after = tx.one("lock_any_user", id=user_id)
-        acts, details = _acts(before, after, body), _details(before, after, body)
-        for provider in set(removed).difference(_ADDRESSES):
-            audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
-        audit.record(tx, user_id, after.email, acts, ["user.updated"], **details)
-        return tx.one("select_any_user", id=user_id).user_object
+        before = targets.check(tx.one("lock_any_user", id=user_id))
+        return _update(tx, user_id, before, body, password_hash)
+
+
+def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
+    """Replace both metadata of a user, unless they have changed since `version`. Raises `ApiError`."""
+    with latchkey.db.transaction() as tx:
+        before = targets.check(tx.one("lock_any_user", id=user_id))
+        if metadata_version(before) != version:
+            raise ApiError("stale.validation_failed")
+        # Null removes a member.
+        body = {name: dict.fromkeys(getattr(before, name)) | members for name, members in wanted.items()}
+        _update(tx, user_id, before, body, None)
+
+
+def metadata_version(user: Any) -> str:
+    """Return what tells a form whether the metadata that it shows have changed since."""
+    metadata = json.dumps([user.user_metadata, user.app_metadata], sort_keys=True)
+    return hashlib.sha256(metadata.encode()).hexdigest()
+
+
+def delete_user(user_id: str) -> None:
+    """Delete any user. Raises `ApiError`."""
+    with latchkey.db.transaction() as tx:
+        targets.lock(tx, user_id)
+        tx.run("delete_user", user_id=user_id)
+
+
+def end_sessions(user_id: str) -> str:
+    """End all sessions of any user, and return the time in ISO 8601. Raises `ApiError`."""
+    with latchkey.db.transaction() as tx:
+        targets.lock(tx, user_id)
+        return tx.one("end_any_users_sessions", id=user_id).moment
+
+
+def end_session(user_id: str, session_id: str) -> None:
+    """End one session of any user, with those that it opened. Raises `ApiError`."""
+    with latchkey.db.transaction() as tx:
+        targets.lock(tx, user_id)
+        # One that has ended meanwhile is what the administrator wants.
+        tx.one("end_any_session", id=user_id, session_id=session_id)
+
+
+def _update(
+    tx: Transaction, user_id: str, before: Any, body: dict[str, Any], password_hash: str | None
+) -> str:
+    # Confirming the email vouches for its owner, not for the phone and password of the sign-up.
+    confirms_email = bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
+    is_first_proof = before.is_unproved_sign_up and confirms_email
+    if is_first_proof:
+        rest = {"provider": "email", "drops_email": False, "keeps_password": False}
+        tx.run("drop_unproved", user_id=user_id, **rest)
+    if reason := _end_reason(before, body, is_first_proof):
+        tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
+        tx.run("void_tokens", user_id=user_id)
+    removed = _remove(tx, user_id, body, before)
+    _set_address(tx, user_id, "email", body, before.email)
+    _set_address(tx, user_id, "phone", body, None if is_first_proof else before.phone)
+    if removed:
+        removal.check_remaining(tx, user_id)
+    _set_ban(tx, user_id, body)
+    others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
+    tx.run("update_any_user", id=user_id, password_hash=password_hash, **others)
+    after = tx.one("lock_any_user", id=user_id)
+    acts, details = _acts(before, after, body), _details(before, after, body)
+    for provider in set(removed).difference(_ADDRESSES):
+        audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
+    audit.record(tx, user_id, after.email, acts, ["user.updated"], **details)
+    return tx.one("select_any_user", id=user_id).user_object
 
 
 def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) -> list[str]:

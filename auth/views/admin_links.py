@@ -3,10 +3,9 @@ from typing import Any
 from flask import Blueprint, Response, json
 
 from auth.context import latchkey
-from auth.flows import outgoing
+from auth.flows import invitations, outgoing
 from auth.flows.sign_up import create_addressed_user
 from auth.passwords.policy import check_strength
-from auth.tokens import one_time
 from auth.web import audit, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
@@ -36,8 +35,11 @@ def generate_link() -> Response:
             _request_email_change(tx, user_id, new_email)
         link_password = password_hash if purpose == "recovery" else None
         message.write_token(tx, user_id, purpose, redirect_to=redirect_to, password_hash=link_password)
-        details = {"purpose": purpose, "new_email": new_email, "made_by": "link" if is_created else None}
-        user = _record(tx, user_id, email, "link_generated", **details)
+        made_by = "link" if is_created else None
+        acts, details = ["user_created" if made_by else None, "link_generated"], {"purpose": purpose}
+        details |= {"new_email": new_email, "by": made_by}
+        audit.record(tx, user_id, email, acts, ["user.created" if made_by else None], **details)
+        user = tx.one("select_any_user", id=user_id).user_object
     parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
     link = {
         "action_link": outgoing.own_url("verify", parameters),
@@ -81,39 +83,5 @@ def _request_email_change(tx: Transaction, user_id: str, new_email: str) -> None
 def invite() -> Response:
     """Invite a user by mail, or again until the user accepts."""
     body = read_body(schemas.Invitation())
-    settings, email, redirect_to = latchkey.settings, body["email"], checked_redirect(body)
-    message = outgoing.Message(email, code=False, lifetime=one_time.INVITATION_LIFETIME)
-    # First the address: an invitation that its window refuses does not count for the service.
-    windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
-    windows.append(("invite", settings.rate_limit_invite))
-    with latchkey.db.transaction() as tx:
-        known = tx.one("select_is_invited", email=email)
-        if known and not known.is_invited:
-            raise ApiError("email_exists")
-        quota = outgoing.take_quota(tx, email, windows)
-        user_id, is_created = _invited_user(tx, body)
-        message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
-        message.write(tx, user_id, "invite", redirect_to=redirect_to)
-        user = _record(tx, user_id, email, "invited", made_by="invitation" if is_created else None)
-    outgoing.note_quota(quota)
-    return JsonResponse(f'{{"user": {user}, "message_id": "{message.id}"}}')
-
-
-def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
-    app_metadata = body["options"].get("data", {})
-    created_id = create_addressed_user(tx, body, "invitation", app_metadata=app_metadata, is_invited=True)
-    if created_id:
-        return created_id, True
-    user = tx.one("lock_user_by_email", email=body["email"])
-    if user is None or not user.is_invited:
-        raise ApiError("email_exists")
-    tx.run("renew_invitation", user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
-    return user.id, False
-
-
-def _record(
-    tx: Transaction, user_id: str, email: str, act: str, *, made_by: str | None, **details: str | None
-) -> str:
-    acts = ["user_created" if made_by else None, act]
-    audit.record(tx, user_id, email, acts, ["user.created" if made_by else None], by=made_by, **details)
-    return tx.one("select_any_user", id=user_id).user_object
+    user, message_id = invitations.invite(body, checked_redirect(body))
+    return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')

@@ -86,7 +86,7 @@ def update_any_user(user_id: str) -> Response:
 def delete_any_user(user_id: str) -> Response:
     """Delete any user and everything that belongs to it."""
     read_body(schemas.Deletion())
-    found(latchkey.db.one("delete_user", user_id=known_id(user_id, "user_not_found")), "user_not_found")
+    user_administration.delete_user(known_id(user_id, "user_not_found"))
     return jsonify({})
 
 
@@ -95,8 +95,8 @@ def delete_any_user(user_id: str) -> Response:
 def logout_any_user(user_id: str) -> Response:
     """End all sessions of any user."""
     read_body(schemas.AdminInput())
-    row = latchkey.db.one("end_any_users_sessions", id=known_id(user_id, "user_not_found"))
-    return jsonify(message="User signed out", timestamp=found(row, "user_not_found").moment)
+    moment = user_administration.end_sessions(known_id(user_id, "user_not_found"))
+    return jsonify(message="User signed out", timestamp=moment)
 
 
 def _total(filters: dict[str, Any]) -> int:

@@ -38,6 +38,7 @@ ACTS = [
     ("signed_out", {"scope": "local"}, "signed out here"),
     ("signed_out", {"scope": "others"}, "signed out everywhere else"),
     ("session_ended", {"session_id": NO_ID}, "session ended: ended by the user"),
+    ("message_resent", {"kind": "recovery"}, "message sent again (recovery)"),
     (
         "refresh_token_reused",
         {"session_id": NO_ID},

@@ -1,0 +1,46 @@
+"""Invitations by mail, and again until the user accepts."""
+
+from typing import Any
+
+from auth.context import latchkey
+from auth.flows import outgoing
+from auth.flows.sign_up import create_addressed_user
+from auth.tokens import one_time
+from auth.web import audit
+from auth.web.errors import ApiError
+from sql import Transaction
+
+
+def invite(body: dict[str, Any], redirect_to: str | None) -> tuple[str, str]:
+    """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
+    settings, email = latchkey.settings, body["email"]
+    message = outgoing.Message(email, code=False, lifetime=one_time.INVITATION_LIFETIME)
+    # First the address: an invitation that its window refuses does not count for the service.
+    windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
+    windows.append(("invite", settings.rate_limit_invite))
+    with latchkey.db.transaction() as tx:
+        known = tx.one("select_is_invited", email=email)
+        if known and not known.is_invited:
+            raise ApiError("email_exists")
+        quota = outgoing.take_quota(tx, email, windows)
+        user_id, is_created = _invited_user(tx, body)
+        message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
+        message.write(tx, user_id, "invite", redirect_to=redirect_to)
+        acts, events = ["user_created" if is_created else None, "invited"], ["user.created"]
+        made_by = "invitation" if is_created else None
+        audit.record(tx, user_id, email, acts, events if is_created else [], by=made_by)
+        user = tx.one("select_any_user", id=user_id).user_object
+    outgoing.note_quota(quota)
+    return user, message.id
+
+
+def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
+    app_metadata = body["options"].get("data", {})
+    created_id = create_addressed_user(tx, body, "invitation", app_metadata=app_metadata, is_invited=True)
+    if created_id:
+        return created_id, True
+    user = tx.one("lock_user_by_email", email=body["email"])
+    if user is None or not user.is_invited:
+        raise ApiError("email_exists")
+    tx.run("renew_invitation", user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
+    return user.id, False

@@ -1,0 +1,20 @@
+"""The users that administrators act on. Other administrators, and they themselves, are not among them."""
+
+from typing import Any
+
+from auth.web import guard
+from auth.web.errors import ApiError, found
+from sql import Transaction
+
+
+def lock(tx: Transaction, user_id: str) -> Any:
+    """Lock and return a user's row. Raises `ApiError` if the caller may not touch this user."""
+    return check(tx.one("lock_user", user_id=user_id))
+
+
+def check(user: Any) -> Any:
+    """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
+    found(user, "user_not_found")
+    if user.role == "admin" and not guard.is_service_role():
+        raise ApiError("target.insufficient_permissions")
+    return user
