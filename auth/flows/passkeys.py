@@ -17,9 +17,8 @@ from auth.web.errors import ApiError, found
 from sql import Transaction
 
 
-def begin_registration(body: dict[str, Any]) -> dict[str, Any]:
+def begin_registration(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
-    known = guard.live_caller()
     reauthenticated = not _needs_proof(known) or reauthenticate(known, body, needs_proof=True)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated, needs_proof=True)
@@ -32,9 +31,8 @@ def begin_registration(body: dict[str, Any]) -> dict[str, Any]:
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def finish_registration(body: dict[str, Any]) -> str:
+def finish_registration(known: Any, body: dict[str, Any]) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
-    known = guard.live_caller()
     owner = {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
     challenge = assertions.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
     created = assertions.verify_creation(body["credential"], challenge, assertions.PASSKEY)
@@ -99,9 +97,9 @@ def rename(passkey_id: str, name: str) -> str:
     return row.object
 
 
-def remove(passkey_id: str, body: dict[str, Any]) -> None:
+def remove(known: Any, passkey_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
-    reauthenticated = reauthenticate(guard.live_caller(), body, needs_proof=True)
+    reauthenticated = reauthenticate(known, body, needs_proof=True)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated, needs_proof=True)
         _remove(tx, caller, passkey_id, g.caller.session_id)

@@ -60,7 +60,7 @@ def show_new_passkey() -> Response:
     """Ask the browser to make a passkey."""
     _require_passkeys()
     require_proof()
-    challenge = passkeys.begin_registration({})
+    challenge = passkeys.begin_registration(guard.live_caller(), {})
     return page("account_passkey.html", script=True, here=None, challenge=challenge)
 
 
@@ -70,7 +70,8 @@ def show_new_passkey() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def submit_new_passkey() -> Response:
     _require_passkeys()
-    passkeys.finish_registration(sent_credential())
+    credential = sent_credential()
+    passkeys.finish_registration(guard.live_caller(), credential)
     return to_own("account?done=passkey_added#security")
 
 
@@ -80,7 +81,8 @@ def submit_new_passkey() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def remove_passkey() -> Response:
     form = read_form(schemas.IdForm())
-    passkeys.remove(known_id(form["id"], "webauthn_credential_not_found"), {})
+    passkey_id = known_id(form["id"], "webauthn_credential_not_found")
+    passkeys.remove(guard.live_caller(), passkey_id, {})
     return to_own("account?done=passkey_removed#security")
 
 

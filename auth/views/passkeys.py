@@ -32,7 +32,8 @@ def _enabled(view: View) -> View:
 @_enabled
 def begin_passkey_registration() -> Response:
     """Return the options with which the caller's browser makes a passkey."""
-    return jsonify(passkeys.begin_registration(read_body(schemas.Reauthentication())))
+    body = read_body(schemas.Reauthentication())
+    return jsonify(passkeys.begin_registration(guard.live_caller(), body))
 
 
 @blueprint.post("/passkeys/registration/verify")
@@ -41,8 +42,9 @@ def begin_passkey_registration() -> Response:
 @_enabled
 def finish_passkey_registration() -> Response:
     """Add the passkey that the caller's browser has made."""
-    guard.live_caller()
-    return JsonResponse(passkeys.finish_registration(read_body(webauthn_schemas.PasskeyResponse())))
+    known = guard.live_caller()
+    body = read_body(webauthn_schemas.PasskeyResponse())
+    return JsonResponse(passkeys.finish_registration(known, body))
 
 
 @blueprint.post("/passkeys/authentication/options")
@@ -84,9 +86,9 @@ def rename_passkey(passkey_id: str) -> Response:
 @limited("user_changes", key=guard.caller_id)
 def delete_passkey(passkey_id: str) -> Response:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
-    guard.live_caller()
+    known = guard.live_caller()
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    passkeys.remove(passkey_id, read_body(schemas.Reauthentication()))
+    passkeys.remove(known, passkey_id, read_body(schemas.Reauthentication()))
     return jsonify(id=passkey_id)
 
 
