@@ -1,6 +1,7 @@
 from flask import Flask
 
 from auth import logs, settings
+from auth.console import routes as console
 from auth.context import EXTENSION, make_parts
 from auth.pages import routes as pages
 from auth.settings import Settings
@@ -48,4 +49,5 @@ def create_app(config: Settings | None = None) -> Flask:
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)
     pages.register(app, config)
+    console.register(app, config)
     return app

@@ -2,10 +2,15 @@
 INSERT INTO browser_sessions (token_hash, user_id, session_id)
 SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 
--- name: use_browser_session(token_hash bytea, refresh_token_lifetime integer, session_timebox integer)
+-- name: use_browser_session(token_hash bytea, level text, mfa_required text, refresh_token_lifetime integer,
+--                           session_timebox integer)
 -- Keeps the session alive, with one write in five minutes.
 WITH used AS (
-  SELECT s.id AS session_id, s.user_id, s.method, s.aal, u.email, u.phone, u.user_metadata ->> 'name' AS name
+  SELECT s.id AS session_id, s.user_id, s.method, s.aal, u.email, u.phone, u.user_metadata ->> 'name' AS name,
+         u.role = 'admin' AS is_admin,
+         lacks_level(u, s, s.aal, :level, :mfa_required) AS lacks_level,
+         has_verified_factor(u.id) AS has_factor,
+         extract(epoch FROM now() - proved_at(s))::float AS proof_age
     FROM browser_sessions AS browser
     JOIN sessions AS s ON s.id = browser.session_id
     JOIN users AS u ON u.id = browser.user_id

@@ -29,10 +29,11 @@ MAY_IMPORT = {
     "web": BELOW_CONTEXT | {"context"},
     "flows": BELOW_CONTEXT | {"context", "web"},
     "pages": BELOW_CONTEXT | {"context", "web", "flows"},
+    "console": BELOW_CONTEXT | {"context", "web", "flows", "pages"},
     "views": BELOW_CONTEXT | {"context", "web", "flows", "pages"},
     "transfer": BELOW_CONTEXT | {"context", "web"},
     "commands": BELOW_CONTEXT | {"context", "web", "flows", "operations", "transfer"},
-    "app": BELOW_CONTEXT | {"context", "web", "flows", "pages", "views", "commands"},
+    "app": BELOW_CONTEXT | {"context", "web", "flows", "pages", "console", "views", "commands"},
     "wsgi": BELOW_CONTEXT | {"context", "app"},
     "gunicorn.conf": BELOW_CONTEXT | {"operations"},
 }

@@ -1,7 +1,8 @@
 """Where a browser goes after a sign-in: to the application that sent it here, or to a page of ours."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -18,13 +19,29 @@ from auth.web import audit, guard, schemas
 from auth.web.errors import ApiError
 from auth.web.levels import Level
 
+# The pages that a sign-in, a second step or a proof may lead back to, by their names in `next`.
+_OWN_PAGES = {"email": "account/email", "phone": "account/phone", "delete": "account/delete"} | {
+    "new-password": "new-password"
+}
+_CONSOLE = re.compile(r"console(/[a-z0-9-]+)*(\?[\w.~%&=+:@-]*)?", re.ASCII)
+
+
+def own_page(name: str | None) -> str | None:
+    """Return the path of the page that a parameter `next` names, or None."""
+    name = name or ""
+    return name if _CONSOLE.fullmatch(name) else _OWN_PAGES.get(name)
+
 
 @dataclass(frozen=True)
 class Destination:
-    """The application that the browser came from: its URL, and a code challenge (RFC 7636)."""
+    """The application that the browser came from: its URL, and a code challenge (RFC 7636).
+
+    Or the page of ours, `next`, which sees the rest.
+    """
 
     redirect_to: str | None = None
     code_challenge: str | None = None
+    next: str | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Destination":
@@ -32,9 +49,11 @@ class Destination:
         sent = values.get("redirect_to")
         checked = latchkey.redirects.checked(sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
-        return cls(redirect_to, values.get("code_challenge"))
+        next_page = values.get("next")
+        return cls(redirect_to, values.get("code_challenge"), next_page if own_page(next_page) else None)
 
     def __bool__(self) -> bool:
+        """Whether there is an application."""
         return bool(self.redirect_to or self.code_challenge)
 
     @property
@@ -47,15 +66,19 @@ class Destination:
 
     @property
     def parameters(self) -> dict[str, str]:
-        both = {"redirect_to": self.redirect_to, "code_challenge": self.code_challenge}
-        return {name: value for name, value in both.items() if value}
+        return {name: value for name, value in asdict(self).items() if value}
 
     def path(self, page: str) -> str:
         """Return the path of a page of ours that knows this destination."""
-        return f"{page}?{urlencode(self.parameters)}" if self else page
+        return f"{page}?{urlencode(self.parameters)}" if self.parameters else page
 
     def own_url(self, page: str) -> str:
-        return own_url(page, self.parameters) if self else f"{latchkey.settings.base_url}/{page}"
+        return f"{latchkey.settings.base_url}/{self.path(page)}"
+
+    def next_url(self) -> str | None:
+        """Return the URL of the page of ours, with the parameters of the application."""
+        page = own_page(self.next)
+        return replace(self, next=None).own_url(page) if page else None
 
 
 def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = None) -> Response:
@@ -93,7 +116,9 @@ def arrive(session: Any, destination: Destination) -> Response:
 
 
 def go_on(destination: Destination, done: str | None = None) -> Response:
-    """Redirect a signed-in browser to its application, with a session for it, or to its account."""
+    """Redirect a signed-in browser to its application, with a session for it, or to a page of ours."""
+    if next_url := destination.next_url():
+        return see_other(next_url)
     account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
     return hand_over(destination) if destination else see_other(account)
 

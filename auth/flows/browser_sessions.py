@@ -19,11 +19,10 @@ from auth.web.levels import Level
 
 def resume() -> Any:
     """Make the user of the browser's session the caller, and return the session's row, or None."""
-    token_hash = one_time.hash_token(cookies.sent(SESSION))
-    row = token_hash and latchkey.db.one("use_browser_session", token_hash=token_hash)
+    token_hash, level = one_time.hash_token(cookies.sent(SESSION)), g.setdefault("level", Level.SESSION)
+    row = token_hash and latchkey.db.one("use_browser_session", token_hash=token_hash, level=level)
     if row:
         g.caller = Caller(row.user_id, row.session_id, None, row.aal)
-        g.setdefault("level", Level.SESSION)
     return row
 
 

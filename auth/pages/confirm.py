@@ -1,8 +1,11 @@
 """Asks for a proof that the user is present: what is sensitive needs one of the last 15 minutes."""
 
+from urllib.parse import urlencode
+
 from flask import Blueprint, Response, request
 
 from auth.context import latchkey
+from auth.flows.arrivals import own_page
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import send_reauthentication_code
 from auth.flows.reauthentication import record_reauthentication
@@ -17,11 +20,6 @@ from auth.web.limits import limited
 
 blueprint = Blueprint("confirm", __name__)
 
-# The pages that may ask for a proof, by the last part of their path. The others are acts on /account.
-PAGES = {"email": "account/email", "phone": "account/phone", "delete": "account/delete"} | {
-    "new-password": "new-password"
-}
-
 
 def require_proof() -> None:
     """Raises `ApiError` if the session has no proof, which leads to the page below."""
@@ -31,13 +29,14 @@ def require_proof() -> None:
 
 def _form(problem: Problem | None = None, *, is_sent: bool = False) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
+    is_own = own_page(next_page) is not None
     asked = known.email if known.email_confirmed else known.phone if known.phone_confirmed else None
     return page(
         "confirm.html",
         script=True,
-        here=f"/account/confirm?next={next_page}" if next_page in PAGES else "/account/confirm",
+        here=f"/account/confirm?{urlencode({'next': next_page})}" if is_own else "/account/confirm",
         problem=problem,
-        next=next_page if next_page in PAGES else "account",
+        next=next_page if is_own else "account",
         has_password=known.password_hash is not None,
         account=known.email or known.phone,
         asked=address(masked(asked)) if asked else None,
@@ -59,7 +58,7 @@ def show_confirm() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def submit_confirm() -> Response:
     record_reauthentication(guard.live_caller(), read_form(schemas.ProofForm()))
-    return to_own(PAGES.get(request.form.get("next", ""), "account"))
+    return to_own(own_page(request.form.get("next")) or "account")
 
 
 @blueprint.post("/account/confirm/code")

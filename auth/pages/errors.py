@@ -12,7 +12,7 @@ from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error, envelope
 
 # Where an error of a page leads.
-_STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
+STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
 _APPLICATION = ("redirect_to", "code_challenge")
 
 
@@ -28,16 +28,20 @@ def register_in(pages: Blueprint) -> None:
 def _error(error: Exception) -> Response:
     """Lead to the step that is missing, or show what went wrong."""
     known = as_api_error(error)
-    if known.error_code in _STEPS:
-        # The page checks both again.
-        application = {name: request.values[name] for name in _APPLICATION if name in request.values}
-        query = urlencode({"next": request.path.rpartition("/")[2]} | application)
-        return to_own(f"{_STEPS[known.error_code]}?{query}")
-    if known.error_code in ELSEWHERE:
-        response = to_own("sign-in?error_code=session_expired")
-        browser_sessions.forget(response)
-        return response
-    return _page(known)
+    # The page checks both again.
+    application = {name: request.values[name] for name in _APPLICATION if name in request.values}
+    if known.error_code in STEPS:
+        return to_step(known.error_code, {"next": request.path.rpartition("/")[2]} | application)
+    return to_step(known.error_code, {}) if known.error_code in ELSEWHERE else _page(known)
+
+
+def to_step(error_code: str, query: dict[str, str]) -> Response:
+    """Redirect to the page for an error of `ELSEWHERE`."""
+    if error_code in STEPS:
+        return to_own(f"{STEPS[error_code]}?{urlencode(query)}")
+    response = to_own(f"sign-in?{urlencode({'error_code': 'session_expired'} | query)}")
+    browser_sessions.forget(response)
+    return response
 
 
 def _page(error: ApiError) -> Response:

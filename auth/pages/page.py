@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Response, render_template, request
+from flask import Response, g, render_template, request
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
@@ -71,8 +71,10 @@ def page(
 
 
 def chosen_language() -> str:
-    """Return the language chosen in the footer, else the browser's."""
-    return languages.choose(LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language"))
+    """Return the language of the console, else the one chosen in the footer, else the browser's."""
+    return g.get("language") or languages.choose(
+        LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language")
+    )
 
 
 def root() -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from flask import Response, g
 from flask_limiter import RateLimitExceeded
-from markupsafe import Markup
 
 from auth.context import latchkey
 from auth.pages.page import has_text, text
@@ -37,14 +36,16 @@ ELSEWHERE = {"reauthentication_needed", "insufficient_aal", "session_not_found",
 
 @dataclass(frozen=True)
 class Problem:
-    text: Markup
+    text: str
     field: str | None
     status: int
     headers: Mapping[str, str]
     error_code: str
 
 
-def shows(page: Callable[..., Response]) -> Callable[[View], View]:
+def shows(
+    page: Callable[..., Response], explain: Callable[[Exception], Problem] | None = None
+) -> Callable[[View], View]:
     """Make a decorator of form views: what refuses the form shows `page(problem=…)` again."""
 
     def decorate(view: View) -> View:
@@ -53,7 +54,7 @@ def shows(page: Callable[..., Response]) -> Callable[[View], View]:
             try:
                 return view(*args, **kwargs)
             except (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded) as error:
-                problem = problem_of(error)
+                problem = (explain or problem_of)(error)
                 if problem.error_code in ELSEWHERE:
                     raise
                 response = page(problem=problem, **kwargs)

@@ -9,7 +9,6 @@ from auth.context import latchkey
 from auth.flows import browser_sessions, factors, passkeys, recovery_codes
 from auth.flows.arrivals import go_on
 from auth.flows.browser_sessions import signed_in
-from auth.pages.confirm import PAGES
 from auth.pages.page import to_own
 from auth.pages.passkeys import challenge, sent_credential
 from auth.pages.problems import Problem, shows
@@ -27,17 +26,17 @@ def _form(problem: Problem | None = None) -> Response:
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
         return to_own("account/two-step")
-    next_page = request.values.get("next", "")
-    return form_page(
-        "second_step.html",
-        "second-step",
-        problem=problem,
-        apps=ways.apps,
-        challenge=challenge() if ways.has_passkey else None,
-        keys=[key | _key_challenge(key["id"]) for key in ways.keys],
-        has_recovery_codes=ways.recovery_codes > 0,
-        next=next_page if next_page in PAGES else "",
-    )
+    return form_page("second_step.html", "second-step", problem=problem, **own_factors(ways))
+
+
+def own_factors(ways: Any) -> dict[str, Any]:
+    """Return what a form asks the caller for, a row of `select_second_steps`, with new challenges."""
+    return {
+        "apps": ways.apps,
+        "challenge": challenge() if ways.has_passkey else None,
+        "keys": [key | _key_challenge(key["id"]) for key in ways.keys],
+        "has_recovery_codes": ways.recovery_codes > 0,
+    }
 
 
 def _key_challenge(factor_id: str) -> dict[str, Any]:
@@ -101,7 +100,6 @@ def submit_key_second_step() -> Response:
 def _raised(session: Any) -> Response:
     """Go on with a session that has been raised, under a new cookie."""
     g.caller = replace(g.caller, aal=session.aal)
-    to, next_page = destination(), request.form.get("next", "")
-    response = to_own(to.path(PAGES[next_page])) if next_page in PAGES else go_on(to)
+    response = go_on(destination())
     browser_sessions.renew(response)
     return response

@@ -65,7 +65,7 @@ def show_sign_in() -> Response:
     """Ask for email and password, or whether to continue with the account that is signed in."""
     to, known = destination(), browser_sessions.resume()
     if known and not to:
-        return to_own("account")
+        return go_on(to)
     return form_page("continue.html", "sign-in", known=known) if known else sign_in_form()
 
 

@@ -127,9 +127,11 @@ class Settings:
     rate_limit_logout: RateLimitItem = kinds.rate_limit("20 per 5 minutes")
     rate_limit_user_changes: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_address_changes: RateLimitItem = kinds.rate_limit("5 per hour")
+    rate_limit_console: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     trusted_proxies: int = kinds.number(0, 0, 10)
     cors_origins: tuple[str, ...] = kinds.list_of(("*",), checks.origin)
     pages: bool = kinds.flag(True)
+    console: bool = kinds.flag(None)
     brand_name: str = kinds.text("", Length(max=60, error="Must be at most 60 characters."))
     brand_logo: str | None = kinds.text(None, brand.check_logo)
     brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
@@ -215,6 +217,8 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> S
     for field in ("site_url", "jwt_issuer"):
         values[field] = values[field] or values["base_url"]
     values |= relying_party.defaults(values)
+    if values["console"] is None:
+        values["console"] = values["pages"]
     values["brand_name"] = values["brand_name"] or urlsplit(values["site_url"]).netloc
     chosen = values["password_requirements"]
     values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
@@ -272,6 +276,8 @@ def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
             lines.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
         lines.append("AUTH_MFA_REQUIRED: Must be none where AUTH_MFA_ENABLED is false.")
+    if values["console"] and not values["pages"]:
+        lines.append("AUTH_CONSOLE: Must be false where AUTH_PAGES is false: administrators sign in there.")
     # The inbox shows every link to the holder of the service role key.
     if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
         lines.append(

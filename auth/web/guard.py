@@ -36,15 +36,18 @@ _REFUSALS = {
 }
 
 
-def guard_by(check: Callable[[], None]) -> Callable[[View], View]:
-    """Make a decorator of views from a function that sets `g.caller`, or raises `ApiError`."""
+def guard_by(check: Callable[[], None], level: Level | None = None) -> Callable[[View], View]:
+    """Make a decorator of views from a function that sets `g.caller`, or raises `ApiError`.
+
+    The level is that of `LEVELS`, unless all views of a guard have the same.
+    """
 
     def decorate(view: View) -> View:
-        level = LEVELS[view.__name__]
+        asked = level or LEVELS[view.__name__]
 
         @functools.wraps(view)
         def guarded(*args: Any, **kwargs: Any) -> Any:
-            g.level = level
+            g.level = asked
             check()
             return view(*args, **kwargs)
 

@@ -87,7 +87,7 @@ class Resend(Addressed, Challenged):
 Recover = Challenged.from_dict({"email": fields.Email(required=True)})
 
 # The forms of our pages.
-Arrival = Challenged.from_dict({})
+Arrival = Challenged.from_dict({"next": fields.Text()})
 EmailForm = Input.from_dict({"email": fields.Email(required=True)})
 SignInForm = Input.from_dict(
     {"email": fields.Email(required=True), "password": fields.Password(required=True)}

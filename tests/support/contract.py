@@ -15,10 +15,12 @@ from werkzeug.wrappers import Request, Response
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
 PREFIX = "/auth/v1"
-# What openapi.yaml does not describe: the pages for people, and their assets. tests/pages tests them.
+# What openapi.yaml does not describe: the pages for people, and their assets, and the console. tests/pages and
+# tests/console test them.
 PAGES = ("brand", "pages")
+CONSOLE = "console"
 _PAGES = re.compile(
-    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|second-step.*|account.*)"
+    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|second-step.*|account.*|console.*)"
 )
 _seen: set[tuple[Any, ...]] = set()
 
@@ -35,12 +37,17 @@ class CheckedClient(FlaskClient):
 
 def routes(app: Flask) -> Iterator[tuple[str, str, Any]]:
     """Yield method, path and view of each route of the API."""
-    return _routes(app, lambda owner: owner not in ("static", *PAGES))
+    return _routes(app, lambda owner: owner not in ("static", CONSOLE, *PAGES))
 
 
 def page_routes(app: Flask) -> Iterator[tuple[str, str, Any]]:
     """Yield method, path and view of each route of the pages, which openapi.yaml does not describe."""
     return _routes(app, lambda owner: owner in PAGES)
+
+
+def console_routes(app: Flask) -> Iterator[tuple[str, str, Any]]:
+    """Yield method, path and view of each route of the console."""
+    return _routes(app, lambda owner: owner == CONSOLE)
 
 
 def _routes(app: Flask, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, str, Any]]:

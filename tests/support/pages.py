@@ -28,7 +28,7 @@ class Visitor(UserAgent):
     @property
     def session_cookie(self) -> Cookie | None:
         """The cookie of a browser that is signed in."""
-        return self.cookie("latchkey")
+        return self.cookie("__Host-latchkey") or self.cookie("latchkey")
 
     def signed_in_as(self, person: Any) -> "Visitor":
         self.visit("/sign-in")

@@ -1,0 +1,1 @@
+"""The console: what administrators see and do in a browser."""

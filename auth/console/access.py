@@ -1,0 +1,100 @@
+"""Who may see the console, and what an act in it needs besides."""
+
+import functools
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, g, request
+
+from auth.console.page import console_page
+from auth.context import latchkey
+from auth.delivery import languages
+from auth.flows import browser_sessions
+from auth.pages.errors import to_step
+from auth.pages.page import to_own
+from auth.pages.problems import ELSEWHERE, Problem, problem_of
+from auth.settings.constants import proof_age
+from auth.web import audit, cookies, guard
+from auth.web.edge import for_no_other_origin
+from auth.web.errors import ApiError, as_api_error
+from auth.web.forms import SESSION, own_form
+from auth.web.levels import Level
+from auth.web.limits import limited
+
+
+def administrator_signed_in() -> None:
+    """Admit browsers in which an administrator is signed in, and has been through the second step."""
+    # Operators read the API's errors too, which are in English.
+    g.language = languages.DEFAULT
+    g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
+    known = browser_sessions.resume()
+    if known is None:
+        raise ApiError("session_not_found")
+    g.is_administrative = True
+    audit.about(user_id=known.user_id)
+    if not known.is_admin:
+        raise ApiError("not_admin")
+    g.administrator = known
+    if known.lacks_level:
+        raise ApiError("insufficient_aal")
+
+
+administrator = guard.guard_by(administrator_signed_in, Level.AAL2)
+
+
+def require_proof() -> None:
+    """Raises `ApiError` unless the administrator has given a proof in the last 15 minutes."""
+    age = g.administrator.proof_age
+    if age is None or age >= proof_age(latchkey.settings):
+        raise ApiError("reauthentication_needed")
+
+
+def act(view: guard.View) -> guard.View:
+    """Make a view one that changes something. `administrator` goes outside."""
+
+    @functools.wraps(view)
+    def proved(*args: Any, **kwargs: Any) -> Any:
+        require_proof()
+        return view(*args, **kwargs)
+
+    return own_form(limited("console", key=guard.caller_id)(proved))
+
+
+def register_in(console: Blueprint) -> None:
+    console.register_error_handler(Exception, _error)
+    console.after_request(for_no_other_origin)
+
+
+def explain(error: Exception) -> Problem:
+    """Return an error as a form of the console shows it, in the words of the API."""
+    known, problem = as_api_error(error), problem_of(error)
+    details = f" ({known.details})" if known.details else ""
+    field = (known.details or "").partition(":")[0] or problem.field
+    return Problem(f"{known.msg}{details}", field, problem.status, problem.headers, problem.error_code)
+
+
+def _error(error: Exception) -> Response:
+    """Lead to the step that is missing, or show what went wrong."""
+    known = as_api_error(error)
+    if known.error_code == "insufficient_aal" and not g.administrator.has_factor:
+        return needs_factor()
+    if known.error_code in ELSEWHERE:
+        return _to_step(known.error_code)
+    problem = explain(known)
+    response = console_page("error.html", section=None, status=problem.status, problem=problem)
+    response.headers.extend(problem.headers)
+    return response
+
+
+def needs_factor() -> Response:
+    """Send an administrator without a second factor to enrol one."""
+    return console_page("enrol.html", section=None, status=403)
+
+
+def _to_step(error_code: str) -> Response:
+    # The confirmation of an act has the path of the act.
+    way_back = request.full_path if request.method == "GET" else request.path
+    query = {"next": way_back[1:].rstrip("?")}
+    if not cookies.sent(SESSION):
+        return to_own(f"sign-in?{urlencode(query)}")
+    return to_step(error_code, query)

@@ -1,0 +1,25 @@
+from typing import Any
+
+from flask import Response, g, request
+
+from auth.pages.moments import ago
+from auth.pages.page import page
+
+# Name, title and path of each section, in the order of the navigation.
+SECTIONS = (("overview", "Overview", "console"),)
+
+
+def console_page(template: str, *, section: str | None, status: int = 200, **values: Any) -> Response:
+    """Render a page of the console, in a section of `SECTIONS`.
+
+    Templates extend `console/layout.html` and import the macros of `console/parts.html`.
+    """
+    common = {
+        "section": section,
+        "sections": SECTIONS,
+        "administrator": g.get("administrator"),
+        "here": request.path,
+        "ago": ago,
+        "problem": None,
+    }
+    return page(f"console/{template}", status=status, script=True, **common | values)

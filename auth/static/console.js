@@ -1,0 +1,31 @@
+// Everything here is a comfort: the console works without it.
+const search = document.querySelector("#search");
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  event.preventDefault();
+  search?.select();
+});
+
+// The form of a passkey sends the fields of the act too.
+const act = document.querySelector("#act");
+for (const form of act ? document.querySelectorAll("[data-passkey]") : []) {
+  const own = new Set([...form.elements].map((field) => field.name));
+  form.addEventListener("submit", (event) => {
+    const fields = [...act.elements].filter((field) => field.name && field.name !== "factor_code");
+    if (!fields.every((field) => field.reportValidity())) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      return;
+    }
+    // Those of a cancelled try.
+    for (const copy of form.querySelectorAll("[data-copy]")) copy.remove();
+    for (const [name, value] of new FormData(act)) {
+      if (name === "factor_code" || own.has(name)) continue;
+      const copy = document.createElement("input");
+      Object.assign(copy, { type: "hidden", name, value });
+      copy.dataset.copy = "";
+      form.append(copy);
+    }
+  }, { capture: true });
+}

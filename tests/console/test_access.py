@@ -1,0 +1,68 @@
+"""Who may see the console, and what else its routes ask for."""
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.cast import PASSWORD
+from tests.support.factors import set_up
+from tests.support.links import SITE
+from tests.support.pages import Visitor
+
+PUBLIC_URL = "https://auth.example.com"
+
+
+def test_administrator_sees_the_overview(operator):
+    page = operator.visit("/console")
+    assert (page.status, page.headers["X-Content-Type-Options"]) == (200, "nosniff")
+    assert "Overview" in page.text
+    assert "carol@example.com" in page.text
+
+
+def test_sign_in_leads_back_to_the_page_of_the_console(app, carol):
+    visitor = Visitor(app)
+    assert visitor.visit("/console?a=b").url == f"{SITE}/sign-in?next={quote('console?a=b', safe='')}"
+    assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/console?a=b"
+
+
+def test_second_step_leads_back_to_the_page_of_the_console(app, carol):
+    codes = set_up(carol.sign_in())[0]
+    visitor = Visitor(app)
+    visitor.visit("/console")
+    assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/second-step?next=console"
+    assert visitor.press("second-step", code=codes.code()).url == f"{SITE}/console"
+
+
+@pytest.mark.parametrize(
+    "page", ["https://evil.example", "//evil.example", "console//evil.example", "console/../x", "account"]
+)
+def test_sign_in_leads_to_no_other_page(app, carol, page):
+    visitor = Visitor(app)
+    visitor.visit(f"/sign-in?next={quote(page, safe='')}")
+    assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/account"
+
+
+def test_user_is_told_no_more_than_that_the_console_is_not_for_them(app, alice):
+    page = Visitor(app).signed_in_as(alice).visit("/console")
+    assert (page.status, "Not for you" in page.text) == (403, True)
+    assert "Overview" not in page.text
+
+
+def test_public_console_asks_administrators_for_a_second_factor(make_app, carol):
+    app = make_app(AUTH_BASE_URL=PUBLIC_URL)
+    page = Visitor(app, PUBLIC_URL).signed_in_as(carol).visit("/console")
+    assert (page.status, "Set up two-step verification" in page.text) == (403, True)
+
+
+def test_access_token_does_not_open_the_console(client, carol):
+    response = client.get("/console", headers=carol.sign_in().authorization)
+    assert (response.status_code, response.location) == (303, "sign-in?next=console")
+
+
+def test_service_role_key_does_not_open_the_console(client, service_role):
+    assert client.get("/console", headers=service_role).status_code == 303
+
+
+@pytest.mark.parametrize("settings", [{"AUTH_CONSOLE": "false"}, {"AUTH_PAGES": "false"}])
+def test_setting_removes_the_console(make_app, settings):
+    assert make_app(**settings).test_client().get("/console").status_code == 404
