@@ -14,4 +14,6 @@ def ago(timestamp: str) -> Markup:
     name, unit = next(((name, unit) for name, unit in _UNITS if seconds >= unit), ("now", 1))
     words = text("ago", name, n=int(seconds // unit))
     exact = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(timestamp, exact, words)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        moment.isoformat(timespec="seconds"), exact, words
+    )

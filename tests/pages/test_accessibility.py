@@ -1,23 +1,23 @@
-"""Each page checked by axe-core in a real browser, in both themes and at 320 px.
+"""All pages in all their states in Chromium: accessible, at home on any screen, and within their CSP.
 
-axe-core is installed by `npm ci` in tests/clients.
+axe-core is installed by `npm ci` in tests/clients. The fixture `page` collects what the console complains of.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.pages.test_stories import fill, signed_in
 from tests.support.browser import Browser
-from tests.support.cast import PASSWORD
-from tests.support.factors import App
-from tests.support.links import path
+from tests.support.walkers import ChromiumWalker
+from tests.support.walks import SETTINGS, WALKS, google
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 AXE = Path(__file__).parents[1] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
+# A phone at night and a desktop by day; what one has wrong, the others have too.
+SCREENS = ((320, 640, True), (1280, 900, False))
 
 
 @pytest.fixture(scope="module")
@@ -25,91 +25,44 @@ def host() -> str:
     return "localhost"
 
 
+@pytest.fixture(scope="module")
+def settings() -> Iterator[dict[str, str]]:
+    with google() as provider:
+        yield SETTINGS | provider.settings("google")
+
+
 @pytest.fixture
-def axe() -> str:
-    if not AXE.exists():
-        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
-    return AXE.read_text()
+def walker(page, here, site, service_role, outbox, database) -> ChromiumWalker:
+    return ChromiumWalker(page, here, site, service_role, outbox, database)
 
 
-def problems(page: Browser, axe: str) -> list[str]:
-    """Return what axe-core finds on the page."""
-    page.run(axe)
+def problems(page: Browser) -> list[str]:
+    """Return what axe-core, which the page has, finds on it."""
     return page.run(
         "axe.run().then((found) => found.violations.map((each) =>"
         " `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`))"
     )
 
 
-@pytest.fixture(params=["light", "dark"])
-def check(request, page, here, axe) -> Callable[..., None]:
-    """Check a page, or the current one."""
-    page.resize(320, 640, dark=request.param == "dark")
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
+def test_pages_are_accessible_and_fit_the_screen(walker, page, walk):
+    if not AXE.exists():
+        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
 
-    def checked(where: str | None = None) -> None:
-        if where:
-            page.open(here + where)
-        assert problems(page, axe) == [], where or page.text
-        assert page.run("document.documentElement.scrollWidth <= innerWidth"), where or page.text
+    axe = AXE.read_text()
 
-    return checked
+    def check(name: str) -> None:
+        page.run(axe)
+        for width, height, dark in SCREENS:
+            page.resize(width, height, dark=dark)
+            assert problems(page) == [], (name, width)
+            assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
 
-
-def test_pages_are_accessible_and_fit_the_screen(page, site, here, alice, outbox, check):
-    site.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
-    for where in ("/", "/sign-in", "/sign-up", "/forgot-password", "/nowhere"):
-        check(where)
-    check(path("signup", outbox.last("dave@example.com").token))
-    page.open(f"{here}/sign-in")
-    fill(page, email="nobody@example.com", password="Wrong-Horse-1")
-    page.click("Sign in")
-    page.wait_for("match")
-    check()
-    signed_in(page, here, alice)
-    for where in (
-        *("/account?done=name", "/account/name", "/account/email", "/account/phone", "/account/delete"),
-        *("/account/confirm", "/account/two-step", "/new-password", f"/sign-in?redirect_to={here}/app"),
-    ):
-        check(where)
+    walker.check = check
+    walk(walker)
 
 
-def test_pages_of_factors_are_accessible_and_fit_the_screen(page, here, alice, check, authenticator):
-    signed_in(page, here, alice)
-    page.click("Set up Two-step verification")
-    page.wait_for("Signing in then also takes")
-    page.click("Set it up")
-    page.wait_for("Connect your app")
-    check()
-    app = App("", page.run("document.querySelector('main code').innerText.replace(/\\s/g, '')"))
-    fill(page, code=app.wrong_code())
-    page.click("Switch on")
-    page.wait_for("That code is wrong.")
-    check()
-    fill(page, code=app.code(-1))
-    page.click("Switch on")
-    page.wait_for("Keep these recovery codes")
-    check()
-    code = page.run("document.querySelector('main li').innerText")
-    check("/account")
-    page.click("Add Passkey")
-    page.wait_for("Your device asks")
-    check()
-    page.click("Create a passkey")
-    page.wait_for("The passkey is added.")
-    page.touch(authenticator, agrees=False)
-    page.forget()
-    page.open(f"{here}/sign-in")
-    page.run("document.querySelector('form[data-challenge]').dataset.challenge = 'nowhere'")
-    page.click("Sign in with a passkey")
-    page.wait_for("Use the passkey on your device")
-    check()
-    page.open(f"{here}/sign-in")
-    fill(page, email=alice.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("One more step")
-    check()
-    page.run("document.querySelector('main summary').click()")
-    check()
-    fill(page, recovery_code=code)
-    page.run("document.querySelector('[name=recovery_code]').form.requestSubmit()")
-    page.wait_for("Your account")
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
+def test_pages_work_in_a_browser_without_javascript(walker, page, walk):
+    page.without_script()
+    walk(walker)

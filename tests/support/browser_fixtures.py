@@ -40,12 +40,12 @@ def settings() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def serving(tab, environment, state_dir: Path, host: str, settings: dict[str, str]) -> Iterator[ServerClient]:
-    """The service at an address that the browser can open, with another origin on the allow list."""
+    """The service at an address that the browser can open; its other name is another origin."""
     port = free_port()
     changes = {
         "PORT": str(port),
         "AUTH_BASE_URL": f"http://{host}:{port}",
-        "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**",
+        "AUTH_REDIRECT_ALLOW_LIST": f"http://localhost:{port}/**,http://127.0.0.1:{port}/**",
         "AUTH_WORKERS": "1",
         "AUTH_BRAND_NAME": "Acme",
     }

@@ -34,11 +34,12 @@ class Cookie:
 
 @dataclass
 class Form:
-    """A form of a page: target, method and fields."""
+    """A form of a page: target, method and fields, and the targets of buttons that have their own."""
 
     action: str = ""
     method: str = "GET"
     fields: dict[str, str] = field(default_factory=dict)
+    targets: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -311,3 +312,5 @@ class _Forms(HTMLParser):
             and named.get("type") not in ("submit", "button", "checkbox", "radio")
         ):
             self.forms[-1].fields[named["name"]] = named.get("value", "")
+        elif "formaction" in named and self.forms:
+            self.forms[-1].targets.append(named["formaction"])

@@ -1,0 +1,73 @@
+"""All pages in all their states, by HTTP: every form works without JavaScript, and the HTML is valid.
+
+html-validate, which knows the rules of the W3C's checker, is installed by `npm ci` in tests/clients.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from auth.pages.page import LANGUAGES
+from tests.support.contract import page_routes
+from tests.support.fake_provider import FakeProvider
+from tests.support.walkers import HttpWalker
+from tests.support.walks import SETTINGS, WALKS, google
+
+CLIENTS = Path(__file__).parents[1] / "clients"
+# The answers of an authenticator come from the script, and a download is not a page.
+APART = {("post", "/account/passkeys"), ("post", "/second-step/key"), ("get", "/account/data")}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProvider]:
+    with google() as provider:
+        yield provider
+
+
+@pytest.fixture
+def walker(make_app, service_role, outbox, database, provider) -> HttpWalker:
+    app = make_app(
+        AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**", **SETTINGS, **provider.settings("google")
+    )
+    return HttpWalker(app, app.test_client(), service_role, outbox, database)
+
+
+def walk_all(walker: HttpWalker, database) -> None:
+    for walk in WALKS:
+        database.empty()
+        walker.forget()
+        walk(walker)
+
+
+def test_every_form_works_without_javascript(walker, database, app):
+    walk_all(walker, database)
+    walked = {(method.lower(), urlsplit(url).path) for method, url, _headers in walker.visitor.requests}
+    routes = {(method, path) for method, path, _view in page_routes(app) if not path.startswith("/brand")}
+    assert routes - walked - APART == set()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_html_is_valid(walker, database, language):
+    if not (CLIENTS / "node_modules" / "html-validate").is_dir():
+        pytest.skip("NOT TESTED: the HTML of the pages. It needs Node.js and npm: make test-browser")
+    pages: dict[str, str] = {}
+    walker.check = lambda name: pages.update({name: walker.visitor.page.text})
+    walker.speak(language)
+    walk_all(walker, database)
+    node = shutil.which("node")
+    assert node
+    found = subprocess.run(
+        [node, "validate.mjs"],
+        cwd=CLIENTS,
+        input=json.dumps(pages),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(found.stdout) == []

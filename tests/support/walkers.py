@@ -1,0 +1,150 @@
+"""People who walk through all pages: by HTTP alone, and in Chromium. tests/support/walks.py has their ways."""
+
+import html
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from tests.support.browser import Browser
+from tests.support.cast import PASSWORD, Person, register
+from tests.support.links import Outbox
+from tests.support.pages import Visitor
+from tests.support.rows import Rows
+
+Check = Callable[[str], None]
+
+
+class Walker:
+    """A person, with what the mail, the API and the clock do around them."""
+
+    def __init__(
+        self, here: str, application: str, client: Any, service_role: Any, outbox: Outbox, rows: Rows
+    ):
+        self.here, self.application = here, application
+        self.client, self.service_role, self.outbox, self.rows = client, service_role, outbox, rows
+        self.seen: set[tuple[str, str]] = set()
+        self.check: Check = lambda name: None
+        self.language = "en"
+
+    def visit(self, path: str) -> None:
+        self.seen.add(("get", urlsplit(path).path))
+        self._visit(path)
+
+    def press(self, action: str, /, **fields: str) -> None:
+        """Fill in and submit the first form with an action that ends so."""
+        self.seen.add(("post", "/" + action))
+        self._press(action, fields)
+
+    def shows(self, name: str, sentence: str) -> None:
+        """Check the page, which shows the sentence, in English."""
+        if self.language == "en":
+            assert sentence in self.text, f"{name}: {self.text}"
+        self.check(name)
+
+    def person(self, email: str = "alice@example.com") -> Person:
+        return register(self.client, self.service_role, email)
+
+    def sign_in(self, email: str = "alice@example.com") -> None:
+        self.forget()
+        self.visit("/sign-in")
+        self.press("sign-in", email=email, password=PASSWORD)
+
+    @property
+    def text(self) -> str:
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Use a new browser."""
+        raise NotImplementedError
+
+    def _visit(self, path: str) -> None:
+        raise NotImplementedError
+
+    def _press(self, action: str, fields: dict[str, str]) -> None:
+        raise NotImplementedError
+
+
+class HttpWalker(Walker):
+    """Sends forms as they stand in the pages, as a browser without JavaScript does."""
+
+    def __init__(self, app: Any, *around: Any) -> None:
+        super().__init__("http://localhost:8000", "https://app.example.com/signed-in", *around)
+        self.visitor = Visitor(app)
+
+    @property
+    def text(self) -> str:
+        markup = re.sub(r"<[^>]*>", "", self.visitor.page.text)
+        return " ".join(html.unescape(markup).split())
+
+    def forget(self) -> None:
+        self.visitor.cookies = [each for each in self.visitor.cookies if "language" in each.name]
+
+    def speak(self, language: str) -> None:
+        self.language = language
+        self.visit("/sign-in")
+        self.press("preferences", language=language)
+
+    def _visit(self, path: str) -> None:
+        self.visitor.visit(path)
+
+    def _press(self, action: str, fields: dict[str, str]) -> None:
+        page = self.visitor.page
+        form, target = next(
+            (form, target)
+            for form in page.forms
+            for target in (form.action, *form.targets)
+            if urlsplit(target).path.endswith(action)
+        )
+        self.visitor.post(urljoin(page.url, target), form.fields | fields)
+
+
+class ChromiumWalker(Walker):
+    """Clicks on the buttons. Leaves the checks of fields to the service, to see its pages."""
+
+    def __init__(self, page: Browser, here: str, *around: Any) -> None:
+        super().__init__(here, f"{here.replace('localhost', '127.0.0.1')}/health", *around)
+        self.page = page
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.page.run("document.body.textContent").split())
+
+    def forget(self) -> None:
+        self.page.forget()
+
+    def _visit(self, path: str) -> None:
+        # A path that differs in its fragment alone is not loaded anew.
+        self.page.open("about:blank")
+        self.page.open(self.here + path)
+
+    def _press(self, action: str, fields: dict[str, str]) -> None:
+        place = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
+        assert place, f"no form leads to {action}: {self.page.text}"
+        self.page.hit(place)
+        self.page.wait(lambda: self.page.run("!('pressed' in window) && document.readyState === 'complete'"))
+
+
+_FILL_IN = """((action, fields) => {{
+  const leads = (target) => target && new URL(target, location).pathname.endsWith("/" + action);
+  const buttons = (form) => [...form.querySelectorAll("button:not([type=button])")];
+  const target = (button) => button.getAttribute("formaction") || button.form.getAttribute("action");
+  const form = [...document.forms].find((each) => buttons(each).some((button) => leads(target(button))));
+  if (!form) return null;
+  window.pressed = true;
+  form.noValidate = true;
+  if (form.closest("details")) form.closest("details").open = true;
+  let button = buttons(form).find((each) => leads(target(each)));
+  for (const [name, value] of Object.entries(fields)) {{
+    const field = form.querySelector(`[name="${{name}}"]`);
+    if (field.localName === "button") button = form.querySelector(`[name="${{name}}"][value="${{value}}"]`);
+    else if (field.type === "checkbox") field.checked = true;
+    else field.value = value;
+  }}
+  // Without an authenticator, a passkey is asked for on a page of its own.
+  if (form.dataset.challenge) form.dataset.challenge = "nowhere";
+  button.scrollIntoView({{ block: "center", behavior: "instant" }});
+  const box = button.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+}})({action}, {fields})"""
