@@ -14,6 +14,7 @@ _PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_LIKE_PHONE = re.compile(r"[\s+\-./()\[\]]*[0-9][\s0-9+\-./()\[\]]*")
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
 
@@ -41,3 +42,8 @@ def canonical_phone(number: str) -> str:
     if not _PHONE.fullmatch(digits):
         raise InvalidAddress("must be a phone number in E.164 form, such as +491701234567")
     return digits
+
+
+def looks_like_phone(typed: str) -> bool:
+    """Whether somebody who typed an email or a phone number meant a number, perhaps a malformed one."""
+    return _LIKE_PHONE.fullmatch(typed) is not None

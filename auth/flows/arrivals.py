@@ -15,7 +15,7 @@ from auth.flows.outgoing import own_url
 from auth.flows.reauthentication import lock_caller
 from auth.flows.token_response import Outcome, see_other, tokens
 from auth.net.redirects import with_fragment, with_query
-from auth.web import audit, guard, schemas
+from auth.web import audit, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.levels import Level
 
@@ -144,7 +144,7 @@ def _sign_in_browser(target: str, session: Any) -> Response:
     parts = urlsplit(target)
     query = dict(parse_qsl(parts.query))
     # The request for the link chose it, unchecked.
-    destination = Destination.read({} if schemas.Arrival().validate(query) else query)
+    destination = Destination.read({} if form_schemas.Arrival().validate(query) else query)
     token = browser_sessions.begin(session)
     response = _after_sign_in(destination) if parts.path.endswith("/sign-in") else see_other(target)
     browser_sessions.remember(response, token)

@@ -7,13 +7,13 @@ from auth.flows import browser_sessions, identity_linking, oauth_flows
 from auth.flows.browser_sessions import signed_in
 from auth.flows.outgoing import own_url
 from auth.pages.page import to_own
-from auth.web import guard, schemas
+from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
 
 blueprint = Blueprint("access", __name__)
-_ID = schemas.IdForm()
+_ID = form_schemas.IdForm()
 
 
 @blueprint.post("/account/sessions/end")

@@ -14,7 +14,7 @@ from auth.pages.page import has_text, page, text
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, shows
 from auth.settings.presets import PRESETS
-from auth.web import guard, schemas
+from auth.web import form_schemas, guard
 from auth.web.application import JsonResponse
 from auth.web.forms import own_form
 from auth.web.input import read_form
@@ -76,7 +76,7 @@ def show_delete() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def submit_delete() -> Response:
     require_proof()
-    read_form(schemas.DeletionForm())
+    read_form(form_schemas.DeletionForm())
     delete_caller({})
     response = page("account_deleted.html", here="/sign-in")
     browser_sessions.forget(response)

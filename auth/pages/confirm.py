@@ -12,7 +12,7 @@ from auth.flows.reauthentication import record_reauthentication
 from auth.pages.page import address, masked, page, to_own
 from auth.pages.problems import Problem, shows
 from auth.settings.constants import proof_age
-from auth.web import guard, schemas
+from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
@@ -57,7 +57,7 @@ def show_confirm() -> Response:
 @own_form
 @limited("user_changes", key=guard.caller_id)
 def submit_confirm() -> Response:
-    record_reauthentication(guard.live_caller(), read_form(schemas.ProofForm()))
+    record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()))
     return to_own(own_page(request.form.get("next")) or "account")
 
 

@@ -49,6 +49,7 @@ def page(
         "has_pages": settings.pages,
         "has_site": settings.has_site,
         "disable_signup": settings.disable_signup,
+        "identifier": identifier(),
         "say": _sayer(language),
         "address": address,
         "masked": masked,
@@ -102,6 +103,14 @@ def text(table: str, name: str, /, **variables: Any) -> Markup:
 
 def has_text(table: str, name: str) -> bool:
     return name in _CATALOGUES[languages.DEFAULT][table]
+
+
+def identifier() -> str | None:
+    """Return the text that names what users sign in with beside a password or a code, if anything."""
+    settings = latchkey.settings
+    if settings.email_enabled:
+        return "email_or_phone" if settings.offers_phone else "email"
+    return "phone" if settings.offers_phone else None
 
 
 def _sayer(language: str) -> Any:

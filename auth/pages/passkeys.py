@@ -13,7 +13,7 @@ from auth.pages.confirm import require_proof
 from auth.pages.page import page, to_own
 from auth.pages.problems import shows
 from auth.pages.sign_in import destination, form_page, sign_in_form
-from auth.web import guard, schemas, webauthn_schemas
+from auth.web import form_schemas, guard, webauthn_schemas
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import check, known_id, read_form
@@ -24,7 +24,7 @@ blueprint = Blueprint("passkeys", __name__)
 
 def sent_credential() -> dict[str, Any]:
     """Return the credential that the script put into the form, with its challenge."""
-    form = read_form(schemas.CredentialForm())
+    form = read_form(form_schemas.CredentialForm())
     return check(webauthn_schemas.PasskeyResponse(), form)
 
 
@@ -80,7 +80,7 @@ def submit_new_passkey() -> Response:
 @own_form
 @limited("user_changes", key=guard.caller_id)
 def remove_passkey() -> Response:
-    form = read_form(schemas.IdForm())
+    form = read_form(form_schemas.IdForm())
     passkey_id = known_id(form["id"], "webauthn_credential_not_found")
     passkeys.remove(guard.live_caller(), passkey_id, {})
     return to_own("account?done=passkey_removed#security")

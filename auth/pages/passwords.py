@@ -9,8 +9,8 @@ from auth.flows.user_changes import change_user
 from auth.flows.verification import by_code, spend
 from auth.pages.confirm import require_proof
 from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import code_page, destination, form_page
-from auth.web import guard, schemas
+from auth.pages.sign_in import address_of, code_page, destination, form_page
+from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
@@ -36,7 +36,7 @@ def _new_form(problem: Problem | None = None) -> Response:
 
 @blueprint.get("/forgot-password")
 def show_forgot_password() -> Response:
-    """Ask for the email of the account."""
+    """Ask for the email or phone of the account."""
     return _forgot_form()
 
 
@@ -45,10 +45,10 @@ def show_forgot_password() -> Response:
 @own_form
 @limited("recover")
 def submit_forgot_password() -> Response:
-    """Send a link and a code, if the address has a user, and ask for the code."""
-    email = read_form(schemas.EmailForm())["email"]
-    request_message("recovery", {"email": email, "redirect_to": destination().own_url("new-password")})
-    return code_page("forgot-password", email, again="forgot-password")
+    """Send a code, by mail with a link, if the address has a user, and ask for the code."""
+    form, back = read_form(form_schemas.AddressForm()), destination().own_url("new-password")
+    request_message("recovery" if "email" in form else "sms", {**form, "redirect_to": back})
+    return code_page("forgot-password", address_of(form), again="forgot-password")
 
 
 @blueprint.post("/forgot-password/verify")
@@ -56,8 +56,9 @@ def submit_forgot_password() -> Response:
 @own_form
 @limited("verify")
 def submit_recovery_code() -> Response:
-    form = read_form(schemas.CodeForm())
-    outcome = spend("recovery", by_code(form["email"], form["code"]), redirects=False)
+    form = read_form(form_schemas.CodeForm())
+    proof = by_code(address_of(form), form["code"])
+    outcome = spend("recovery" if "email" in form else "sms", proof, redirects=False)
     return redirect_signed_in(destination().own_url("new-password"), outcome)
 
 
@@ -76,5 +77,5 @@ def show_new_password() -> Response:
 @queued
 @limited("user_changes", key=guard.caller_id)
 def submit_new_password() -> Response:
-    change_user(read_form(schemas.PasswordForm()), _NO_LINK)
+    change_user(read_form(form_schemas.PasswordForm()), _NO_LINK)
     return go_on(destination(), done="password")

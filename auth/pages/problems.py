@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Response, g
+from flask import Response, g, request
 from flask_limiter import RateLimitExceeded
 
+from auth.addresses import looks_like_phone
 from auth.context import latchkey
 from auth.pages.page import has_text, text
 from auth.passwords.hashing import TooManyWaiting
@@ -74,13 +75,22 @@ def problem_of(exception: Exception) -> Problem:
     field = _FIELDS.get(error.error_code)
     if error.error_code == "validation_failed" and error.details:
         field = error.details.partition(":")[0]
-    name = f"{field}_invalid" if error.error_code == "validation_failed" else error.error_code
-    if isinstance(exception, WeakPassword):
-        name = f"weak_{next(iter(exception.problems))}"
-    name = name if has_text("errors", name) else "other"
+    name = _name(exception, error, field)
     minutes = math.ceil(int(error.headers.get("Retry-After", "0")) / 60)
     least = latchkey.settings.password_min_length
     said = text("errors", name, minutes=minutes, least=least, request_id=g.request_id)
     # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
     return Problem(said, field, status, error.headers, error.error_code)
+
+
+def _name(exception: Exception, error: ApiError, field: str | None) -> str:
+    """Return the name of an error's text."""
+    if isinstance(exception, WeakPassword):
+        return f"weak_{next(iter(exception.problems))}"
+    name = error.error_code
+    if name == "validation_failed":
+        name = "country_invalid" if error.key == "country.validation_failed" else f"{field}_invalid"
+    if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
+        return f"{name}_phone"
+    return name if has_text("errors", name) else "other"

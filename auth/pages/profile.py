@@ -9,7 +9,7 @@ from auth.flows.verification import by_code, spend
 from auth.pages.confirm import require_proof
 from auth.pages.page import address, masked, page, to_own
 from auth.pages.problems import Problem, shows
-from auth.web import guard, schemas
+from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
@@ -67,7 +67,7 @@ def show_name() -> Response:
 @own_form
 @limited("user_changes", key=guard.caller_id)
 def submit_name() -> Response:
-    change_user({"data": {"name": read_form(schemas.NameForm())["name"] or None}}, _LINK)
+    change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}}, _LINK)
     return to_own("account?done=name")
 
 
@@ -86,7 +86,7 @@ def show_email() -> Response:
 @limited("address_changes", key=guard.caller_id)
 def submit_email() -> Response:
     """Send a code to the new address, and ask for it."""
-    form = read_form(schemas.EmailForm())
+    form = read_form(form_schemas.EmailForm())
     change_user(form, _LINK | {"redirect_to": f"{latchkey.settings.base_url}/account"})
     return _code_form("email", typed=form["email"])
 
@@ -97,7 +97,7 @@ def submit_email() -> Response:
 @own_form
 @limited("verify")
 def submit_email_code() -> Response:
-    form = read_form(schemas.CodeForm())
+    form = read_form(form_schemas.EmailCodeForm())
     # As if by a link, which opens no session: this one stays.
     spend("email_change", by_code(form["email"], form["code"]), redirects=True)
     return to_own("account?done=email")
@@ -118,7 +118,7 @@ def show_phone() -> Response:
 @limited("address_changes", key=guard.caller_id)
 def submit_phone() -> Response:
     """Send a code to the new number, and ask for it."""
-    form = read_form(schemas.PhoneForm())
+    form = read_form(form_schemas.PhoneForm())
     change_user(form, _LINK)
     return _code_form("phone", typed=form["phone"])
 
@@ -129,6 +129,6 @@ def submit_phone() -> Response:
 @own_form
 @limited("verify")
 def submit_phone_code() -> Response:
-    form = read_form(schemas.PhoneCodeForm())
+    form = read_form(form_schemas.PhoneCodeForm())
     spend("phone_change", by_code(form["phone"], form["code"]), redirects=True)
     return to_own("account?done=phone")

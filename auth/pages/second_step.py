@@ -13,7 +13,7 @@ from auth.pages.page import to_own
 from auth.pages.passkeys import challenge, sent_credential
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import destination, form_page
-from auth.web import guard, schemas
+from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
@@ -60,7 +60,7 @@ def show_second_step() -> Response:
 @own_form
 @limited("verify", key=guard.caller_id)
 def submit_second_step() -> Response:
-    form = read_form(schemas.FactorForm())
+    form = read_form(form_schemas.FactorForm())
     factor_id = known_id(form["factor_id"], "mfa_factor_not_found")
     challenge_id = factors.challenge(factor_id)["id"]
     return _raised(factors.verify_totp(factor_id, challenge_id, form["code"]))
@@ -72,7 +72,7 @@ def submit_second_step() -> Response:
 @own_form
 @limited("verify", key=guard.caller_id)
 def submit_recovery_second_step() -> Response:
-    return _raised(recovery_codes.verify(read_form(schemas.RecoveryForm())["recovery_code"]))
+    return _raised(recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"]))
 
 
 @blueprint.post("/second-step/passkey")

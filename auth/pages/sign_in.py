@@ -17,7 +17,7 @@ from auth.net.redirects import origin
 from auth.pages.page import address, has_text, masked, page, text, to_own
 from auth.pages.problems import Problem, shows
 from auth.settings.presets import PRESETS
-from auth.web import guard, schemas
+from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form, read_query
 from auth.web.limits import limited
@@ -28,7 +28,7 @@ blueprint = Blueprint("sign_in", __name__)
 def destination() -> Destination:
     """Return the destination that the page's query or the sent form names."""
     read = read_form if request.method == "POST" else read_query
-    return Destination.read(read(schemas.Arrival()))
+    return Destination.read(read(form_schemas.Arrival()))
 
 
 def form_page(template: str, own_path: str, **values: Any) -> Response:
@@ -38,17 +38,24 @@ def form_page(template: str, own_path: str, **values: Any) -> Response:
     return page(template, script=True, form_target=origin(to.url), to=to, here=here, **values)
 
 
+def address_of(form: Mapping[str, Any]) -> str:
+    """Return the email or phone of a form."""
+    return form.get("email") or form["phone"]
+
+
 def code_page(path: str, typed_address: str, *, again: str, problem: Problem | None = None) -> Response:
-    """Ask for the code of a mail, which `path`/verify takes and `again` sends again."""
+    """Ask for the code of a mail or an SMS, which `path`/verify takes and `again` sends again."""
     shown = {"typed_address": typed_address, "shown_address": address(masked(typed_address))}
-    purpose = path.replace("-", "_")
-    return form_page("code.html", path, path=path, purpose=purpose, again=again, problem=problem, **shown)
+    channel = "" if "@" in typed_address else "_phone"
+    names = {"purpose": path.replace("-", "_") + channel, "channel": channel}
+    return form_page("code.html", path, path=path, again=again, problem=problem, **names, **shown)
 
 
 def sign_in_form(problem: Problem | None = None) -> Response:
-    if problem and problem.error_code == "email_not_confirmed":
+    if problem and problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
-        return code_page("sign-up", request.form["email"], again="sign-up/code", problem=problem)
+        typed = address_of(read_form(form_schemas.AddressForm()))
+        return code_page("sign-up", typed, again="sign-up/code", problem=problem)
     ways = {"providers": _providers(), "has_passkeys": latchkey.settings.passkeys_enabled}
     return form_page("sign_in.html", "sign-in", problem=problem or _told(), **ways)
 
@@ -62,7 +69,7 @@ def _code_form(problem: Problem | None = None) -> Response:
 
 @blueprint.get("/sign-in")
 def show_sign_in() -> Response:
-    """Ask for email and password, or whether to continue with the account that is signed in."""
+    """Ask for an address and a password, or whether to continue with the account that is signed in."""
     to, known = destination(), browser_sessions.resume()
     if known and not to:
         return go_on(to)
@@ -75,7 +82,7 @@ def show_sign_in() -> Response:
 @queued
 @limited("login")
 def submit_sign_in() -> Response:
-    return arrive(sign_in_with_password(read_form(schemas.SignInForm())), destination())
+    return arrive(sign_in_with_password(read_form(form_schemas.SignInForm())), destination())
 
 
 @blueprint.post("/sign-in/code")
@@ -84,10 +91,10 @@ def submit_sign_in() -> Response:
 @limited("recover")
 def request_sign_in_code() -> Response:
     """Send a code, if the address has a user, and ask for it."""
-    email = read_form(schemas.EmailForm())["email"]
-    link = {"redirect_to": destination().own_url("sign-in")}
-    request_message("magiclink", {"email": email, "create_user": False, **link})
-    return code_page("sign-in", email, again="sign-in/code")
+    form, back = read_form(form_schemas.AddressForm()), destination().own_url("sign-in")
+    body = {**form, "create_user": False, "redirect_to": back}
+    request_message("magiclink" if "email" in form else "sms", body)
+    return code_page("sign-in", address_of(form), again="sign-in/code")
 
 
 @blueprint.post("/sign-in/verify")
@@ -95,10 +102,9 @@ def request_sign_in_code() -> Response:
 @own_form
 @limited("verify")
 def submit_sign_in_code() -> Response:
-    form = read_form(schemas.CodeForm())
-    return arrive(
-        spend("email", by_code(form["email"], form["code"]), redirects=False).session, destination()
-    )
+    form = read_form(form_schemas.CodeForm())
+    proof = by_code(address_of(form), form["code"])
+    return arrive(spend("email" if "email" in form else "sms", proof, redirects=False).session, destination())
 
 
 @blueprint.post("/sign-in/continue")
@@ -116,7 +122,7 @@ def continue_signed_in() -> Response:
 @limited("logout", key=guard.caller_id)
 def sign_out() -> Response:
     """End the browser's session with those of its applications, or all of the user's."""
-    to, form = destination(), read_form(schemas.SignOutForm())
+    to, form = destination(), read_form(form_schemas.SignOutForm())
     browser_sessions.end(form["scope"])
     response = to_own(to.path("sign-in")) if to else page("signed_out.html", here="/sign-in")
     browser_sessions.forget(response)

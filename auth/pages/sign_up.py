@@ -7,10 +7,10 @@ from auth.flows.message_requests import request_message
 from auth.flows.password_attempts import queued
 from auth.flows.sign_up import sign_up
 from auth.flows.verification import by_code, spend
-from auth.pages.page import to_own
+from auth.pages.page import identifier, to_own
 from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import code_page, destination, form_page
-from auth.web import schemas
+from auth.pages.sign_in import address_of, code_page, destination, form_page
+from auth.web import form_schemas
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
@@ -29,8 +29,10 @@ def _code_form(problem: Problem | None = None) -> Response:
 
 @blueprint.get("/sign-up")
 def show_sign_up() -> Response:
-    """Ask for email and password of a new account."""
-    return to_own(destination().path("sign-in")) if browser_sessions.resume() else _form()
+    """Ask for the address and the password of a new account."""
+    if browser_sessions.resume() or identifier() is None:
+        return to_own(destination().path("sign-in"))
+    return _form()
 
 
 @blueprint.post("/sign-up")
@@ -39,13 +41,13 @@ def show_sign_up() -> Response:
 @queued
 @limited("signup")
 def submit_sign_up() -> Response:
-    """Register a user and ask for the code of the mail; a taken address gets the same page."""
-    form, to = read_form(schemas.SignInForm()), destination()
+    """Register a user and ask for the code that is sent; a taken address gets the same page."""
+    form, to = read_form(form_schemas.SignInForm()), destination()
     body = {**form, "data": {}, "redirect_to": to.own_url("sign-in")}
     row = sign_up(body)
     if latchkey.settings.autoconfirm:
         return arrive(row, to)
-    return code_page("sign-up", form["email"], again="sign-up/code")
+    return code_page("sign-up", address_of(form), again="sign-up/code")
 
 
 @blueprint.post("/sign-up/code")
@@ -54,9 +56,9 @@ def submit_sign_up() -> Response:
 @limited("recover")
 def request_sign_up_code() -> Response:
     """Send the confirmation again."""
-    email = read_form(schemas.EmailForm())["email"]
-    request_message("signup", {"email": email, "redirect_to": destination().own_url("sign-in")})
-    return code_page("sign-up", email, again="sign-up/code")
+    form, back = read_form(form_schemas.AddressForm()), destination().own_url("sign-in")
+    request_message("signup" if "email" in form else "sms_signup", {**form, "redirect_to": back})
+    return code_page("sign-up", address_of(form), again="sign-up/code")
 
 
 @blueprint.post("/sign-up/verify")
@@ -64,6 +66,7 @@ def request_sign_up_code() -> Response:
 @own_form
 @limited("verify")
 def submit_sign_up_code() -> Response:
-    form = read_form(schemas.CodeForm())
-    outcome = spend("signup", by_code(form["email"], form["code"]), redirects=False)
+    form = read_form(form_schemas.CodeForm())
+    proof = by_code(address_of(form), form["code"])
+    outcome = spend("signup" if "email" in form else "sms", proof, redirects=False)
     return arrive(outcome.session, destination())

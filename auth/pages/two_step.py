@@ -10,7 +10,7 @@ from auth.flows.browser_sessions import signed_in
 from auth.pages.confirm import require_proof
 from auth.pages.page import page, to_own
 from auth.pages.problems import Problem, shows
-from auth.web import guard, schemas
+from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
@@ -60,7 +60,7 @@ def begin_two_step() -> Response:
 @limited("verify", key=guard.caller_id)
 def finish_two_step() -> Response:
     """Switch two-step verification on by the first code, and show recovery codes."""
-    form = read_form(schemas.FactorForm())
+    form = read_form(form_schemas.FactorForm())
     factor_id = known_id(form["factor_id"], "mfa_factor_not_found")
     challenge_id = factors.challenge(factor_id)["id"]
     session = factors.verify_totp(factor_id, challenge_id, form["code"])
@@ -75,7 +75,7 @@ def finish_two_step() -> Response:
 @own_form
 @limited("user_changes", key=guard.caller_id)
 def remove_two_step() -> Response:
-    factors.remove(known_id(read_form(schemas.IdForm())["id"], "mfa_factor_not_found"), {})
+    factors.remove(known_id(read_form(form_schemas.IdForm())["id"], "mfa_factor_not_found"), {})
     return to_own("account?done=factor_removed#security")
 
 

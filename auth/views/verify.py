@@ -15,7 +15,7 @@ from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.net.redirects import origin
 from auth.pages.page import page
 from auth.tokens import one_time
-from auth.web import schemas, webauthn_schemas
+from auth.web import form_schemas, schemas, webauthn_schemas
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
 from auth.web.input import FORM, check, read_body, read_form, read_query
@@ -154,7 +154,7 @@ def _answer(query: Mapping[str, str]) -> undo_credentials.Answer | None:
     """Return the verified credential of a form that undoes a change. Raises `ApiError`."""
     if query["type"] not in one_time.UNDO or "challenge_id" not in query:
         return None
-    sent = check(webauthn_schemas.PasskeyResponse(), check(schemas.CredentialForm(), dict(query)))
+    sent = check(webauthn_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
     return undo_credentials.verify(query["token"], sent)
 
 

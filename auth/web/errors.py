@@ -176,6 +176,7 @@ class ApiError(Exception):
         members: Mapping[str, Any] | None = None,
         **values: str,
     ) -> None:
+        self.key = key
         self.status, message = ERRORS[key]
         self.error_code = key.rpartition(".")[2]
         self.msg = message.format(**values)

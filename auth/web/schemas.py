@@ -86,31 +86,6 @@ class Resend(Addressed, Challenged):
 
 Recover = Challenged.from_dict({"email": fields.Email(required=True)})
 
-# The forms of our pages.
-Arrival = Challenged.from_dict({"next": fields.Text()})
-EmailForm = Input.from_dict({"email": fields.Email(required=True)})
-SignInForm = Input.from_dict(
-    {"email": fields.Email(required=True), "password": fields.Password(required=True)}
-)
-CodeForm = Input.from_dict({"email": fields.Email(required=True), "code": fields.TypedCode(required=True)})
-PasswordForm = Input.from_dict({"password": fields.Password(required=True)})
-NameForm = Input.from_dict({"name": fields.Name(required=True)})
-PhoneForm = Input.from_dict({"phone": fields.Phone(required=True)})
-PhoneCodeForm = Input.from_dict(
-    {"phone": fields.Phone(required=True), "code": fields.TypedCode(required=True)}
-)
-IdForm = Input.from_dict({"id": fields.Text(required=True)})
-ProofForm = Input.from_dict({"current_password": fields.Password(), "nonce": fields.TypedCode()})
-DeletionForm = Input.from_dict({"confirmed": fields.Choice("yes", required=True)})
-FactorForm = Input.from_dict(
-    {"factor_id": fields.Text(required=True), "code": fields.TypedCode(required=True)}
-)
-RecoveryForm = Input.from_dict({"recovery_code": fields.Text(required=True)})
-CredentialForm = Input.from_dict(
-    {"challenge_id": fields.Text(required=True), "credential": fields.JsonText(required=True)}
-)
-SignOutForm = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="local")})
-
 RedirectQuery = Input.from_dict({"redirect_to": fields.Text()})
 Introspection = Input.from_dict({"token": fields.LongText(required=True)})
 LogoutQuery = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="global")})
