@@ -34,21 +34,3 @@ SELECT :message_id, :user_id, :kind,
        CASE WHEN NOT is_sent THEN 'none' END,
        CASE WHEN NOT is_sent THEN now() END
   FROM (VALUES (:kind <> 'none')) AS message (is_sent);
-
--- name: select_message(id uuid)
-SELECT m.user_id, m.channel, m.kind, m.recipient, m.variables, m.outcome IS NULL AS is_waiting,
-       m.variables ->> 'redirect_to' AS redirect_to, m.one_time_token_id IS NOT NULL AS has_link
-  FROM outbox AS m
- WHERE m.id = :id AND m.channel <> 'webhook';
-
--- name: hurry_message(id uuid, origin jsonb)
--- Not one that is being sent for the first time.
-WITH hurried AS (
-  UPDATE outbox
-     SET next_attempt_at = now()
-   WHERE id = :id AND outcome IS NULL AND channel <> 'webhook' AND (attempts = 0 OR last_error IS NOT NULL)
-  RETURNING user_id, kind
-)
-SELECT pg_notify('outbox', '') AS notified,
-       record_acts(:origin, user_id, NULL, '{message_resent}', '{}', jsonb_build_object('kind', kind))
-  FROM hurried;

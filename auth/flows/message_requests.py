@@ -11,6 +11,7 @@ from auth.flows.sign_up import create_addressed_user
 from auth.web import audit, guard
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect
+from sql import Transaction
 
 
 def request_message(purpose: str, body: dict[str, Any], *, is_told: bool = False) -> str:
@@ -30,14 +31,30 @@ def request_message(purpose: str, body: dict[str, Any], *, is_told: bool = False
         if is_told and not is_due:
             raise ApiError("undue.validation_failed")
         bound_to = {"code_challenge": body.get("code_challenge"), "session_id": user and user.session_id}
-        message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to)
-        kind = purpose.replace("sms_signup", "signup") if is_due else "none"
-        message.write(tx, user_id, kind, **link | (user.sign_up if user else {}))
+        write_requested(tx, message, purpose, user, link, bound_to, is_due=is_due)
         acts = ["user_created" if created_id else None, "message_requested"]
         events = ["user.created" if created_id else None]
         details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
         audit.record(tx, user_id, email, acts, events, **details)
     return message.id
+
+
+def write_requested(
+    tx: Transaction,
+    message: outgoing.Message,
+    purpose: str,
+    user: Any,
+    link: dict[str, str | None],
+    bound_to: dict[str, str | None],
+    *,
+    is_due: bool = True,
+    **variables: Any,
+) -> None:
+    """Write a message and its token for a row of `lock_recipient`; one of kind `none` unless it is due."""
+    user_id = user and user.id
+    message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to)
+    kind = purpose.replace("sms_signup", "signup") if is_due else "none"
+    message.write(tx, user_id, kind, **link | variables | (user.sign_up if user else {}))
 
 
 def send_reauthentication_code(known: Any) -> str:

@@ -1,44 +1,98 @@
-"""Sending a message again. Only the hash of a link is kept, so one with a link or code is written anew."""
+"""Messages sent again by an administrator, who never sees the link or the code."""
 
+from collections.abc import Callable
 from typing import Any
 
 from auth.context import latchkey
-from auth.flows import invitations, outgoing
-from auth.flows.message_requests import request_message
+from auth.flows import outgoing
+from auth.flows.message_requests import write_requested
+from auth.tokens import one_time
 from auth.web import audit
 from auth.web.errors import ApiError, found
+from auth.web.input import known_id
+from sql import Transaction
 
-# The purpose of the link or code in a message, by kind and channel.
-_PURPOSES = {("signup", "email"): "signup", ("signup", "sms"): "sms_signup", ("sms", "sms"): "sms"} | {
-    (kind, channel): kind
-    for kind in ("magiclink", "recovery", "email_change", "phone_change")
-    for channel in ("email", "sms")
-}
+# What a user asks for, and is sent anew with another link or code.
+REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
+
+
+def find(message_id: str) -> Any:
+    """Return the row of a mail or SMS. Raises `ApiError`."""
+    id = known_id(message_id, "message.not_found")
+    return found(latchkey.db.one("select_message", id=id), "message.not_found")
+
+
+def obstacle(message: Any) -> str | None:
+    """Return why a message, a row of `find`, cannot be sent again."""
+    if message.is_for_administrator:
+        return "it is for an administrator"
+    if message.outcome == "waiting":
+        return None
+    if not message.has_user:
+        return "its user no longer exists"
+    if message.kind == "reauthentication":
+        return "only the user can ask for this code, where it is needed"
+    if message.has_link and message.outcome == "sent":
+        return "it was delivered, and another one would void the link in it"
+    return None
 
 
 def resend(message_id: str) -> str:
     """Send a mail or SMS again, a waiting one at once, and return the new one's id. Raises `ApiError`."""
-    message = found(latchkey.db.one("select_message", id=message_id), "message.not_found")
-    link = {"redirect_to": message.redirect_to}
-    if message.is_waiting:
-        latchkey.db.one("hurry_message", id=message_id)
-        return message_id
-    if purpose := _PURPOSES.get((message.kind, message.channel)):
-        address = {message.channel.replace("sms", "phone"): message.recipient}
-        return request_message(purpose, {**address, **link}, is_told=True)
-    if message.kind == "invite":
-        body = {"email": message.recipient, "data": {}, "options": {}}
-        return invitations.invite(body, message.redirect_to)[1]
-    if message.has_link:
-        raise ApiError("lost.validation_failed")
-    return _repeat(message)
-
-
-def _repeat(message: Any) -> str:
-    again = outgoing.Message(message.recipient, link=False, code=False)
+    message = find(message_id)
+    if why := obstacle(message):
+        raise ApiError("message.validation_failed", why=why)
+    if message.outcome == "waiting":
+        latchkey.db.one("hurry_message", id=message.id)
+        return message.id
     with latchkey.db.transaction() as tx:
         quota = outgoing.take_quota(tx, message.recipient)
-        again.write(tx, message.user_id, message.kind, **message.variables)
+        id = _way(message.kind)(tx, message)
         audit.record(tx, message.user_id, None, ["message_resent"], [], kind=message.kind)
     outgoing.note_quota(quota)
+    return id
+
+
+def _way(kind: str) -> Callable[[Transaction, Any], str]:
+    return _request_again if kind in REQUESTED else {"invite": _invite_again}.get(kind, _notify_again)
+
+
+def _request_again(tx: Transaction, message: Any) -> str:
+    purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
+    to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
+    outgoing.check_channel(**to)
+    user = tx.one("lock_recipient", purpose=purpose, **to)
+    # The address may belong to another user now.
+    if user is None or user.id != message.user_id or not user.is_due:
+        raise ApiError("undue.validation_failed")
+    again, link = outgoing.Message(message.recipient), {"redirect_to": message.variables.get("redirect_to")}
+    bound_to = {"code_challenge": message.code_challenge, "session_id": user.session_id}
+    write_requested(tx, again, purpose, user, link, bound_to, **_request_of(message))
     return again.id
+
+
+def _invite_again(tx: Transaction, message: Any) -> str:
+    user = tx.one("lock_user_by_email", email=message.recipient)
+    if user is None or user.id != message.user_id or not user.is_invited or user.is_banned:
+        raise ApiError("undue.validation_failed")
+    again = outgoing.Message(message.recipient, code=False, lifetime=one_time.INVITATION_LIFETIME)
+    redirect_to = message.variables.get("redirect_to")
+    again.write_token(tx, user.id, "invite", redirect_to=redirect_to)
+    again.write(tx, user.id, "invite", redirect_to=redirect_to, **_request_of(message))
+    return again.id
+
+
+def _notify_again(tx: Transaction, message: Any) -> str:
+    """Copy a notice. If its undo link never left, the copy gets another one in its place."""
+    id, token, sealed = outgoing.new_id(), one_time.new_token(), None
+    if message.has_link:
+        renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
+        if tx.run("renew_undo_token", **renewed):
+            sealed = latchkey.sealer.seal_json({"token": token}, id)
+    tx.run("copy_notice", id=message.id, new_id=id, secret=sealed)
+    return id
+
+
+def _request_of(message: Any) -> dict[str, Any]:
+    """Return the languages and the browser of the first request, which are not the administrator's."""
+    return {name: message.variables.get(name) for name in ("languages", "user_agent")}

@@ -45,7 +45,7 @@ ERRORS = {
         409,
         "This message is not needed: the address is confirmed, taken or gone, or its user is banned",
     ),
-    "lost.validation_failed": (409, "The link in this message cannot be made again"),
+    "message.validation_failed": (409, "This message can't be sent again: {why}"),
     "stale.validation_failed": (409, "This was changed meanwhile"),
     "not_found": (404, "There is nothing at this path"),
     "session.not_found": (404, "There is no such session"),
