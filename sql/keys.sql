@@ -1,7 +1,7 @@
 -- name: count_needs_of_secret(key_ids bytea[], used_from double precision, used_until double precision,
 --                              refresh_token_lifetime integer, session_timebox integer)
 -- What becomes invalid without a secret key. Rows that carry no key id count by the time at which the key was
--- used; refresh tokens are as old as the last refresh.
+-- used; refresh tokens are as old as the last refresh, and browser sessions have none.
 WITH used AS (
   SELECT to_timestamp(:used_from) AS start, to_timestamp(:used_until) AS stop
 )
@@ -9,6 +9,7 @@ SELECT 'sessions' AS what, count(*) AS rows
   FROM sessions AS s, used
  WHERE s.ended_at IS NULL AND s.refreshed_at >= used.start AND s.refreshed_at < used.stop
    AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+   AND NOT EXISTS (SELECT FROM browser_sessions AS b WHERE b.session_id = s.id)
  UNION ALL
 SELECT 'codes', count(*)
   FROM one_time_tokens AS t, used
@@ -28,7 +29,7 @@ SELECT 'sign-ins with a provider', count(*)
  WHERE f.expires_at > now() AND substr(f.secrets, 1, 4) = ANY (:key_ids)
  UNION ALL
 SELECT 'TOTP secrets', count(*)
-  FROM factors AS f
+  FROM (SELECT secret FROM factors UNION ALL SELECT removed_secret(t) FROM one_time_tokens AS t) AS f
  WHERE substr(f.secret, 1, 4) = ANY (:key_ids)
  UNION ALL
 SELECT 'recovery codes', count(*)
@@ -45,9 +46,23 @@ SELECT f.id::text, f.secret AS sealed
 -- name: reseal_factor(id uuid, old bytea, sealed bytea)
 UPDATE factors SET secret = :sealed WHERE id = :id AND secret = :old;
 
+-- name: list_sealed_removed_factors(newest bytea, after uuid, batch integer)
+-- Those that the link in the notice of their removal brings back.
+SELECT t.restores ->> 'id' AS id, removed_secret(t) AS sealed
+  FROM one_time_tokens AS t
+ WHERE substr(removed_secret(t), 1, 4) <> :newest AND ((t.restores ->> 'id')::uuid > :after) IS NOT FALSE
+ ORDER BY (t.restores ->> 'id')::uuid
+ LIMIT :batch;
+
+-- name: reseal_removed_factor(id uuid, old bytea, sealed bytea)
+UPDATE one_time_tokens AS t
+   SET restores = t.restores || jsonb_build_object('secret', :sealed)
+ WHERE t.restores ->> 'id' = :id::text AND removed_secret(t) = :old;
+
 -- name: count_sessions_of_old_keys(user_id uuid, used_since double precision, refresh_token_lifetime integer,
 --                                  session_timebox integer)
 SELECT count(*) AS total
   FROM sessions AS s
  WHERE s.user_id = :user_id AND s.ended_at IS NULL AND s.refreshed_at < to_timestamp(:used_since)
-   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox);
+   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+   AND NOT EXISTS (SELECT FROM browser_sessions AS b WHERE b.session_id = s.id);

@@ -182,7 +182,7 @@ def _report(key: Key, value: str, text: str, deadline: str, as_json: bool) -> No
         click.echo(f"Set this on all nodes, and restart them one after the other{deadline}:", err=True)
         click.echo(line)
     else:
-        click.echo(f"{text} Running services know it in ten seconds.")
+        click.echo(f"{text} Running services know it in two seconds.")
 
 
 def _state(key: Key) -> str:

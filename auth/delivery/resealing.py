@@ -8,7 +8,11 @@ from sql import Database
 _BATCH = 500
 # Statements that list the rows sealed with another key than the newest, and that replace one. Their sealed
 # columns are bound to the row's id.
-_ROWS = {"list_sealed_messages": "reseal_message", "list_sealed_factors": "reseal_factor"}
+_ROWS = {
+    "list_sealed_messages": "reseal_message",
+    "list_sealed_factors": "reseal_factor",
+    "list_sealed_removed_factors": "reseal_removed_factor",
+}
 
 
 def reseal(db: Database, sealer: Sealer) -> None:

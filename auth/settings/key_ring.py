@@ -15,7 +15,7 @@ from auth.tokens.one_time import Codes, RecoveryCodes
 from auth.tokens.refresh_tokens import RefreshTokens
 from auth.tokens.service_role import ServiceRoleKeys
 
-INTERVAL = 10.0  # seconds between two looks at the files
+INTERVAL = 2.0  # seconds between two looks at the files
 
 log = structlog.get_logger()
 

@@ -15,6 +15,14 @@ AS $$
   SELECT count(*) FROM voided
 $$;
 
+-- The encrypted TOTP secret of a removed factor, which a link brings back.
+CREATE OR REPLACE FUNCTION removed_secret(t one_time_tokens) RETURNS bytea
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT decode(substr(t.restores ->> 'secret', 3), 'hex')
+   WHERE t.purpose = 'undo' AND t.spent_at IS NULL AND t.restores ->> 'provider' = 'factor'
+$$;
+
 -- A link that undoes a change stays good, or an attacker could void it by three more changes.
 CREATE OR REPLACE FUNCTION is_good_link(t one_time_tokens) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE

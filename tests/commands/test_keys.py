@@ -15,6 +15,7 @@ from auth.tokens.keys import format_time
 from tests.conftest import new_app, secret
 from tests.support.cast import Session, register, session_of, sign_in
 from tests.support.commands import run_command
+from tests.support.factors import set_up
 
 A_DAY, AN_HOUR = 86_400, 3600
 OTHER = secret("other")
@@ -238,6 +239,20 @@ class TestRemoval:
         deployment.run("remove", old)
         row = database.one("SELECT id, secret FROM factors")
         assert deployment.parts.sealer.open(bytes(row.secret), row.id) == "JBSWY3DPEHPK3PXP"
+
+    def test_removed_totp_secret_is_sealed_anew_for_the_link_that_brings_it_back(
+        self, deployment, person, rotated, database
+    ):
+        app, session = set_up(signed_in(deployment, person))
+        # What a session has added, and all of the last week, is not brought back.
+        database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
+        assert session.delete(f"/factors/{app.id}").status_code == 200
+        database.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout'")
+        old = rotated()
+        assert "1 TOTP secrets" in deployment.keys("secret")[1]["needed_by"]
+        deployment.run("remove", old)
+        kept = "SELECT removed_secret(t) FROM one_time_tokens AS t WHERE restores ->> 'provider' = 'factor'"
+        assert deployment.parts.sealer.open(bytes(database.value(kept)), app.id) == app.secret
 
     def test_sign_in_with_a_provider_under_way_needs_the_key(self, deployment, rotated, database):
         sealed = deployment.parts.sealer.seal("{}", "0190a5b4-6d7e-7c3a-9f00-0123456789ab")

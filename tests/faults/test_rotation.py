@@ -8,35 +8,40 @@ import sys
 import time
 
 import jwt
+import pytest
 from standardwebhooks.webhooks import Webhook
 
 from auth.settings import key_ring
 from auth.tokens import keys
 from tests.faults.clients import ADMIN
 from tests.faults.world import serves_again
-from tests.support.cast import refresh, register, session_of, sign_in
+from tests.support.cast import PASSWORD, refresh, register, session_of, sign_in
+from tests.support.factors import raised, set_up
 from tests.support.http_target import HttpTarget
 from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
+from tests.support.user_agent import UserAgent
 
 A_DAY = 86_400
 # Seconds after which all processes have read the files again.
-KNOWN = key_ring.INTERVAL + 3
+KNOWN = key_ring.INTERVAL + 1.5
 CODE = r"\b(\d{6})\b"
 LINK = r"[?&]token=([\w-]{43})"
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
 class Operator:
-    """Runs `latchkey keys` in processes of its own, and moves the time of the keys."""
+    """Runs `latchkey` in processes of its own, and moves the time of the keys."""
 
-    def __init__(self, world, **settings):
+    def __init__(self, world, url):
         self._directory = world.state_dir
         own = {"HOME": "/", "AUTH_STATE_DIR": str(world.state_dir), "DATABASE_URL": world.postgres.url}
-        self._environment = {"PATH": os.environ["PATH"], "AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"], **own}
+        own |= {"AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"], "AUTH_BASE_URL": url, "AUTH_SITE_URL": url}
+        self._environment = {"PATH": os.environ["PATH"], **own}
 
     def run(self, *arguments, status=0):
-        command = [sys.executable, "-m", "auth.commands", "keys", *arguments]
+        command = [sys.executable, "-m", "auth.commands", *arguments]
         done = subprocess.run(
             command, cwd=CHECKOUT, env=self._environment, capture_output=True, text=True, check=False
         )
@@ -44,20 +49,93 @@ class Operator:
         return done.stdout + done.stderr
 
     def keys(self, kind):
-        rows = [json.loads(line) for line in self.run("list", "--json").splitlines()]
+        rows = [json.loads(line) for line in self.run("keys", "list", "--json").splitlines()]
         return [row for row in rows if row["kind"] == kind]
+
+    def checks(self, *names):
+        """Return what the doctor says of these checks; others may fail here."""
+        rows = [json.loads(line) for line in self.run("doctor", "--json", status=3).splitlines()]
+        return {row["check"]: row["status"] for row in rows if row["check"] in names}
 
     def let_time_pass(self, seconds):
         """Let the keys be so much older, and wait until the processes have read that."""
-        for name, kind in (("secret_key", "secret"), ("jwt_keys.json", "signing")):
-            path, times = self._directory / name, {row["active_from"] for row in self.keys(kind)} - {None}
-            text = path.read_text()
-            for at in times:
-                text = text.replace(at, keys.format_time(keys.parse_time(at) - seconds))
+        for name in ("secret_key", "jwt_keys.json"):
+            path = self._directory / name
+            text = re.sub(TIME, lambda at: older(at[0], seconds), path.read_text())
             draft = path.with_name(f"{name}.draft")
             draft.write_text(text)
             os.replace(draft, path)
         time.sleep(KNOWN)
+
+
+def older(at, seconds):
+    return keys.format_time(keys.parse_time(at) - seconds)
+
+
+class Holders:
+    """People who hold what the keys of the beginning have made."""
+
+    def __init__(self, world, client, base_url):
+        self.world, self.client, self.base_url = world, client, base_url
+        for name in ("alice", "bob", "erin", "dave", "frank"):
+            register(client, ADMIN, address(name))
+        self.cached_keys = self.published()
+        self.alice = self.signed_in("alice")
+        self.app, frank = set_up(self.signed_in("frank"))
+        self.recovery_codes = frank.post("/recovery_codes").json["codes"]
+        self.browser = UserAgent()
+        self.browser.visit(f"{base_url}/sign-in")
+        fill_in(self.browser, email=address("alice"), password=PASSWORD)
+        for name in ("bob", "erin"):
+            client.post("/magiclink", json={"email": address(name)})
+        self.code, self.link = self.mailed("bob", CODE), self.mailed("erin", LINK)
+        world.post.way.lead_to(("127.0.0.1", free_port()))
+        client.post("/magiclink", json={"email": address("dave")})
+
+    def published(self):
+        return self.client.get("/.well-known/jwks.json").json
+
+    def signed_in(self, name):
+        return session_of(self.client, sign_in(self.client, address(name)))
+
+    def mailed(self, name, pattern):
+        (found, *_) = re.findall(pattern, self.world.post.wait_for(address(name), 30))
+        return found
+
+    def use_everything(self, rows):
+        """Each of them is good; what can be used once is used up."""
+        assert self.alice.get("/user").status_code == 200
+        assert verified(self.alice, self.cached_keys)
+        self.alice = session_of(self.client, refresh(self.client, self.alice.refresh_token))
+        self.verify(email=address("bob"), token=self.code)
+        self.verify(token_hash=self.link)
+        self.world.post.restore()
+        rows.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL")
+        self.verify(token_hash=self.mailed("dave", LINK))
+        assert raised(self.signed_in("frank"), self.app).claims["aal"] == "aal2"
+        body = {"code": self.recovery_codes[0]}
+        assert self.signed_in("frank").post("/recovery_codes/verify", json=body).status_code == 200
+        self.look_at_the_account()
+
+    def verify(self, **proof):
+        response = self.client.post("/verify", json={"type": "magiclink", **proof})
+        assert response.status_code == 200, response.text
+
+    def look_at_the_account(self):
+        page = self.browser.visit(f"{self.base_url}/account")
+        assert (page.status, page.url) == (200, f"{self.base_url}/account")
+        assert address("alice") in page.text
+
+
+def address(name):
+    return f"{name}@example.org"
+
+
+def fill_in(browser, **fields):
+    forms = browser.page.forms
+    browser.submit(
+        number=next(n for n, form in enumerate(forms) if fields.keys() <= form.fields.keys()), **fields
+    )
 
 
 def kid_of(session):
@@ -70,67 +148,64 @@ def verified(session, published):
     return jwt.decode(session.access_token, key, algorithms=["ES256"], audience="authenticated")
 
 
-def mailed(world, recipient, pattern):
-    (found, *_) = re.findall(pattern, world.post.wait_for(recipient, 30))
-    return found
-
-
+@pytest.mark.selection
 def test_keys_are_rotated_under_load(world, note):
-    people = {name: f"{name}@example.org" for name in ("alice", "bob", "erin", "dave")}
-    with HttpTarget() as target, world.service() as service:
-        client, rows, operator = ServerClient(service.port), Rows(world.postgres.url), Operator(world)
+    port = free_port()
+    base_url = f"http://127.0.0.1:{port}"
+    public = {"PORT": str(port), "AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
+    with HttpTarget() as target, world.service(**public) as service:
+        client, rows = ServerClient(port), Rows(world.postgres.url)
+        operator = Operator(world, base_url)
         hook = client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).json
-        for email in people.values():
-            register(client, ADMIN, email)
-        with world.load(service) as history:
-            alice = session_of(client, sign_in(client, people["alice"]))
-            for name in ("bob", "erin"):
-                client.post("/magiclink", json={"email": people[name]})
-            code, link = mailed(world, people["bob"], CODE), mailed(world, people["erin"], LINK)
-            world.post.way.lead_to(("127.0.0.1", free_port()))
-            client.post("/magiclink", json={"email": people["dave"]})
-
+        with world.load(service, clients_count=3) as history:
+            holders = Holders(world, client, base_url)
             for kind in ("secret", "signing"):
-                operator.run("rotate", kind)
+                operator.run("keys", "rotate", kind)
             time.sleep(KNOWN)
             new, old = [row["id"] for row in operator.keys("signing")]
-            published = client.get("/.well-known/jwks.json").json
-            assert [key["kid"] for key in published["keys"]] == [new, old]
-            assert kid_of(session_of(client, sign_in(client, people["alice"]))) == old
+            assert [key["kid"] for key in holders.published()["keys"]] == [new, old]
+            # From now on for a day, services that verify tokens fetch the new key, before it signs.
+            cached_keys = holders.published()
+            assert kid_of(holders.signed_in("alice")) == old
             wait_until(serves_again(history))
 
             operator.let_time_pass(A_DAY + 60)
+            rows.run(
+                "UPDATE sessions SET refreshed_at = refreshed_at - interval '10 minutes' WHERE id = %(id)s",
+                id=holders.alice.id,
+            )
+            said = operator.run("explain", address("alice"))
+            assert "need an old secret key until they are refreshed" in said
+            holders.use_everything(rows)
+            assert kid_of(holders.alice) == new
+            assert verified(holders.alice, cached_keys)["sub"] == holders.alice.user["id"]
             wait_until(serves_again(history))
-            # The old tokens, code, link and waiting message.
-            assert alice.get("/user").status_code == 200
-            alice = session_of(client, refresh(client, alice.refresh_token))
-            assert kid_of(alice) == new
-            assert verified(alice, published)["sub"] == alice.user["id"]
-            given = {"type": "magiclink", "email": people["bob"], "token": code}
-            assert client.post("/verify", json=given).status_code == 200
-            assert client.post("/verify", json={"type": "magiclink", "token_hash": link}).status_code == 200
-            world.post.restore()
-            rows.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL")
-            late = mailed(world, people["dave"], LINK)
-            assert client.post("/verify", json={"type": "magiclink", "token_hash": late}).status_code == 200
 
-            used = operator.keys("secret")
-            assert "sessions" in operator.run("remove", used[1]["id"], status=3)
-            assert "access tokens" in operator.run("remove", old, status=3)
-            wait_until(serves_again(history))
+            used = operator.keys("secret")[1]
+            assert "sessions" in operator.run("keys", "remove", used["id"], status=3)
+            assert "recovery codes" in used["needed_by"][-1]
+            assert "access tokens" in operator.run("keys", "remove", old, status=3)
+            assert operator.checks("keys", "key-age") == {"keys": "ok", "key-age": "ok"}
         world.check(history)
 
         operator.let_time_pass(2 * 3600)
-        bob = session_of(client, sign_in(client, people["bob"]))
-        rows.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id <> %(id)s", id=bob.id)
+        bob = holders.signed_in("bob")
+        rows.run(
+            "UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id <> %(id)s"
+            " AND id NOT IN (SELECT session_id FROM browser_sessions)",
+            id=bob.id,
+        )
         rows.run("UPDATE one_time_tokens SET code_expires_at = now() WHERE code_mac IS NOT NULL")
-        for id in (used[1]["id"], old):
-            operator.run("remove", id)
+        rows.run("DELETE FROM recovery_codes")
+        for id in (used["id"], old):
+            operator.run("keys", "remove", id)
         time.sleep(KNOWN)
-        assert alice.get("/user").status_code == 401
+        assert holders.alice.get("/user").status_code == 401
         service.__exit__()
         service.start_again()
         assert session_of(client, refresh(client, bob.refresh_token)).get("/user").status_code == 200
+        assert raised(holders.signed_in("frank"), holders.app, 1).claims["aal"] == "aal2"
+        holders.look_at_the_account()
         wait_until(lambda: rows.count("outbox", "outcome IS NULL") == 0, 30)
         for posted in target.requests:
             Webhook(hook["secret"]).verify(posted.body, posted.headers)

@@ -17,7 +17,7 @@ import structlog
 from click.testing import CliRunner
 
 from auth.commands import main
-from auth.operations import fingerprints
+from auth.operations import fingerprints, rotation
 from auth.operations.doctor import addresses, examination, mail, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
@@ -226,6 +226,18 @@ class TestKeysAndStateDirectory:
             "UPDATE key_fingerprints SET seen_at = now() - interval '500 days' WHERE setting = 'AUTH_JWT_KEYS'"
         )
         assert look("key-age").startswith("latchkey keys rotate signing")
+
+    def test_old_key_that_was_replaced_is_to_be_removed(self, look, healthy, database):
+        database.run(
+            "UPDATE key_fingerprints SET seen_at = now() - interval '500 days' WHERE setting = 'AUTH_SECRET_KEY'"
+        )
+        (old,) = rotation.keys_of("secret", healthy)
+        for active_from, waits in (
+            ("2026-01-01T00:00:00Z", ""),
+            ("2099-01-01T00:00:00Z", " after 2099-01-01T00:00:00Z"),
+        ):
+            keys = (f"{secret('new')}@{active_from}", *healthy.secret_key)
+            assert look("key-age", secret_key=keys) == f"latchkey keys remove {old.id}{waits}"
 
     @pytest.fixture
     def state(self, healthy, tmp_path):

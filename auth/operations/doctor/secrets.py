@@ -5,9 +5,10 @@ import os
 import stat
 import tempfile
 
-from auth.operations import fingerprints
+from auth.operations import fingerprints, rotation
 from auth.operations.doctor.check import Check, Failure, Patient
 from auth.operations.fingerprints import OtherKeys
+from auth.tokens.keys import format_time
 
 OLDEST_KEY = 400  # days
 LEAST_FREE = 256 * 1024 * 1024  # bytes
@@ -32,10 +33,16 @@ def _ages(patient: Patient) -> Failure | None:
     if not old:
         return None
     keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
-    return Failure(
-        f"{keys[0].upper()}{keys[1:]}.",
-        f"latchkey keys rotate {_KINDS[old[0].setting]}, and later latchkey keys remove ID",
-    )
+    return Failure(f"{keys[0].upper()}{keys[1:]}.", _replacement(patient, _KINDS[old[0].setting]))
+
+
+def _replacement(patient: Patient, kind: str) -> str:
+    # A rotation puts the new key first.
+    newest, *others = rotation.keys_of(kind, patient.settings)
+    if not others:
+        return f"latchkey keys rotate {kind}, and later latchkey keys remove ID"
+    waits = f" after {format_time(newest.active_from)}" if newest.waits else ""
+    return f"latchkey keys remove {others[-1].id}{waits}"
 
 
 def _modes(patient: Patient) -> Failure | None:
