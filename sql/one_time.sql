@@ -53,7 +53,8 @@ WITH signed_up AS (
      AND t.spent_at IS NULL AND t.expires_at > now() AND is_unused_sign_up(u)
      FOR UPDATE OF u
 ), deleted AS (
-  DELETE FROM users AS u USING signed_up WHERE u.id = signed_up.id AND signed_up.is_only_one
+  DELETE FROM users AS u USING signed_up
+   WHERE u.id = signed_up.id AND signed_up.is_only_one AND NOT is_last_administrator(u)
   RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "declined"}')
 )
 DELETE FROM one_time_tokens AS t USING signed_up WHERE t.id = signed_up.token_id;
@@ -166,6 +167,7 @@ UPDATE users
 -- A sign-up that nobody has confirmed must not keep an address from the user who has proved it.
 DELETE FROM users AS u
  WHERE (u.email = :address OR u.phone = :address) AND u.id <> :owner_id AND is_unused_sign_up(u)
+   AND NOT is_last_administrator(u)
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
                       '{"because": "proved_by_other"}');
 

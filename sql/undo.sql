@@ -79,6 +79,7 @@ SELECT u.id
 DELETE FROM users AS u
  WHERE (u.email = :address OR u.phone = :address) AND u.id <> :owner_id
    AND NOT u.email_proved AND NOT u.phone_proved AND u.last_sign_in_at IS NULL
+   AND NOT is_last_administrator(u)
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
                       '{"because": "change_undone"}');
 

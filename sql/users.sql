@@ -131,6 +131,12 @@ DELETE FROM users
 RETURNING iso_8601(now()) AS moment,
           record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
 
+-- name: select_is_last_administrator(user_id uuid)
+SELECT is_last_administrator(users) AS is_last FROM users WHERE id = :user_id;
+
+-- name: lock_administrators()
+SELECT lock_administrators();
+
 -- name: lock_user(user_id uuid)
 SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone,
        is_anonymous(users) AS is_anonymous,

@@ -9,12 +9,16 @@ from sql import Transaction
 
 def lock(tx: Transaction, user_id: str) -> Any:
     """Lock and return a user's row. Raises `ApiError` if the caller may not touch this user."""
-    return check(tx.one("lock_user", user_id=user_id))
+    return check(tx, tx.one("lock_user", user_id=user_id))
 
 
-def check(user: Any) -> Any:
+def check(tx: Transaction, user: Any) -> Any:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
     found(user, "user_not_found")
-    if user.role == "admin" and not guard.is_service_role():
+    if user.role != "admin":
+        return user
+    if not guard.is_service_role():
         raise ApiError("target.insufficient_permissions")
+    # The service role key may remove the last administrator, but not while the last but one leaves.
+    tx.one("lock_administrators")
     return user

@@ -49,6 +49,8 @@ def delete_caller(body: dict[str, Any]) -> str:
     reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated)
+        if tx.one("select_is_last_administrator", user_id=caller.id).is_last:
+            raise ApiError("last_administrator")
         row = tx.one("delete_user", user_id=caller.id)
     return row.moment
 

@@ -107,6 +107,7 @@ ERRORS = {
     "identity_not_found": (404, "There is no such identity"),
     "removal.single_identity_not_deletable": (422, "This would remove the last way to sign in"),
     "single_identity_not_deletable": (422, "The last way to sign in, and an address, cannot be unlinked"),
+    "last_administrator": (409, "This is the last administrator; make another one first"),
     "passkey_disabled": (404, "Passkeys are disabled"),
     "too_many_passkeys": (422, "The limit of passkeys is reached"),
     "webauthn_challenge_not_found": (400, "The challenge is unknown, or was used before"),

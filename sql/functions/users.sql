@@ -70,6 +70,29 @@ AS $$
                   WHERE user_id = u.id AND provider = 'phone' AND created_at = u.created_at)
 $$;
 
+-- Two administrators who leave at once must not both count the other. Call it with the user's row locked:
+-- VOLATILE, it sees what the holder of this lock before committed.
+CREATE OR REPLACE FUNCTION lock_administrators() RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT pg_advisory_xact_lock(7239004121)
+$$;
+
+CREATE OR REPLACE FUNCTION is_last_administrator(u users) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF u.role <> 'admin' THEN
+    RETURN false;
+  END IF;
+  PERFORM lock_administrators();
+  RETURN NOT EXISTS (SELECT
+                       FROM users AS other
+                      WHERE other.role = 'admin' AND other.id <> u.id
+                        AND (other.banned_until > now()) IS NOT TRUE);
+END
+$$;
+
 -- In collation C a prefix is a range, which an index finds, and a % in it is a letter.
 CREATE OR REPLACE FUNCTION is_listed(u users, wanted_email text, wanted_role text, prefix text)
   RETURNS boolean

@@ -1,0 +1,78 @@
+"""The last administrator stays, unless the service role key or the command line removes the user."""
+
+import pytest
+
+from tests.support.answers import assert_error
+from tests.support.cast import register
+from tests.support.pages import Visitor
+from tests.support.server import at_once
+
+ADMINISTRATORS = "SELECT count(*) FROM users WHERE role = 'admin'"
+
+
+@pytest.fixture
+def dave(client, service_role):
+    """A second administrator."""
+    return register(client, service_role, "dave@example.com", "admin")
+
+
+def test_last_administrator_cannot_delete_the_own_account(carol, database):
+    session = carol.sign_in()
+    assert_error(session.delete("/user"), 409, "last_administrator")
+    assert session.get("/user").status_code == 200
+    assert database.value("SELECT reason FROM audit_log ORDER BY at DESC LIMIT 1") == "last_administrator"
+
+
+def test_last_administrator_cannot_delete_the_account_on_the_page(app, carol, database):
+    visitor = Visitor(app).signed_in_as(carol)
+    visitor.visit("/account/delete")
+    page = visitor.submit(confirmed="yes")
+    assert (page.status, "You are the last administrator." in page.text) == (409, True)
+    assert database.value(ADMINISTRATORS) == 1
+
+
+def test_banned_administrator_does_not_count(carol, dave, client, service_role):
+    client.put(f"/admin/users/{dave.id}", json={"ban_duration": "1h"}, headers=service_role)
+    assert_error(carol.sign_in().delete("/user"), 409, "last_administrator")
+
+
+def test_administrator_leaves_where_there_is_another(carol, dave, database):
+    assert carol.sign_in().delete("/user").status_code == 200
+    assert database.value(ADMINISTRATORS) == 1
+
+
+def test_one_of_two_administrators_stays_when_both_leave_and_attack_each_other(server, carol, dave, database):
+    sessions = {carol: carol.sign_in(), dave: dave.sign_in()}
+
+    def act(number: int):
+        person, other = (carol, dave) if number % 2 else (dave, carol)
+        session = sessions[person].on(server)
+        if number % 5 == 0:
+            return session.put(
+                f"/admin/users/{other.id}", json={"role": "authenticated", "ban_duration": "1h"}
+            )
+        if number % 5 == 1:
+            return session.delete(f"/admin/users/{other.id}", json={})
+        return session.delete("/user")
+
+    answers = at_once(50, act)
+    assert sorted(answer.status_code for answer in answers).count(200) == 1
+    assert {answer.status_code for answer in answers} <= {200, 401, 403, 409}
+    assert database.value(ADMINISTRATORS) == 1
+
+
+def test_administrator_cannot_leave_while_the_other_is_being_demoted(
+    app, carol, dave, database, service_role
+):
+    session = carol.sign_in()
+    url, body = f"/admin/users/{dave.id}", {"role": "authenticated"}
+    with database.locked("users", dave.id, "SELECT lock_administrators() WHERE %s <> ''") as lock:
+        demotion = lock.start(lambda: app.test_client().put(url, json=body, headers=service_role))
+        deletion = lock.start(lambda: session.on(app.test_client()).delete("/user"))
+    assert demotion.result().status_code == 200
+    assert_error(deletion.result(), 409, "last_administrator")
+
+
+def test_service_role_key_removes_the_last_administrator(carol, client, service_role, database):
+    assert client.delete(f"/admin/users/{carol.id}", headers=service_role, json={}).status_code == 200
+    assert database.value(ADMINISTRATORS) == 0
