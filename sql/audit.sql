@@ -34,6 +34,25 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
          ORDER BY at DESC, id DESC
          LIMIT :page_size OFFSET :page_offset) AS entry;
 
+-- name: list_activity(user_id uuid, most integer)
+-- The user's own copy of the log, newest first. It does not tell from where administrators work.
+SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+         'at', iso_8601(entry.at),
+         'action', entry.action,
+         'reason', entry.reason,
+         'count', entry.count,
+         'by', CASE WHEN entry.is_own THEN 'you' WHEN entry.actor = 'anonymous' THEN 'anybody'
+                    WHEN entry.actor = 'service' THEN 'service' ELSE 'administrator' END,
+         'ip', CASE WHEN entry.is_own OR entry.actor = 'anonymous' THEN host(entry.ip) END,
+         'user_agent', CASE WHEN entry.is_own OR entry.actor = 'anonymous' THEN entry.user_agent END
+       )) ORDER BY entry.at DESC, entry.id DESC), '[]')::text AS entries
+  FROM (SELECT id, at, action, reason, count, actor, ip, user_agent,
+               actor = 'user' AND actor_id = user_id AS is_own
+          FROM audit_log
+         WHERE user_id = :user_id
+         ORDER BY at DESC, id DESC
+         LIMIT :most) AS entry;
+
 -- name: count_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
 --                   most integer)
 SELECT count(*) AS total

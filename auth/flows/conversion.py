@@ -1,5 +1,6 @@
 """An anonymous user becomes permanent: by the first address, identity or passkey."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import g
@@ -11,7 +12,7 @@ from auth.web import audit
 from sql import Transaction
 
 
-def request_address(tx: Transaction, caller: Any, address: str, link: dict[str, str | None]) -> None:
+def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
     """Send the link or code that confirms an address. A taken one runs the same statements.
 
     Anybody can be an anonymous user, and must not learn which addresses have a user.

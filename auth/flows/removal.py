@@ -38,11 +38,10 @@ def recent_factors(tx: Transaction, user_id: str, ids: list[str]) -> list[str]:
     return [way["id"] for way in list_recent(tx, user_id) if way["id"] in ids and way["type"] in _FACTORS]
 
 
-def check_level(tx: Transaction, user_id: str) -> None:
-    """Check that the caller may remove recent additions. Raises `ApiError`."""
+def may_remove_recent(db: Database | Transaction, user_id: str) -> bool:
+    """Whether the caller's level is enough to remove recent additions."""
     session = {"session_id": g.caller.session_id, "caller_aal": g.caller.aal}
-    if not tx.one("select_may_remove_recent", user_id=user_id, **session).may:
-        raise ApiError("insufficient_aal")
+    return db.one("select_may_remove_recent", user_id=user_id, **session).may
 
 
 def remove(tx: Transaction, user_id: str, providers: list[str]) -> None:

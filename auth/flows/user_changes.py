@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from flask import g
@@ -12,10 +14,11 @@ from auth.web.errors import ApiError
 from auth.web.levels import Level
 from sql import Transaction
 
+_NO_LINK: Mapping[str, str | None] = MappingProxyType({"redirect_to": None, "code_challenge": None})
 _SENSITIVE = ("new_email", "new_phone", "password_hash")
 
 
-def change_user(body: dict[str, Any], link: dict[str, str | None]) -> Any:
+def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK) -> Any:
     """Apply a `UserChange` body to the caller. `link` has the columns of the link that confirms an email."""
     change, known, authentication = _check(body)
     adds_first = not authentication.get("needs_proof") and bool(change["new_email"] or change["new_phone"])
@@ -117,8 +120,8 @@ def _remove(tx: Transaction, caller: Any, known: Any, body: dict[str, Any]) -> l
     session_id = g.caller.session_id
     # Only the addresses for which `_check` has asked for a proof.
     kinds, ids = removal.wanted(body, known), [way.lower() for way in body.get("remove", [])]
-    if ids:
-        removal.check_level(tx, caller.id)
+    if ids and not removal.may_remove_recent(tx, caller.id):
+        raise ApiError("insufficient_aal")
     providers = removal.removed_providers(tx, caller.id, kinds, ids) if kinds or ids else []
     factor_ids = removal.recent_factors(tx, caller.id, ids) if ids else []
     if not providers and not factor_ids:
@@ -147,7 +150,7 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
     tx.run("void_tokens", user_id=caller.id)
 
 
-def _send_confirmation(tx: Transaction, caller: Any, address: str, link: dict[str, str | None]) -> None:
+def _send_confirmation(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
     columns = link if "@" in address else {}
     if caller.is_anonymous:
         conversion.request_address(tx, caller, address, columns)

@@ -5,7 +5,7 @@ from flask import Blueprint, Response, request
 
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows import browser_sessions
+from auth.flows import browser_sessions, removal
 from auth.flows.browser_sessions import signed_in
 from auth.flows.user_changes import delete_caller
 from auth.pages.confirm import require_proof
@@ -23,6 +23,7 @@ from auth.web.limits import limited
 blueprint = Blueprint("account", __name__)
 
 _ALL = {"page_size": 1000, "page_offset": 0}
+_MOST_ACTIVITY = 10_000
 
 
 @blueprint.get("/account")
@@ -50,7 +51,13 @@ def show_account() -> Response:
 @limited("links")
 def download_data() -> Response:
     """Return everything that the account holds, as a file."""
-    data = {"user": _user(), "sessions": _sessions()}
+    activity = latchkey.db.one("list_activity", user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
+    data = {
+        "user": _user(),
+        "sessions": _sessions(),
+        "passkeys": own_passkeys(),
+        "activity": json.loads(activity),
+    }
     headers = {"Content-Disposition": 'attachment; filename="account.json"'}
     response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))
     response.headers.update(headers)
@@ -93,6 +100,7 @@ def _second_steps() -> dict[str, Any]:
         "recovery_codes": ways.recovery_codes,
         "may_enrol": settings.mfa_enabled,
         "may_add_passkeys": settings.passkeys_enabled,
+        "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),
     }
 
 

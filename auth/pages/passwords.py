@@ -17,8 +17,6 @@ from auth.web.limits import limited
 
 blueprint = Blueprint("passwords", __name__)
 
-_NO_LINK: dict[str, str | None] = {"redirect_to": None, "code_challenge": None}
-
 
 def _forgot_form(problem: Problem | None = None) -> Response:
     return form_page("forgot_password.html", "forgot-password", problem=problem)
@@ -77,5 +75,5 @@ def show_new_password() -> Response:
 @queued
 @limited("user_changes", key=guard.caller_id)
 def submit_new_password() -> Response:
-    change_user(read_form(form_schemas.PasswordForm()), _NO_LINK)
+    change_user(read_form(form_schemas.PasswordForm()))
     return go_on(destination(), done="password")

@@ -16,8 +16,6 @@ from auth.web.limits import limited
 
 blueprint = Blueprint("profile", __name__)
 
-_LINK: dict[str, str | None] = {"redirect_to": None, "code_challenge": None}
-
 
 def _name_form(problem: Problem | None = None) -> Response:
     user = json.loads(guard.admit(latchkey.db.one("select_user", **guard.caller())).user_object)
@@ -35,7 +33,9 @@ def _phone_form(problem: Problem | None = None) -> Response:
 
 
 def _address_form(kind: str, problem: Problem | None = None) -> Response:
-    return page("account_address.html", script=True, here=f"/account/{kind}", kind=kind, problem=problem)
+    known = getattr(guard.live_caller(), kind)
+    names = {"kind": kind, "known": known}
+    return page("account_address.html", script=True, here=f"/account/{kind}", problem=problem, **names)
 
 
 def _code_form(kind: str, problem: Problem | None = None, typed: str | None = None) -> Response:
@@ -67,7 +67,7 @@ def show_name() -> Response:
 @own_form
 @limited("user_changes", key=guard.caller_id)
 def submit_name() -> Response:
-    change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}}, _LINK)
+    change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}})
     return to_own("account?done=name")
 
 
@@ -87,7 +87,8 @@ def show_email() -> Response:
 def submit_email() -> Response:
     """Send a code to the new address, and ask for it."""
     form = read_form(form_schemas.EmailForm())
-    change_user(form, _LINK | {"redirect_to": f"{latchkey.settings.base_url}/account"})
+    back = f"{latchkey.settings.base_url}/account"
+    change_user(form, {"redirect_to": back, "code_challenge": None})
     return _code_form("email", typed=form["email"])
 
 
@@ -101,6 +102,16 @@ def submit_email_code() -> Response:
     # As if by a link, which opens no session: this one stays.
     spend("email_change", by_code(form["email"], form["code"]), redirects=True)
     return to_own("account?done=email")
+
+
+@blueprint.post("/account/email/remove")
+@signed_in
+@shows(_email_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def remove_email() -> Response:
+    change_user({"email": None})
+    return to_own("account?done=email_removed")
 
 
 @blueprint.get("/account/phone")
@@ -119,7 +130,7 @@ def show_phone() -> Response:
 def submit_phone() -> Response:
     """Send a code to the new number, and ask for it."""
     form = read_form(form_schemas.PhoneForm())
-    change_user(form, _LINK)
+    change_user(form)
     return _code_form("phone", typed=form["phone"])
 
 
@@ -132,3 +143,13 @@ def submit_phone_code() -> Response:
     form = read_form(form_schemas.PhoneCodeForm())
     spend("phone_change", by_code(form["phone"], form["code"]), redirects=True)
     return to_own("account?done=phone")
+
+
+@blueprint.post("/account/phone/remove")
+@signed_in
+@shows(_phone_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def remove_phone() -> Response:
+    change_user({"phone": None})
+    return to_own("account?done=phone_removed")

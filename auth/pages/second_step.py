@@ -6,7 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, g, request
 
 from auth.context import latchkey
-from auth.flows import browser_sessions, factors, passkeys, recovery_codes
+from auth.flows import browser_sessions, factors, passkeys, recovery_codes, removal
 from auth.flows.arrivals import go_on
 from auth.flows.browser_sessions import signed_in
 from auth.pages.page import to_own
@@ -26,7 +26,9 @@ def _form(problem: Problem | None = None) -> Response:
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
         return to_own("account/two-step")
-    return form_page("second_step.html", "second-step", problem=problem, **own_factors(ways))
+    # A thief may have added all of them.
+    offers = {"may_remove": removal.may_remove_recent(latchkey.db, guard.caller_id())}
+    return form_page("second_step.html", "second-step", problem=problem, **own_factors(ways), **offers)
 
 
 def own_factors(ways: Any) -> dict[str, Any]:

@@ -89,7 +89,7 @@ LEVELS = {
             *("sign_out", "show_confirm", "submit_confirm", "request_proof_code", "show_second_step"),
             *("submit_second_step", "submit_recovery_second_step", "submit_passkey_second_step"),
             "submit_key_second_step",
-            *("show_two_step", "finish_two_step"),
+            *("show_two_step", "finish_two_step", "show_changes", "remove_change"),
         ),
         Level.SESSION,
     ),
@@ -103,7 +103,7 @@ LEVELS = {
     ),
     **dict.fromkeys(
         (
-            *("show_email", "submit_email", "show_phone", "submit_phone"),
+            *("show_email", "submit_email", "remove_email", "show_phone", "submit_phone", "remove_phone"),
             *("connect_provider", "disconnect_provider"),
             *("remove_two_step", "new_recovery_codes", "remove_passkey"),
         ),

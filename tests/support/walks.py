@@ -155,7 +155,7 @@ def account(walker: Walker) -> None:
     walker.press("account/phone", phone="12")
     walker.shows("phone, malformed", "Enter a phone number")
     walker.press("account/phone", phone=PHONE)
-    walker.shows("phone, code", "Enter the code")
+    walker.shows("phone, code", "Check your phone")
     walker.press("account/phone/verify", code=walker.outbox.last(PHONE).code)
     walker.shows("account, with a phone", "Your phone number is changed.")
     walker.visit("/account/email")

@@ -1,0 +1,66 @@
+"""What was added to the account in the last seven days, which the owner may not have added."""
+
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.context import latchkey
+from auth.delivery import sanitize
+from auth.flows import removal
+from auth.flows.browser_sessions import signed_in
+from auth.flows.user_changes import change_user
+from auth.pages.moments import ago
+from auth.pages.page import address, page, text, to_own
+from auth.pages.problems import Problem, shows
+from auth.web import form_schemas, guard
+from auth.web.forms import own_form
+from auth.web.input import known_id, read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("changes", __name__)
+
+_KINDS = {
+    "email": ("forms", "email"),
+    "phone": ("forms", "phone"),
+    "totp": ("second_step", "app_name"),
+    "webauthn": ("second_step", "key_name"),
+    "passkey": ("account", "passkey"),
+}
+
+
+def _form(problem: Problem | None = None) -> Response:
+    guard.live_caller()
+    changes = [_shown(change) for change in removal.list_recent(latchkey.db, guard.caller_id())]
+    return page("account_changes.html", here="/account/changes", problem=problem, changes=changes)
+
+
+@blueprint.get("/account/changes")
+@signed_in
+def show_changes() -> Response:
+    """Show what was added, also to a user who lacks a second step that a thief has added."""
+    return _form()
+
+
+@blueprint.post("/account/changes")
+@signed_in
+@shows(_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def remove_change() -> Response:
+    change_user({"remove": [known_id(read_form(form_schemas.IdForm())["id"], "not_found")]})
+    return to_own("account/changes?done=removed")
+
+
+def _shown(change: dict[str, Any]) -> dict[str, Any]:
+    kind, label = change["type"], change["label"] or ""
+    if kind == "identity":
+        name, _, label = label.partition(" ")
+        title = sanitize.provider(name) or name
+    else:
+        title = text(*_KINDS[kind])
+    return {
+        "id": change["id"],
+        "title": title,
+        "label": address(label) if label else "",
+        "added": ago(change["added_at"]),
+    }
