@@ -2,9 +2,9 @@
 
 import threading
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 
+from tests.support.local_server import Handler, LocalServer
 from tests.support.smtp_server import Certificate
 
 
@@ -17,7 +17,7 @@ class Posted:
     body: bytes
 
 
-class HttpTarget:
+class HttpTarget(LocalServer):
     """Records requests. `behaviour` replaces the response: `hang`, `drip` or `close`."""
 
     def __init__(self, tls: Certificate | None = None) -> None:
@@ -30,7 +30,7 @@ class HttpTarget:
         self.reached = threading.Event()
         target = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Recorder(Handler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
@@ -56,25 +56,11 @@ class HttpTarget:
 
             do_GET = do_POST
 
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        if tls:
-            self._server.socket = tls.server_context.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
+        super().__init__(Recorder, tls)
 
     def __exit__(self, *_: object) -> None:
         self.over.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__exit__()
 
     def _misbehave(self, out: Any) -> None:
         if self.behaviour == "drip":
@@ -85,8 +71,3 @@ class HttpTarget:
             if self.behaviour.startswith("drip"):
                 out.write(b"X")
                 out.flush()
-
-
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, *_: Any) -> None:
-        """Ignore clients that close the connection or refuse the certificate."""

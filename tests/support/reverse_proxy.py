@@ -1,21 +1,18 @@
 """A reverse proxy as people set it up, well or badly."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
-
 import requests
 
+from tests.support.local_server import Handler, LocalServer
 from tests.support.smtp_server import Certificate
 
 
-class ReverseProxy:
+class ReverseProxy(LocalServer):
     """Forwards GET to a URL. `forwards` is what it does with X-Forwarded-For: `append`, `replace` or `keep`."""
 
     def __init__(
         self, target: str, forwards: str = "append", proto: str | None = None, tls: Certificate | None = None
     ) -> None:
-        class Handler(BaseHTTPRequestHandler):
+        class Forwarder(Handler):
             def do_GET(self) -> None:
                 headers = {name: value for name, value in self.headers.items() if name != "Host"}
                 sent = headers.get("X-Forwarded-For")
@@ -32,21 +29,4 @@ class ReverseProxy:
                 self.end_headers()
                 self.wfile.write(response.content)
 
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        if tls:
-            self._server.socket = tls.server_context.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Forwarder, tls)
