@@ -22,6 +22,11 @@ class InvalidAddress(ValueError):
     """The message is for users."""
 
 
+def is_email(address: str) -> bool:
+    """Whether a canonical address is an email, not a phone number. An email may begin with `+`."""
+    return "@" in address
+
+
 def canonical_email(address: str) -> str:
     """Return an address in lower case, its domain in ASCII. Raises `InvalidAddress`."""
     # With compatibility and invisible characters one user could look like another.

@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import g
 
+from auth import addresses
 from auth.flows import outgoing
 from auth.flows.undo import tell, tell_of_identity
 from auth.providers.client import ExternalIdentity
@@ -17,7 +18,7 @@ def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[st
 
     Anybody can be an anonymous user, and must not learn which addresses have a user.
     """
-    message, is_email = outgoing.Message(address), "@" in address
+    message, is_email = outgoing.Message(address), addresses.is_email(address)
     purpose = "email_change" if is_email else "phone_change"
     owner = tx.one("select_address_owner", address=address)
     is_taken = owner is not None and not owner.is_unused

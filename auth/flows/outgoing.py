@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from flask import g, request
 from limits import RateLimitItem
 
+from auth import addresses
 from auth.context import latchkey
 from auth.tokens import one_time
 from auth.web import counts
@@ -43,7 +44,7 @@ class Message:
         lifetime: int = one_time.LINK_LIFETIME,
         sms_link: bool = False,
     ) -> None:
-        is_phone = "@" not in address
+        is_phone = not addresses.is_email(address)
         code_lifetime = one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME
         self.id = new_id()
         self.link = one_time.new_token() if link and (sms_link or not is_phone) else None
@@ -114,7 +115,7 @@ def quota(tx: Transaction, address: str) -> Windows:
     settings, network = latchkey.settings, g.client["network"]
     windows = [(f"message {address} {network}", limit) for limit in settings.rate_limit_messages]
     windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
-    if "@" in address:
+    if addresses.is_email(address):
         return windows
     total = settings.rate_limit_sms_total
     # As many windows for a known number, so that it takes as long.
@@ -145,7 +146,7 @@ def take_quota(tx: Transaction, address: str, windows: Windows | None = None) ->
     row = count(tx, quota(tx, address) if windows is None else windows)
     if row.seconds_left:
         note(Window(row.amount, 0, row.seconds_left))
-        is_sms = "@" not in address
+        is_sms = not addresses.is_email(address)
         key = "over_sms_send_rate_limit" if is_sms else "over_email_send_rate_limit"
         raise refusal(key, row.seconds_left)
     return row

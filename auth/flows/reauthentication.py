@@ -21,13 +21,18 @@ _CREDENTIALS = (
 )
 
 
-def reauthenticate(known: Any, body: dict[str, Any], *, needs_proof: bool = False) -> bool:
-    """Check the current password or code of a body. Return False, unchecked, if none is needed."""
+def is_needed(known: Any, *, needs_proof: bool = False) -> bool:
+    """Whether the session of a caller, a row of `select_caller`, is too old for what it asks for."""
     settings = latchkey.settings
     most, age = settings.reauthentication_age, known.authentication_age
     if needs_proof:
         most, age = proof_age(settings), known.proof_age
-    if most is None or (age is not None and age < most):
+    return most is not None and (age is None or age >= most)
+
+
+def reauthenticate(known: Any, body: dict[str, Any], *, needs_proof: bool = False) -> bool:
+    """Check the current password or code of a body. Return False, unchecked, if none is needed."""
+    if not is_needed(known, needs_proof=needs_proof):
         return False
     _check_credential(known, body)
     return True

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from auth import addresses
 from auth.context import latchkey
 from auth.flows.outgoing import Message, notify
 from auth.tokens import one_time
@@ -47,7 +48,8 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
     target, restored = spent.target, spent.restores or {}
     factor = restored if restored.get("provider") == "factor" else None
     restored = {} if factor else restored
-    kept, user = "email" if "@" in target else "phone", tx.one("lock_user", user_id=spent.user_id)
+    kept = "email" if addresses.is_email(target) else "phone"
+    user = tx.one("lock_user", user_id=spent.user_id)
     is_changed = target != getattr(user, kept) or restored.get("provider") == kept
     added = list_undone(token_hash, tx)
     replaced = {kept} if is_changed else set()
@@ -106,7 +108,7 @@ def _free(tx: Transaction, address: str, owner_id: str) -> None:
     tx.run("delete_unused_holder", address=address, owner_id=owner_id)
     holder = tx.one("select_unproved_holder", address=address, owner_id=owner_id)
     if holder:
-        kind = "email" if "@" in address else "phone"
+        kind = "email" if addresses.is_email(address) else "phone"
         tx.run("remove_ways_to_sign_in", user_id=holder.id, ids=[], providers=[kind])
         email = None if kind == "email" else holder.email
         audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)

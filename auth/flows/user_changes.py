@@ -4,6 +4,7 @@ from typing import Any
 
 from flask import g
 
+from auth import addresses
 from auth.context import latchkey
 from auth.flows import conversion, factors, outgoing, removal
 from auth.flows.reauthentication import lock_caller, needed, reauthenticate
@@ -151,11 +152,12 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
 
 
 def _send_confirmation(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
-    columns = link if "@" in address else {}
+    is_email = addresses.is_email(address)
+    columns = link if is_email else {}
     if caller.is_anonymous:
         conversion.request_address(tx, caller, address, columns)
         return
-    purpose, message = "email_change" if "@" in address else "phone_change", outgoing.Message(address)
+    purpose, message = "email_change" if is_email else "phone_change", outgoing.Message(address)
     message.write_token(tx, caller.id, purpose, session_id=g.caller.session_id, **columns)
     message.write(tx, caller.id, purpose, redirect_to=columns.get("redirect_to"))
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
+from auth import addresses
 from auth.context import latchkey
 from auth.flows import conversion, factor_codes, removal, undo_credentials
 from auth.flows.authorization_codes import write_code
@@ -90,7 +91,7 @@ def _factor_refusal(
 def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
     user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
     password_hash = None if is_sign_up else spent.password_hash
-    by_email = "@" in spent.target
+    by_email = addresses.is_email(spent.target)
     owner = {"user_id": user_id, "provider": "email" if by_email else "phone"}
     proof = tx.one("select_proof", **owner)
     if spent.target not in (proof.email, proof.phone):
@@ -132,7 +133,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
 
 def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:
     """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
-    user, by_email = tx.one("lock_user", user_id=spent.user_id), "@" in spent.target
+    user, by_email = tx.one("lock_user", user_id=spent.user_id), addresses.is_email(spent.target)
     if spent.target != (user.new_email if by_email else user.new_phone):
         return _expired()
     if user.is_banned:
@@ -159,8 +160,8 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     session = open_session(tx, user.id, "otp") if signs_in else None
     acts = [kind, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]
-    addresses = {"old_address": user.email if by_email else user.phone, "new_address": spent.target}
-    details = {"method": "otp", "session_id": session and session.session_id, **addresses}
+    changed = {"old_address": user.email if by_email else user.phone, "new_address": spent.target}
+    details = {"method": "otp", "session_id": session and session.session_id, **changed}
     audit.record(tx, user.id, spent.target if by_email else user.email, acts, events, **details)
     return Outcome(session, redirect_to=spent.redirect_to)
 

@@ -4,14 +4,12 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.context import latchkey
 from auth.flows.arrivals import own_page
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import send_reauthentication_code
-from auth.flows.reauthentication import record_reauthentication
+from auth.flows.reauthentication import is_needed, record_reauthentication
 from auth.pages.page import address, masked, page, to_own
 from auth.pages.problems import Problem, shows
-from auth.settings.constants import proof_age
 from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
@@ -23,7 +21,7 @@ blueprint = Blueprint("confirm", __name__)
 
 def require_proof() -> None:
     """Raises `ApiError` if the session has no proof, which leads to the page below."""
-    if guard.live_caller().authentication_age >= proof_age(latchkey.settings):
+    if is_needed(guard.live_caller(), needs_proof=True):
         raise ApiError("reauthentication_needed")
 
 
