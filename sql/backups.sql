@@ -60,4 +60,5 @@ SELECT count(*) AS total
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
- WHERE copy.object IS DISTINCT FROM user_object(u, linked.objects, linked.providers)::text;
+ WHERE copy.object IS DISTINCT FROM user_object(u, linked.objects, linked.providers)::text
+    OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity');

@@ -6,7 +6,10 @@ from auth.pages.moments import ago
 from auth.pages.page import page
 
 # Name, title and path of each section, in the order of the navigation.
-SECTIONS = (("overview", "Overview", "console"),)
+SECTIONS = (
+    ("overview", "Overview", "console"),
+    ("users", "Users", "console/users"),
+)
 
 
 def console_page(template: str, *, section: str | None, status: int = 200, **values: Any) -> Response:

@@ -148,12 +148,14 @@ $$;
 CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  INSERT INTO user_objects (user_id, object)
-  SELECT u.id, user_object(u, linked.objects, linked.providers)::text
+  INSERT INTO user_objects (user_id, object, last_sign_in_at)
+  SELECT u.id, user_object(u, linked.objects, linked.providers)::text,
+         coalesce(u.last_sign_in_at, '-infinity')
     FROM users AS u
    CROSS JOIN identities_of(u.id) AS linked
    WHERE u.id = owner
-  ON CONFLICT (user_id) DO UPDATE SET object = excluded.object
+  ON CONFLICT (user_id) DO UPDATE
+     SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at
 $$;
 
 -- Whoever confirms the address: the user, an administrator, AUTH_AUTOCONFIRM. Not now(), which is from before
@@ -195,10 +197,12 @@ CREATE OR REPLACE TRIGGER identities_object
   AFTER INSERT OR UPDATE OR DELETE ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
 
 -- After an upgrade: the copies that are missing or outdated. Locks nothing that a refresh needs.
-INSERT INTO user_objects (user_id, object)
-SELECT u.id, user_object(u, linked.objects, linked.providers)::text
+INSERT INTO user_objects (user_id, object, last_sign_in_at)
+SELECT u.id, user_object(u, linked.objects, linked.providers)::text, coalesce(u.last_sign_in_at, '-infinity')
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE copy.object IS DISTINCT FROM user_object(u, linked.objects, linked.providers)::text
-ON CONFLICT (user_id) DO UPDATE SET object = excluded.object;
+    OR copy.last_sign_in_at <> coalesce(u.last_sign_in_at, '-infinity')
+ON CONFLICT (user_id) DO UPDATE
+   SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at;

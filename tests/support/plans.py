@@ -21,14 +21,19 @@ class Plan(NamedTuple):
     sorts: bool
 
 
-def plan_of(url: str, name: str, **parameters: Any) -> Plan:
-    """Return the plan of a prepared statement after several executions, and undo its changes."""
+def plan_of(url: str, name: str, first: str | None = None, /, **parameters: Any) -> Plan:
+    """Return the plan of a prepared statement after several executions, and undo its changes.
+
+    The statement `first` runs before it in the same transaction.
+    """
     statement = STATEMENTS[name]
     given = dict.fromkeys(statement.parameters) | parameters
     connection = connect(url)
     try:
         connection.autocommit = False
         with connection.cursor() as cursor:
+            if first:
+                cursor.execute(STATEMENTS[first].direct, {})
             cursor.execute(statement.prepare(), {})
             for _ in range(_RUNS):
                 cursor.execute("SAVEPOINT run")

@@ -1,0 +1,217 @@
+"""Finding users among a million: by the beginning of an address or id, by filters, a page at a time."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from psycopg2.errors import QueryCanceled
+
+from auth import addresses
+from auth.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from sql import Transaction
+
+PAGE_SIZE = 50
+# If a filter admits no more users, only these are read. Users that other filters admit are met soon enough on
+# the way through all users.
+_FEW = 5_000
+# The users that stand for all in an estimate, and the fewest of them that say something.
+_SAMPLE, _LEAST_IN_SAMPLE = 5_000, 10
+
+SIGNED_IN = {
+    "day": {"within": "1 day"},
+    "week": {"within": "7 days"},
+    "month": {"within": "30 days"},
+    "not_month": {"not_within": "30 days"},
+    "not_quarter": {"not_within": "90 days"},
+    "not_year": {"not_within": "1 year"},
+    "never": {"not_within": "1000 years"},
+}
+# By what a search is taken for, else by `sort`.
+_STATEMENTS = {
+    "newest": "list_users_by_age",
+    "last_sign_in": "list_users_by_last_sign_in",
+    "email": "list_users_by_email",
+    "phone": "list_users_by_phone",
+    "id": "list_users_by_id",
+}
+_LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+# Where the orders that have no place yet begin.
+_BEGINNINGS = {
+    "newest": {"place": "infinity", "id": _LAST_ID},
+    "last_sign_in": {"place": "infinity", "id": _LAST_ID},
+    "email": {"place": ""},
+    "phone": {"place": ""},
+    "id": {"place": "00000000-0000-0000-0000-000000000000"},
+}
+_NEVER = "-infinity"
+_PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
+
+Filters = dict[str, Any]
+
+
+class Found(NamedTuple):
+    """A page of users, with the places before and after it.
+
+    `reading` is what the search was taken for, one of `readings`. `pending` are users who have asked for
+    exactly this address, but not confirmed it.
+    """
+
+    users: list[Any]
+    pending: list[Any]
+    total: str
+    reading: str
+    readings: list[str]
+    is_first: bool
+    previous: str | None
+    next: str | None
+
+
+class _Page(NamedTuple):
+    rows: list[Any]
+    is_first: bool
+    is_last: bool
+
+
+def find(query: dict[str, Any]) -> Found:
+    """Return the users that a query asks for. Raises `QueryCanceled` if it takes too long, and `ApiError`."""
+    text, filters = query.get("q", "").strip(), _filters(query)
+    readings = _readings(text)
+    chosen = {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
+    with latchkey.db.transaction() as tx:
+        tx.run("bound_search")
+        among = _few(tx, filters)
+        for reading, meant in chosen.items():
+            wanted = filters | meant
+            page = _page(tx, reading if reading in _STATEMENTS else query["sort"], wanted, among, query)
+            if page.rows:
+                break
+        users = tx.all("describe_users", ids=[row.id for row in page.rows])
+        address = _whole_address(text) if page.is_first else None
+        pending = tx.all("list_pending_users", address=address) if address else []
+    previous = None if page.is_first or not page.rows else _named(page.rows[0])
+    following = None if page.is_last else _named(page.rows[-1])
+    total = _total(wanted, among, page)
+    return Found(users, pending, total, reading, list(readings), page.is_first, previous, following)
+
+
+def _filters(query: dict[str, Any]) -> Filters:
+    filters = {name: query[name] for name in ("status", "provider") if query.get(name)}
+    if "factor" in query:
+        filters["has_factor"] = query["factor"] == "yes"
+    return filters | SIGNED_IN.get(query.get("signed_in", ""), {})
+
+
+def _readings(text: str) -> dict[str, Filters]:
+    """Return what a search may be for, as filters, in the order in which they are tried."""
+    if not text:
+        return {"all": {}}
+    lower = text.lower()
+    number, digits = _PHONE_SEPARATORS.sub("", text), lower.replace("-", "")
+    readings: dict[str, Filters] = {}
+    if text[0] != "@":
+        readings["email"] = {"email": lower}
+    if re.fullmatch(r"\+?[0-9]{1,15}", number):
+        readings["phone"] = {"phone": "+" + number.removeprefix("+").removeprefix("00")}
+    if re.fullmatch(r"[0-9a-f]{1,32}", digits):
+        readings["id"] = {"id": digits}
+    if "@" not in text[1:]:
+        readings["domain"] = {"domain": lower.removeprefix("@")}
+    return readings
+
+
+def _whole_address(text: str) -> str | None:
+    try:
+        return addresses.canonical_email(text) if "@" in text else addresses.canonical_phone(text)
+    except addresses.InvalidAddress:
+        return None
+
+
+def _few(tx: Transaction, filters: Filters) -> list[str] | None:
+    """Return the users that a filter without an index on `users` admits, if they are few."""
+    for statement, parameters in _candidates(filters):
+        ids = [row.user_id for row in tx.all(statement, **parameters, most=_FEW + 1)]
+        if len(ids) <= _FEW:
+            return ids
+    return None
+
+
+def _candidates(filters: Filters) -> Iterator[tuple[str, dict[str, Any]]]:
+    if "provider" in filters:
+        yield "list_users_of_provider", {"provider": filters["provider"]}
+    if filters.get("has_factor"):
+        yield "list_users_with_factor", {}
+    if "within" in filters or "not_within" in filters:
+        bounds = {name: filters.get(name) for name in ("within", "not_within")}
+        yield "list_users_by_sign_in", bounds
+
+
+def _page(
+    tx: Transaction, order: str, wanted: Filters, among: list[str] | None, query: dict[str, Any]
+) -> _Page:
+    statement = _STATEMENTS[order]
+    start = {"filters": wanted, "among": among, "page_size": PAGE_SIZE + 1, "backward": False}
+    if "before" in query:
+        before = start | _place(order, query["before"]) | {"backward": True}
+        rows = tx.all(statement, **before)
+        if len(rows) > PAGE_SIZE:
+            return _Page(rows[PAGE_SIZE - 1 :: -1], is_first=False, is_last=False)
+    is_first = "after" not in query
+    rows = tx.all(statement, **start, **(_BEGINNINGS[order] if is_first else _place(order, query["after"])))
+    return _Page(rows[:PAGE_SIZE], is_first, len(rows) <= PAGE_SIZE)
+
+
+def _named(row: Any) -> str:
+    return f"{row.place}~{row.id}"
+
+
+def _place(order: str, text: str) -> dict[str, str]:
+    """Return the parameters for a place in an order. Raises `ApiError`."""
+    place, _, user_id = text.rpartition("~")
+    is_time = order not in ("newest", "last_sign_in") or place == _NEVER or _is_timestamp(place)
+    if not is_time or not is_uuid(user_id) or (order == "id" and place != user_id):
+        raise ApiError("validation_failed", "after, before: must be a place that this list has named")
+    return {name: value for name, value in (("place", place), ("id", user_id)) if name in _BEGINNINGS[order]}
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _total(wanted: Filters, among: list[str] | None, page: _Page) -> str:
+    """Say how many users there are: exactly if that costs little, else an estimate that says so."""
+    if page.is_first and page.is_last:
+        return _users(len(page.rows))
+    try:
+        with latchkey.db.transaction() as tx:
+            tx.run("bound_search")
+            return _estimate(tx, wanted, among)
+    except QueryCanceled:
+        return f"more than {_users(PAGE_SIZE)}"
+
+
+def _estimate(tx: Transaction, wanted: Filters, among: list[str] | None) -> str:
+    total = tx.one("estimate_users").total
+    if among is not None or total <= _FEW:
+        return _users(tx.one("count_filtered_users", filters=wanted, among=among).total)
+    if not wanted:
+        return f"about {_users(_rounded(total))}"
+    sample = [row.id for row in tx.all("sample_users", percent=min(100, 100 * _SAMPLE / total))]
+    admitted = tx.one("count_filtered_users", filters=wanted, among=sample).total
+    if admitted < _LEAST_IN_SAMPLE:
+        return f"more than {_users(PAGE_SIZE)}"
+    return f"about {_users(_rounded(total * admitted / len(sample)))}"
+
+
+def _rounded(number: float) -> int:
+    """Round to two digits."""
+    return int(float(f"{number:.1e}"))
+
+
+def _users(number: int) -> str:
+    return f"{number:,} user{'' if number == 1 else 's'}"

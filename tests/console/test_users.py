@@ -1,0 +1,331 @@
+"""The list of users: search, filters, order, pages, and the plans of its statements with many rows."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from itertools import chain
+from urllib.parse import quote, urljoin
+
+import psycopg2
+import pytest
+
+from auth.console import user_search
+from tests.support.cast import register
+from tests.support.pages import Visitor
+from tests.support.plans import analyze, plan_of
+
+
+@pytest.fixture
+def find(operator):
+    return lambda query="": operator.visit(f"/console/users{query}")
+
+
+def insert(database, count: int, **columns: str) -> None:
+    """Insert users; the columns are SQL expressions over `number`, from 1 to `count`."""
+    columns = {"made_by": "'administrator'", "email": "number || '@example.com'"} | columns
+    database.run(
+        f"INSERT INTO users ({', '.join(columns)})"
+        f" SELECT {', '.join(columns.values())} FROM generate_series(1, {count}) AS number"
+    )
+
+
+def listed(page) -> list[str]:
+    """Return what names the users of a page, in order."""
+    assert page.status == 200, page.text
+    return [unescape(name) for name in re.findall(r'<td class="cut"><a [^>]*>([^<]*)</a>', page.text)]
+
+
+def counted(page) -> str:
+    (text,) = re.findall(r'<p class="count">([^<·]*)', page.text)
+    return unescape(text).strip()
+
+
+def follow(operator, name: str):
+    """Open a link of the paging, or None if there is none."""
+    targets = re.findall(rf'<a href="([^"]*)"[^>]*>{name}</a>', operator.page.text)
+    return operator.visit(urljoin(operator.page.url, unescape(targets[0]))) if targets else None
+
+
+class TestSearch:
+    @pytest.fixture(autouse=True)
+    def _users(self, database):
+        database.run(
+            "INSERT INTO users (id, email, phone, new_email, made_by) VALUES"
+            " ('12345678-0000-4000-8000-000000000001', 'ada@example.com', '+491701234567', NULL, 'signup'),"
+            " ('aaaaaaaa-0000-4000-8000-000000000002', 'adam@sample.org', NULL, NULL, 'signup'),"
+            " ('bbbbbbbb-0000-4000-8000-000000000003', '1234@example.com', '+15551234567', NULL, 'signup'),"
+            " ('cccccccc-0000-4000-8000-000000000004', 'x%%y_z@example.com', NULL, 'new@example.com', 'signup')"
+        )
+
+    def test_search_finds_the_beginning_of_an_email_phone_id_or_domain(self, find):
+        for text, names in {
+            "ada": ["ada@example.com", "adam@sample.org"],
+            " ADA@ ": ["ada@example.com"],
+            "ada@example.com": ["ada@example.com"],
+            "+49170": ["ada@example.com"],
+            "0049 170-12": ["ada@example.com"],
+            "4917": ["ada@example.com"],
+            "aaaaaaaa-00": ["adam@sample.org"],
+            "AAAAAAAA-0000-4000-8000-000000000002": ["adam@sample.org"],
+            "@sample": ["adam@sample.org"],
+            "sample.org": ["adam@sample.org"],
+            "x%": ["x%y_z@example.com"],
+            "_": [],
+            "%": [],
+            "da@": [],
+            "+": [],
+            "-": [],
+            "a" * 2000: [],
+            "' OR true --": [],
+            "\U0010ffff": [],
+        }.items():
+            assert (text, listed(find(f"?q={quote(text)}"))) == (text, names)
+
+    def test_ambiguous_search_offers_its_other_readings(self, find, operator):
+        assert listed(find("?q=1234")) == ["1234@example.com"]
+        assert listed(follow(operator, "Search ids")) == ["ada@example.com"]
+
+    def test_whole_address_finds_the_user_who_has_asked_for_it(self, find):
+        page = find("?q=New@example.com")
+        assert listed(page) == []
+        assert "x%y_z@example.com</a> has asked to change to New@example.com" in page.text
+
+    def test_search_is_case_insensitive_and_shown_as_text(self, find):
+        page = find(f"?q={quote('<b>ADA')}")
+        assert "&lt;b&gt;ADA" in page.text
+        assert "<b>ADA" not in page.text
+
+
+class TestFilters:
+    @pytest.fixture(autouse=True)
+    def _users(self, database):
+        """Users whose names say what they are; Carol is an administrator, and signed in just now."""
+        database.run(
+            "INSERT INTO users (email, email_confirmed_at, made_by, banned_until, last_sign_in_at) VALUES"
+            " ('banned@example.com', now(), 'signup', now() + interval '1 day', NULL),"
+            " ('was-banned@example.com', now(), 'signup', now() - interval '1 day', now() - interval '2 days'),"
+            " ('unconfirmed@example.com', NULL, 'signup', NULL, NULL),"
+            " (NULL, NULL, 'anonymous', NULL, now() - interval '40 days'),"
+            " ('google@example.com', now(), 'oauth', NULL, now() - interval '400 days'),"
+            " ('factor@example.com', now(), 'signup', NULL, now() - interval '100 days')"
+        )
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data)"
+            " SELECT id, 'google', id, '{}' FROM users WHERE email = 'google@example.com'"
+        )
+        database.run(
+            "INSERT INTO factors (id, user_id, factor_type, verified_at, secret)"
+            " SELECT gen_random_uuid(), id, 'totp', now(), '' FROM users WHERE email = 'factor@example.com'"
+        )
+
+    def test_each_filter_admits_its_users(self, find):
+        for query, names in {
+            "status=banned": {"banned"},
+            "status=unconfirmed": {"unconfirmed"},
+            "status=anonymous": {"Anonymous"},
+            "status=administrator": {"carol"},
+            "provider=google": {"google"},
+            "provider=unknown": set(),
+            "factor=yes": {"factor"},
+            "factor=no": {"banned", "was-banned", "unconfirmed", "Anonymous", "google", "carol"},
+            "signed_in=day": {"carol"},
+            "signed_in=week": {"carol", "was-banned"},
+            "signed_in=not_month": {"banned", "unconfirmed", "Anonymous", "google", "factor"},
+            "signed_in=not_year": {"banned", "unconfirmed", "google"},
+            "signed_in=never": {"banned", "unconfirmed"},
+            "signed_in=never&status=banned": {"banned"},
+            "provider=google&factor=yes": set(),
+            "q=b&status=banned": {"banned"},
+            "q=was&status=banned": set(),
+            "q=example.com&signed_in=never&status=&provider=&sort=newest": {"banned", "unconfirmed"},
+        }.items():
+            names_found = {name.partition("@")[0] for name in listed(find(f"?{query}"))}
+            assert (query, names_found) == (query, names)
+
+    def test_badges_tell_the_state(self, find):
+        for query, badge in {
+            "q=banned": "Banned",
+            "q=unconfirmed": "Not confirmed",
+            "q=factor": "Two-step",
+            "q=carol": "Administrator",
+            "status=anonymous": "Anonymous",
+        }.items():
+            assert f">{badge}</span>" in find(f"?{query}").text
+
+    def test_last_sign_in_first_lists_users_without_one_last(self, find):
+        names = [name.partition("@")[0] for name in listed(find("?sort=last_sign_in"))]
+        assert names[:5] == ["carol", "was-banned", "Anonymous", "factor", "google"]
+        assert set(names[5:]) == {"banned", "unconfirmed"}
+
+    def test_order_follows_the_next_sign_in(self, find, database):
+        database.run("UPDATE users SET last_sign_in_at = now() WHERE email = 'banned@example.com'")
+        assert listed(find("?sort=last_sign_in"))[0] == "banned@example.com"
+
+    def test_unknown_values_of_filters_are_400(self, find):
+        queries = (
+            "status=x",
+            "factor=x",
+            "signed_in=x",
+            "sort=x",
+            "by=x",
+            "after=x",
+            "before=2026~x",
+            "q=a&q=b",
+        )
+        for query in queries:
+            assert (query, find(f"?{query}").status) == (query, 400)
+
+
+class TestPages:
+    @pytest.fixture
+    def many(self, database, carol, monkeypatch):
+        """Seven users in pages of three, with equal times; Carol is the newest."""
+        monkeypatch.setattr(user_search, "PAGE_SIZE", 3)
+        insert(
+            database,
+            6,
+            created_at="now() - (1 + number / 3) * interval '1 day'",
+            last_sign_in_at="CASE WHEN number > 2 THEN now() - (1 + number / 3) * interval '1 day' END",
+        )
+
+    @pytest.mark.parametrize("query", ["?sort=newest", "?sort=last_sign_in", "?q=example.com", "?q=@e"])
+    def test_pages_lead_on_and_back_to_the_first(self, find, operator, many, query):
+        pages = [listed(find(query))]
+        while follow(operator, "Next"):
+            pages.append(listed(operator.page))
+        assert [len(page) for page in pages] == [3, 3, 1]
+        assert len(set(chain(*pages))) == 7
+        back = [pages.pop()]
+        while follow(operator, "Previous"):
+            back.append(listed(operator.page))
+        assert back[1:] == pages[::-1]
+        assert follow(operator, "First") is None
+
+    def test_search_is_in_the_order_of_the_address(self, find, many, database):
+        database.run("UPDATE users SET created_at = now() WHERE email = '4@example.com'")
+        assert listed(find("?q=example.com&by=email")) == []
+        insert(database, 3, email="'x' || (4 - number) || '@example.com'")
+        assert listed(find("?q=x")) == ["x1@example.com", "x2@example.com", "x3@example.com"]
+
+    def test_place_of_a_deleted_user_still_leads_on(self, find, operator, many, database):
+        first = listed(find())
+        database.run("DELETE FROM users WHERE email = %(email)s", email=first[-1])
+        assert len(listed(follow(operator, "Next"))) == 3
+
+    def test_last_page_that_has_emptied_leads_back(self, find, operator, many, database):
+        find()
+        follow(operator, "Next")
+        database.run("DELETE FROM users WHERE role <> 'admin'")
+        assert listed(operator.visit(operator.page.url)) == []
+        assert follow(operator, "First")
+        assert listed(operator.page) == ["carol@example.com"]
+
+    def test_few_users_are_counted_exactly(self, find, many):
+        assert counted(find()) == "7 users"
+        assert counted(find("?status=administrator")) == "1 user"
+
+
+@pytest.fixture(scope="class")
+def many_users(all_rows, database_url):
+    """8,000 users: some are banned, not confirmed or anonymous, have a factor or the provider google."""
+    all_rows.empty()
+    # Without triggers, which would write each user's object.
+    all_rows.run(
+        "SET session_replication_role = replica;"
+        "INSERT INTO users (id, email, email_confirmed_at, phone, made_by, created_at, last_sign_in_at, banned_until)"
+        " SELECT md5(number::text)::uuid, 'user' || number || '@' || mod(number, 200) || '.example',"
+        "        CASE WHEN mod(number, 500) <> 1 THEN now() END, '+49170' || number,"
+        "        CASE WHEN mod(number, 500) = 2 THEN 'anonymous' ELSE 'signup' END,"
+        "        now() - number * interval '1 minute', now() - mod(number * 7919, 8000) * interval '2 hours',"
+        "        CASE WHEN mod(number, 500) = 0 THEN now() + interval '1 day' END"
+        "   FROM generate_series(1, 8000) AS number;"
+        "INSERT INTO user_objects SELECT id, '{}', last_sign_in_at FROM users;"
+        "INSERT INTO identities (user_id, provider, subject, identity_data)"
+        " SELECT id, CASE WHEN mod(number, 100) = 0 THEN 'google' ELSE 'email' END, id, '{}'"
+        "   FROM (SELECT id, row_number() OVER () AS number FROM users) AS numbered;"
+        "INSERT INTO factors (id, user_id, factor_type, verified_at, secret)"
+        " SELECT gen_random_uuid(), user_id, 'totp', now(), '' FROM identities WHERE provider = 'google';"
+        "SET session_replication_role = DEFAULT"
+    )
+    analyze(database_url, "users", "user_objects", "identities", "factors")
+    yield
+    all_rows.run("TRUNCATE users CASCADE")
+    analyze(database_url, "users", "user_objects", "identities", "factors")
+
+
+class TestManyRows:
+    @pytest.fixture
+    def plan(self, many_users, database_url):
+        def plan(name, **parameters):
+            constants = {"backward": False, "page_size": 51} | parameters
+            found = plan_of(database_url, name, "bound_search", **constants)
+            assert found.read_whole == set(), (name, parameters)
+            return found
+
+        return plan
+
+    def test_orders_are_read_from_their_indexes(self, plan):
+        between = (datetime.now(UTC) - timedelta(days=3)).isoformat()
+        middle = {"place": between, "id": "ffffffff-ffff-ffff-ffff-ffffffffffff"}
+        for order, index, place in (
+            ("age", "users_created_at", middle),
+            ("last_sign_in", "user_objects_last_sign_in_at", middle),
+            ("email", "users_email_key", {"place": "user7"}),
+            ("phone", "users_phone_key", {"place": "+491707"}),
+            ("id", "users_pkey", {"place": "77777777-0000-0000-0000-000000000000"}),
+        ):
+            filters = {order: place["place"]} if order in ("email", "phone") else {}
+            for backward in (False, True):
+                found = plan(f"list_users_by_{order}", filters=filters, backward=backward, **place)
+                assert index in found.indexes, (order, backward, found)
+                assert not found.sorts, (order, backward)
+
+    def test_rare_filters_are_read_from_their_indexes(self, plan):
+        newest = {"place": "infinity", "id": "ffffffff-ffff-ffff-ffff-ffffffffffff"}
+        for status, index in (
+            ("banned", "users_banned"),
+            ("unconfirmed", "users_unconfirmed"),
+            ("anonymous", "users_anonymous"),
+            ("administrator", "users_role"),
+        ):
+            found = plan("list_users_by_age", filters={"status": status}, **newest)
+            assert found.indexes == {index}, status
+        found = plan("list_users_by_age", filters={"domain": "77.example"}, **newest)
+        assert found.indexes == {"users_email_domain"}
+        among = ["77777777-0000-0000-0000-000000000000"] * 10
+        found = plan("list_users_by_last_sign_in", filters={"provider": "google"}, among=among, **newest)
+        assert "users_pkey" in found.indexes
+
+    def test_few_users_of_a_filter_are_found_by_an_index(self, plan):
+        assert plan("list_users_of_provider", provider="google", most=5001).indexes
+        found = plan("list_users_by_sign_in", within="1 day", most=5001)
+        assert found.indexes == {"user_objects_last_sign_in_at"}
+
+    def test_estimate_reads_a_sample(self, plan, all_rows):
+        sampled = all_rows.all("SELECT id FROM users TABLESAMPLE SYSTEM (10) REPEATABLE (1)")
+        assert 200 < len(sampled) < 2000
+        plan("sample_users", percent=10.0)
+
+    def test_estimates_say_that_they_are(self, many_users, default_app, service_role):
+        carol = register(default_app.test_client(), service_role, "carol@example.com", role="admin")
+        operator = Visitor(default_app).signed_in_as(carol)
+        for query, count in {
+            "": "about 8,000 users",
+            "status=banned": "16 users",
+            "provider=google": "80 users",
+            "provider=email": "about 7,900 users",
+            "q=user": "about 8,000 users whose email begins with",
+            # With Carol.
+            "signed_in=week": "85 users",
+        }.items():
+            assert (query, counted(operator.visit(f"/console/users?{query}"))) == (query, count)
+
+
+def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_url):
+    blocker = psycopg2.connect(database_url)
+    with blocker.cursor() as cursor:
+        cursor.execute("LOCK TABLE identities IN ACCESS EXCLUSIVE MODE")
+        page = find("?provider=google")
+    blocker.close()
+    assert page.status == 422
+    assert "Narrow it" in page.text
