@@ -387,10 +387,18 @@ CREATE TABLE key_fingerprints (
   PRIMARY KEY (setting, fingerprint)
 );
 
--- When the delivery process last ran, and the last backup was made.
+-- When the delivery process last ran, the last backup was made, and up to when there are hourly counts.
 CREATE TABLE last_done (
   task  text PRIMARY KEY,
   at    timestamptz NOT NULL DEFAULT now()
+);
+
+-- What the console draws: acts and refusals of the audit log by action, and messages by `messages_<outcome>`.
+CREATE TABLE hourly_counts (
+  hour   timestamptz NOT NULL,
+  name   text NOT NULL,
+  count  bigint NOT NULL,
+  PRIMARY KEY (hour, name)
 );
 
 -- Requests that `latchkey doctor` sends to the public URL, and how they arrived.

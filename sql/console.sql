@@ -1,8 +1,79 @@
--- name: select_health()
+-- name: count_hours()
+-- Counts anew from an hour before the last time, as a row's time is that of its transaction's beginning. At
+-- most six hours at once, so that the first times take no long statement.
+WITH past AS (
+  SELECT date_trunc('hour', coalesce((SELECT at FROM last_done WHERE task = 'counts'),
+                                     now() - interval '31 days') - interval '1 hour', 'UTC') AS since
+), span AS MATERIALIZED (
+  SELECT since, least(now(), since + interval '6 hours') AS until FROM past
+), counts AS (
+  SELECT date_trunc('hour', entry.at, 'UTC') AS hour, entry.action AS name, sum(entry.count) AS count
+    FROM span
+    JOIN audit_log AS entry
+      ON entry.at >= span.since AND entry.at < span.until
+     AND (entry.reason IS NOT NULL OR entry.action IN ('user_created', 'signed_in', 'refresh_token_reused'))
+   GROUP BY 1, 2
+   UNION ALL
+  SELECT date_trunc('hour', m.finished_at, 'UTC'), 'messages_' || m.outcome, count(*)
+    FROM span
+    JOIN outbox AS m
+      ON m.finished_at >= span.since AND m.finished_at < span.until
+     AND m.outcome IN ('sent', 'failed', 'expired') AND m.channel <> 'webhook'
+   GROUP BY 1, 2
+), written AS (
+  INSERT INTO hourly_counts (hour, name, count) SELECT hour, name, count FROM counts
+  ON CONFLICT (hour, name) DO UPDATE SET count = excluded.count
+), forgotten AS (
+  DELETE FROM hourly_counts WHERE hour < now() - interval '400 days'
+), noted AS (
+  INSERT INTO last_done (task, at) SELECT 'counts', until FROM span
+  ON CONFLICT (task) DO UPDATE SET at = excluded.at
+)
+SELECT until = now() AS is_complete FROM span;
+
+-- name: list_daily_counts(days integer)
+-- One row for each day in UTC, the oldest first.
+SELECT to_char(day, 'YYYY-MM-DD') AS day,
+       coalesce(sum(c.count) FILTER (WHERE c.name = 'signed_in'), 0)::bigint AS sign_ins,
+       coalesce(sum(c.count) FILTER (WHERE c.name = 'user_created'), 0)::bigint AS sign_ups,
+       coalesce(sum(c.count) FILTER (WHERE c.name = 'sign_in_refused'), 0)::bigint AS refused
+  FROM (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') - make_interval(days => number) AS day
+          FROM generate_series(0, :days - 1) AS number) AS past
+  LEFT JOIN hourly_counts AS c
+    ON c.hour >= past.day AT TIME ZONE 'UTC' AND c.hour < (past.day + interval '1 day') AT TIME ZONE 'UTC'
+ GROUP BY day
+ ORDER BY day;
+
+-- name: list_failures()
+-- Of the last 24 hours and of the 24 before, the most frequent first.
+SELECT name,
+       coalesce(sum(count) FILTER (WHERE hour > now() - interval '24 hours'), 0)::bigint AS today,
+       coalesce(sum(count) FILTER (WHERE hour <= now() - interval '24 hours'), 0)::bigint AS before
+  FROM hourly_counts
+ WHERE hour > now() - interval '48 hours' AND name NOT IN ('signed_in', 'user_created', 'messages_sent')
+ GROUP BY name
+ ORDER BY today DESC, before DESC, name;
+
+-- name: select_health(most integer)
+-- Counts end at `most`. The number of users is the planner's.
 SELECT current_setting('server_version') AS postgres,
        (SELECT max(version) FROM schema_version) AS schema_version,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'delivery') AS delivered_at,
+       (SELECT extract(epoch FROM now() - at) < 180 FROM last_done WHERE task = 'delivery') AS is_delivering,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'backup') AS backed_up_at,
-       (SELECT count(*) FROM outbox WHERE outcome IS NULL AND channel <> 'webhook') AS waiting_messages,
-       (SELECT iso_8601(min(created_at)) FROM outbox WHERE outcome IS NULL AND channel <> 'webhook')
-         AS waiting_since;
+       (SELECT at > now() - interval '7 days' FROM last_done WHERE task = 'backup') AS is_backed_up,
+       (SELECT iso_8601(at) FROM last_done WHERE task = 'counts') AS counted_at,
+       (SELECT count(*)
+          FROM (SELECT FROM outbox WHERE outcome IS NULL AND channel <> 'webhook' LIMIT :most) AS messages)
+         AS waiting_messages,
+       (SELECT count(*)
+          FROM (SELECT FROM outbox WHERE outcome IS NULL AND channel = 'webhook' LIMIT :most) AS events)
+         AS waiting_events,
+       late.since AS waiting_since, late.is_late,
+       (SELECT count(*)
+          FROM webhooks
+         WHERE failing_since IS NOT NULL OR disabled_reason IN ('gone', 'failing')) AS failing_webhooks,
+       (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'users'::regclass) AS users
+  FROM (SELECT iso_8601(min(created_at)) AS since, min(created_at) < now() - interval '5 minutes' AS is_late
+          FROM (SELECT created_at FROM outbox WHERE outcome IS NULL AND channel <> 'webhook' LIMIT :most)
+                 AS waiting) AS late;

@@ -1,3 +1,8 @@
+"""The overview: what happens day by day, what fails, and whether the service is well."""
+
+from collections.abc import Sequence
+from typing import Any
+
 from flask import Blueprint, Response
 
 from auth import __version__
@@ -7,9 +12,42 @@ from auth.context import latchkey
 
 blueprint = Blueprint("overview", __name__)
 
+_DAYS = 30
+# A larger number is shown as "10,000 or more".
+_MOST = 10_000
+_CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Refused sign-ins"}
+_HEIGHT, _STEP = 100, 10
+
 
 @blueprint.get("/console")
 @administrator
 def show_overview() -> Response:
-    health = latchkey.db.one("select_health")
-    return console_page("overview.html", section="overview", health=health, version=__version__)
+    days = latchkey.db.all("list_daily_counts", days=_DAYS)
+    return console_page(
+        "overview.html",
+        section="overview",
+        charts=[_chart(days, name, title) for name, title in _CHARTS.items()],
+        days=days,
+        failures=latchkey.db.all("list_failures"),
+        health=latchkey.db.one("select_health", most=_MOST),
+        most=_MOST,
+        needs_backup=not latchkey.settings.is_local,
+        version=__version__,
+    )
+
+
+def _chart(days: Sequence[Any], name: str, title: str) -> dict[str, Any]:
+    """Return the bars of a chart `_HEIGHT` high, one each `_STEP`."""
+    counts = [getattr(day, name) for day in days]
+    most = max(counts)
+    heights = [round(count * _HEIGHT / most, 1) if most else 0 for count in counts]
+    return {
+        "title": title,
+        "today": counts[-1],
+        "most": most,
+        "width": len(days) * _STEP,
+        "bars": [
+            {"day": day.day, "count": count, "x": place * _STEP, "y": _HEIGHT - height, "height": height}
+            for place, (day, count, height) in enumerate(zip(days, counts, heights, strict=True))
+        ],
+    }

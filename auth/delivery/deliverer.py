@@ -25,6 +25,7 @@ from sql.notifications import Notifications
 POLL_INTERVAL = 2.0
 HOUSEKEEPING_INTERVAL = 3600
 _KEY_INTERVAL = 10.0  # between looks for a new key
+_COUNT_INTERVAL = 60.0
 _HEARTBEAT_INTERVAL = 60.0
 GRACE = 5.0
 SLOW_AFTER = 5.0
@@ -174,13 +175,19 @@ class Deliverer:
     def _keep_house(self) -> None:
         while not self._stopping.is_set():
             key = self._sealer.newest
-            try:
-                janitor.keep_house(self._db, self._sealer)
-            except psycopg2.Error as error:
-                self._database_failures.begin(one_line(str(error)))
-            except Exception as error:
-                log.error("housekeeping_failed", exc_info=error)
-            due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
+            self._do(lambda: janitor.keep_house(self._db, self._sealer))
+            due_at, count_at = time.monotonic() + HOUSEKEEPING_INTERVAL, 0.0
             while time.monotonic() < due_at and self._sealer.newest == key:
+                if time.monotonic() >= count_at:
+                    self._do(lambda: janitor.count(self._db))
+                    count_at = time.monotonic() + _COUNT_INTERVAL
                 if self._stopping.wait(_KEY_INTERVAL):
                     return
+
+    def _do(self, chore: Callable[[], object]) -> None:
+        try:
+            chore()
+        except psycopg2.Error as error:
+            self._database_failures.begin(one_line(str(error)))
+        except Exception as error:
+            log.error("housekeeping_failed", exc_info=error)

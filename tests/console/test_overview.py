@@ -1,0 +1,93 @@
+"""The overview, and the counts behind its charts."""
+
+import re
+
+import pytest
+
+from auth.delivery import janitor
+from tests.support.plans import analyze, plan_of
+
+FAILED = "INSERT INTO outbox (id, channel, kind, outcome, finished_at) SELECT gen_random_uuid(), 'email', 'signup', %(outcome)s, now() - %(age)s::interval"
+
+
+@pytest.fixture
+def count(parts, database):
+    """Count what the charts draw, as the delivery process does every minute."""
+    return lambda: janitor.count(parts.db)
+
+
+def act(database, name: str, age: str, count: int = 1, reason: str | None = None) -> None:
+    database.run(
+        "INSERT INTO audit_log (action, actor, at, count, reason)"
+        " VALUES (%(name)s, 'user', now() - %(age)s::interval, %(count)s, %(reason)s)",
+        name=name,
+        age=age,
+        count=count,
+        reason=reason,
+    )
+
+
+def counts(database) -> dict[str, int]:
+    rows = database.all("SELECT name, sum(count)::integer FROM hourly_counts GROUP BY name")
+    return dict(rows)
+
+
+def test_overview_without_counts_says_what_will_stand_there(operator):
+    page = operator.visit("/console")
+    assert "The delivery process counts them every minute" in page.text
+    assert "does not run" in page.text
+
+
+def test_first_count_takes_in_the_month_before(count, database):
+    for age in ("1 minute", "3 days", "29 days", "40 days"):
+        act(database, "signed_in", age)
+    count()
+    assert counts(database) == {"signed_in": 3}
+
+
+def test_counting_again_counts_nothing_twice_and_what_was_committed_late(count, database):
+    act(database, "signed_in", "70 minutes")
+    count()
+    act(database, "signed_in", "50 minutes")
+    act(database, "sign_in_refused", "1 minute", 7, "invalid_credentials")
+    count()
+    count()
+    assert counts(database) == {"signed_in": 2, "sign_in_refused": 7}
+
+
+def test_messages_are_counted_by_outcome(count, database):
+    for outcome in ("sent", "failed", "failed", "none"):
+        database.run(FAILED, outcome=outcome, age="5 minutes")
+    count()
+    assert counts(database) == {"messages_sent": 1, "messages_failed": 2}
+
+
+def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operator, count, database):
+    database.run("DELETE FROM audit_log")
+    for age, times in (("0 days", 3), ("2 days", 4)):
+        act(database, "signed_in", age, times)
+    act(database, "sign_in_refused", "10 minutes", 1234, "invalid_credentials")
+    count()
+    text = operator.visit("/console").text
+    assert text.count("<g>") == 3 * 30
+    assert "3 today, at most 4 a day" in text
+    assert re.search(r'<th scope="row">[\d-]+</th><td class="number">4</td>', text)
+    assert "Sign in refused" in text
+    assert "1,234" in text
+
+
+def test_statement_of_the_counts_reads_the_hours_by_an_index(database_url, database):
+    database.run(
+        "INSERT INTO audit_log (action, actor, at)"
+        " SELECT 'signed_in', 'user', now() - make_interval(mins => number) FROM generate_series(1, 30000) AS number"
+    )
+    database.run(
+        "INSERT INTO outbox (id, channel, kind, outcome, finished_at)"
+        " SELECT gen_random_uuid(), 'email', 'signup', 'sent', now() - make_interval(mins => number)"
+        "   FROM generate_series(1, 30000) AS number"
+    )
+    database.run("INSERT INTO last_done (task, at) VALUES ('counts', now())")
+    analyze(database_url, "audit_log", "outbox", "last_done", "hourly_counts")
+    plan = plan_of(database_url, "count_hours")
+    assert plan.indexes >= {"audit_log_at", "outbox_finished"}
+    assert plan.read_whole.isdisjoint({"audit_log", "outbox"})
