@@ -50,5 +50,5 @@ def canonical_phone(number: str) -> str:
 
 
 def looks_like_phone(typed: str) -> bool:
-    """Whether somebody who typed an email or a phone number meant a number, perhaps a malformed one."""
+    """Whether an input that takes emails and phone numbers is meant as a number, perhaps a malformed one."""
     return _LIKE_PHONE.fullmatch(typed) is not None

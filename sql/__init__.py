@@ -177,7 +177,7 @@ class Database(_Runner):
         A statement of the database itself would take a second connection from the pool.
         """
         with self.pool.connection() as connection, connection.cursor() as cursor:
-            # In a transaction a statement that has failed cannot be prepared anew.
+            # In a transaction a failed statement cannot be prepared again.
             cursor.execute(f"BEGIN; {TYPES}")
             if (types := cursor.fetchone()) != connection.types:
                 _forget_statements(connection)
@@ -207,7 +207,7 @@ class Database(_Runner):
             yield cursor
 
     def _execute_prepared(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
-        """Execute a statement. If it is outdated, prepare it anew once."""
+        """Execute a statement. If it is outdated, prepare it again once."""
         try:
             return self._execute(connection, name, parameters)
         except _OUTDATED:
@@ -233,7 +233,7 @@ class Database(_Runner):
 
 
 def _row_type(name: str, cursor: Cursor) -> Any:
-    # NamedTupleCursor finds the type anew for each row, by its columns: 2 % of GET /user.
+    # NamedTupleCursor looks the type up for each row, by its columns: 2 % of GET /user.
     if name not in _ROW_TYPES:
         _ROW_TYPES[name] = namedtuple("Row", [column.name for column in cursor.description or ()])
     return _ROW_TYPES[name]

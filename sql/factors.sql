@@ -49,7 +49,7 @@ RETURNING id;
 DELETE FROM factor_challenges WHERE id = :id;
 
 -- name: use_totp_step(id uuid, step bigint)
--- A code is good once, in whatever session; so are those of earlier steps.
+-- A code works once for all sessions, and no code of an earlier step works after it.
 UPDATE factors
    SET last_step = :step, last_used_at = now()
  WHERE id = :id AND coalesce(last_step, -1) < :step

@@ -88,7 +88,7 @@ DELETE FROM audit_log
 
 -- name: delete_anonymous_users(batch integer, unconfirmed_retention integer, refresh_token_lifetime integer,
 --                              session_timebox integer, origin jsonb)
--- Without a session or a pending address nobody can reach them again.
+-- Without a session or a pending address they cannot be reached again.
 DELETE FROM users AS u
  WHERE u.id = ANY (ARRAY(
          SELECT lost.id
@@ -112,7 +112,7 @@ DELETE FROM users AS u
 RETURNING record_acts(:origin, u.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
 
 -- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
--- Users whom any stranger can make, and whom nobody has used. Users from before version 6, the first that
+-- Users that any stranger can make, and that were never used. Users from before version 6, the first that
 -- deletes them, are kept for as long after the upgrade.
 DELETE FROM users AS u
  WHERE u.id = ANY (ARRAY(

@@ -164,7 +164,7 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: delete_unused_sign_up(address text, owner_id uuid, origin jsonb)
--- A sign-up that nobody has confirmed must not keep an address from the user who has proved it.
+-- An unconfirmed sign-up must not keep an address from the user who has proved it.
 DELETE FROM users AS u
  WHERE (u.email = :address OR u.phone = :address) AND u.id <> :owner_id AND is_unused_sign_up(u)
    AND NOT is_last_administrator(u)

@@ -59,7 +59,7 @@ SELECT id::text,
 INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors');
 
 -- name: export_users(after uuid, page_size integer)
--- Nobody could sign in as an anonymous user, whose sessions are not exported.
+-- Anonymous users have nothing to sign in with, and sessions are not exported.
 SELECT u.id::text,
        json_build_object(
          'id', u.id,

@@ -1,4 +1,4 @@
-"""Encrypts what is stored anew after a rotation, so that the old key can be removed."""
+"""Encrypts stored secrets with the new key after a rotation, so that the old key can be removed."""
 
 import contextlib
 
@@ -25,8 +25,8 @@ def reseal(db: Database, sealer: Sealer) -> None:
                 sealed = bytes(row.sealed)
                 # What cannot be opened fails when it is used, with the reason.
                 with contextlib.suppress(CannotOpen):
-                    anew = sealer.seal(sealer.open(sealed, row.id), row.id)
-                    db.run(update, id=row.id, old=sealed, sealed=anew)
+                    renewed = sealer.seal(sealer.open(sealed, row.id), row.id)
+                    db.run(update, id=row.id, old=sealed, sealed=renewed)
             after = rows[-1].id
 
 

@@ -23,7 +23,7 @@ from sql import Database, Transaction
 log = structlog.get_logger()
 
 PASSKEY, SECURITY_KEY = "passkey", "webauthn"
-# Whose challenges of sign-ins are: nobody's yet.
+# The owner of a sign-in's challenge: no user is known yet.
 _NOBODY = {"user_id": None, "session_id": None, "factor_id": None}
 
 

@@ -47,7 +47,7 @@ def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
         if not tx.one("insert_factor", secret=sealed, **columns):
             raise ApiError("mfa_factor_name_conflict")
-        # By this row `select_factor` knows the session. Nobody learns its id.
+        # `select_factor` finds the session by this row, whose id stays in the database.
         _write_challenge(tx, caller.id, factor_id, factor_type, None)
     members = {"totp": _app_members(caller, body, secret)} if secret else {}
     return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
@@ -127,7 +127,7 @@ def verify_webauthn(factor_id: str, challenge_id: str, sent: dict[str, Any]) -> 
 
 
 def complete(tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any) -> Any:
-    """Raise the session of a caller who has verified a factor, the first time or again; return its row.
+    """Raise the caller's session to aal2 after a verified factor, and return its row.
 
     `credential` has the columns of a new security key.
     """

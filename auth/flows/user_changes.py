@@ -135,7 +135,7 @@ def _remove(tx: Transaction, caller: Any, known: Any, body: dict[str, Any]) -> l
     factors.remove_recent(tx, caller, factor_ids)
     removal.remove(tx, caller.id, providers)
     removal.check_remaining(tx, caller.id)
-    # Whoever added what is removed may have used it.
+    # An attacker who added the removed credential may have signed in with it.
     reason = "way_to_sign_in_removed"
     tx.run("end_user_sessions", user_id=caller.id, kept_session_id=session_id, reason=reason)
     tx.run("void_tokens", user_id=caller.id)

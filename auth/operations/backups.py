@@ -161,7 +161,7 @@ def count_rows(cursor: Any) -> dict[str, int]:
 
 
 def connect(url: str) -> Any:
-    """Open a connection without limits of time, whatever the role's settings."""
+    """Open a connection without timeouts, overriding those of the role."""
     connection = connect_patiently(url)
     connection.cursor_factory = NamedTupleCursor
     with connection, connection.cursor() as cursor:

@@ -113,7 +113,7 @@ def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, st
 
 
 def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[Key, str]:
-    """Remove a key. Raises `StillNeeded` unless `force`, and whatever `rotate` raises."""
+    """Remove a key. Raises `StillNeeded` unless `force`, and the errors of `rotate`."""
     with _latest(settings) as settings:
         key = find(settings, id)
         others = [other for other in keys_of(key.kind, settings) if other.id != key.id]
@@ -214,7 +214,7 @@ def _id_of(secret: str) -> str:
 
 @contextmanager
 def _latest(settings: Settings) -> Iterator[Settings]:
-    """Yield the settings with the keys as they are in the files now, which nobody else rotates meanwhile."""
+    """Yield the settings with the keys as they are in the files now, under the lock of rotations."""
     with ExitStack() as stack:
         if settings.key_files:
             descriptor = os.open(settings.state_dir, os.O_RDONLY)

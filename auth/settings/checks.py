@@ -70,7 +70,7 @@ def jwt_secret(value: str) -> None:
 
 
 def _random(value: str) -> None:
-    """Refuse what nobody draws at random. Chance makes 1 of 10^10 generated secrets look like this."""
+    """Refuse secrets that were typed, not generated. One of 10^10 generated secrets looks like this."""
     remedy = "take one that is random, such as openssl rand -hex 32 prints"
     if len(set(value)) < 8:
         raise ValueError(f"must have at least 8 different characters: {remedy}")

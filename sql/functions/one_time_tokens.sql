@@ -48,7 +48,7 @@ AS $$
 $$;
 
 -- Tries are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
--- Only the newest code to an address works, whoever requested it, or a guess would hit any of them.
+-- Only the newest code to an address works, for all purposes; otherwise a guess could hit any of them.
 -- `macs` are those of the code under each key.
 CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[])
   RETURNS SETOF one_time_tokens

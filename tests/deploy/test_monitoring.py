@@ -80,7 +80,7 @@ def directory() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def metered(directory) -> Iterator[Metered]:
-    """A service at which somebody has signed in and failed to."""
+    """A service with a sign-in and a failed sign-in."""
     with Metered(directory) as metered:
         key = (metered.state_dir / "service_role_key").read_text().strip()
         body = {"email": EMAIL, "password": PASSWORD, "email_confirm": True}

@@ -1,4 +1,4 @@
-"""Outgoing requests end in a response or a `requests.RequestException`, whatever the server does."""
+"""Outgoing requests end in a response or a `requests.RequestException`, however the server misbehaves."""
 
 import socket
 import struct

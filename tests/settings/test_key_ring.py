@@ -20,7 +20,7 @@ SESSION_ID = "0190a5b4-6d7e-7c3a-9f00-0123456789ab"
 
 
 def at(seconds):
-    """Return the time in so many seconds, as key files have it."""
+    """Return the time in `seconds` from now, in the format of key files."""
     return format_time(time.time() + seconds)
 
 
@@ -49,7 +49,7 @@ def ring(service):
 
 @pytest.fixture
 def rotate(directory, ring):
-    """Put a new secret key before the old one, which is used in so many seconds."""
+    """Put a new secret key before the old one, to be used in `seconds` from now."""
     old = (directory / "secret_key").read_text().strip()
 
     def rotate(seconds):

@@ -124,7 +124,7 @@ BY_CODE = ["signup", "magiclink", "email", "recovery", "email_change", "sms", "p
 
 
 def send(type: str, client: Any, service_role: dict[str, str], outbox: Outbox) -> Sent:
-    """Send the message for a type of verification: to Dave, who is new, or to Erin, who has a user."""
+    """Send the message of a type of verification: to Dave, a new user, or to Erin, an existing one."""
     address, purpose = TYPES[type]
     erin = (
         register(client, service_role, "erin@example.com")

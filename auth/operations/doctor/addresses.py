@@ -140,7 +140,7 @@ def _redirects(patient: Patient) -> Failure | None:
         )
     if site[:2] != base[:2] and not settings.redirect_allow_list:
         return Failure(
-            f"AUTH_REDIRECT_ALLOW_LIST is empty: whatever an application asks for, links lead to"
+            f"AUTH_REDIRECT_ALLOW_LIST is empty: links ignore redirect_to and lead to"
             f" {site.scheme}://{site.netloc}.",
             f"AUTH_REDIRECT_ALLOW_LIST={site.scheme}://{site.netloc}/**, and further applications",
         )
