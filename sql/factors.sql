@@ -77,7 +77,9 @@ SELECT least(s.aal, :caller_aal) = 'aal2'
  WHERE s.id = :session_id;
 
 -- name: list_factors_by_id(user_id uuid, ids text[])
-SELECT id, factor_type, friendly_name FROM factors WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
+SELECT id, user_id, factor_type, friendly_name
+  FROM factors
+ WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
 
 -- name: remove_factors(user_id uuid, ids text[])
 SELECT id FROM remove_factors(:user_id, :ids::uuid[]);

@@ -6,6 +6,19 @@ SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, i
  ORDER BY item.at DESC, place_in_moment(item.name) DESC, item.id DESC
  LIMIT :page_size OFFSET :page_offset;
 
+-- name: list_timeline_before(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
+--                            kind text, before_at timestamptz, before_place integer, before_id uuid,
+--                            page_size bigint)
+-- Without a cursor the newest; one row more than `page_size` tells that there are older ones.
+SELECT iso_8601(item.at) AS at, place_in_moment(item.name) AS place, item.id::text, item.kind, item.name,
+       item.reason, item.count, item.actor, item.actor_id, host(item.ip) AS ip, item.user_agent,
+       item.request_id, item.details, :user_id AS user_id
+  FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :page_size + 1, :kind,
+                   coalesce(:before_at, 'infinity'), coalesce(:before_place, 0),
+                   coalesce(:before_id, :user_id)) AS item
+ ORDER BY item.at DESC, place_in_moment(item.name) DESC, item.id DESC
+ LIMIT :page_size + 1;
+
 -- name: count_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer, most integer)
 -- `addresses` is null for an unknown user.
 SELECT (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL)

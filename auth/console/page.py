@@ -26,3 +26,8 @@ def console_page(template: str, *, section: str | None, status: int = 200, **val
         "problem": None,
     }
     return page(f"console/{template}", status=status, script=True, **common | values)
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 session`, `1,000 sessions`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,10 +1,10 @@
 from flask import Blueprint, Flask
 
-from auth.console import access, overview, users
+from auth.console import access, overview, user, user_acts, users
 from auth.settings import Settings
 
 blueprint = Blueprint("console", __name__)
-for _section in (overview, users):
+for _section in (overview, user, user_acts, users):
     blueprint.register_blueprint(_section.blueprint)
 access.register_in(blueprint)
 

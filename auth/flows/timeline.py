@@ -241,6 +241,8 @@ def _outcome(details: dict[str, Any]) -> str:
 
 
 def _actor(row: Any) -> str:
+    if row.actor == "user" and row.details.get("administrator"):
+        return f", by administrator {row.details['administrator']}"
     if row.actor == "user" and row.actor_id != row.user_id:
         return f", by user {row.actor_id}"
     return f", by {_ACTORS[row.actor]}" if row.actor in _ACTORS else ""

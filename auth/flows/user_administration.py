@@ -54,15 +54,25 @@ def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: s
         before = targets.check(tx, tx.one("lock_any_user", id=user_id))
         if metadata_version(before) != version:
             raise ApiError("stale.validation_failed")
-        # Null removes a member.
-        body = {name: dict.fromkeys(getattr(before, name)) | members for name, members in wanted.items()}
-        _update(tx, user_id, before, body, None)
+        body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}
+        if any(body.values()):
+            _update(tx, user_id, before, body, None)
 
 
 def metadata_version(user: Any) -> str:
     """Return what tells a form whether the metadata that it shows have changed since."""
     metadata = json.dumps([user.user_metadata, user.app_metadata], sort_keys=True)
     return hashlib.sha256(metadata.encode()).hexdigest()
+
+
+def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return what a merge must change. Null removes a member; the others keep each digit of their numbers."""
+    removed = dict.fromkeys(before.keys() - after.keys())
+    # As JSON, in which 1 is not true.
+    kept = {name: json.dumps(value, sort_keys=True) for name, value in before.items()}
+    return removed | {
+        name: value for name, value in after.items() if kept.get(name) != json.dumps(value, sort_keys=True)
+    }
 
 
 def delete_user(user_id: str) -> None:

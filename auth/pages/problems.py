@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Response, g, request
 from flask_limiter import RateLimitExceeded
+from psycopg2 import IntegrityError
 
 from auth.addresses import looks_like_phone
 from auth.context import latchkey
@@ -54,7 +55,7 @@ def shows(
         def answered(*args: Any, **kwargs: Any) -> Any:
             try:
                 return view(*args, **kwargs)
-            except (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded) as error:
+            except (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, IntegrityError) as error:
                 problem = (explain or problem_of)(error)
                 if problem.error_code in ELSEWHERE:
                     raise

@@ -85,7 +85,11 @@ def origin() -> dict[str, str | None]:
         return {"actor": "anonymous", **known}
     if g.caller is None:
         return {"actor": "service_role", **known}
-    return {"actor": "user", "actor_id": g.caller.user_id, **known}
+    actor = {"actor": "user", "actor_id": g.caller.user_id}
+    if "administrator" in g:
+        # The name outlives the administrator.
+        actor["administrator"] = g.administrator.email or g.administrator.phone
+    return {**actor, **known}
 
 
 def record(

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg2
 import structlog
-from flask import Flask, Response, g, json
+from flask import Flask, Response, g, json, request
 from gunicorn.http.errors import ParseException
 from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
 from werkzeug.exceptions import HTTPException
@@ -262,7 +262,7 @@ def _size_details(constraint: str) -> str | None:
     column = constraint.removesuffix("_size")
     if column == constraint:
         return None
-    body = g.get("json_body", {})
+    body = g.get("json_body", request.form)
     name = column if column in body else "data" if column == "user_metadata" else "options"
     return f"{name}: must be at most 8 KiB as JSON"
 

@@ -20,6 +20,8 @@ from auth.web import json_bodies
 MAX_TEXT = 2048
 _MOST_IDS = 100
 _MOST_JSON = 16_384
+# 8 KiB of metadata, indented.
+_MOST_METADATA_TEXT = 64 * 1024
 # Attestations with certificates take a few KiB.
 _LONGEST_CREDENTIAL = 64 * 1024
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -61,12 +63,21 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
     return _field(load)
 
 
-def _json_text(value: Any) -> Any:
+def _json_text(value: Any, most: int = _MOST_JSON) -> Any:
     """Return the value of JSON in a field of a form."""
     try:
-        return json_bodies.decode(_text(value, _MOST_JSON).encode())
+        return json_bodies.decode(_text(value, most).encode())
     except json_bodies.InvalidJson as error:
-        raise ValidationError(str(error)) from None
+        raise ValidationError(str(error).removeprefix("the body ")) from None
+
+
+def _entry_of_timeline(value: Any) -> dict[str, Any]:
+    """Return the place of an entry: its time, its place in that moment, and its id."""
+    form = rf"([^~]+)~([0-3])~({_UUID})"
+    parts = re.fullmatch(form, _text(value))
+    if parts is None:
+        raise ValidationError("must be the place of an entry")
+    return {"at": _timestamp(parts[1]), "place": int(parts[2]), "id": parts[3]}
 
 
 def _typed_code(value: Any) -> str:
@@ -178,6 +189,8 @@ Phone = _address(addresses.canonical_phone)
 Password = _field(_password)
 TypedCode = _field(_typed_code)
 JsonText = _field(_json_text)
+MetadataText = _field(functools.partial(_json_text, most=_MOST_METADATA_TEXT))
+EntryOfTimeline = _field(_entry_of_timeline)
 Name = _field(lambda value: _text(value, 80).strip())
 # The database limits the size, which a merge may exceed too.
 Metadata = _instance_of(dict, "must be an object")

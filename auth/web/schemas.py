@@ -267,6 +267,14 @@ class AuditQuery(PageQuery):
     request_id = fields.Text()
 
 
+TimelineQuery = Input.from_dict(
+    {
+        "kind": fields.Choice("act", "refusal", "session", "message", "event"),
+        "before": fields.EntryOfTimeline(),
+    }
+)
+
+
 class NewWebhook(AdminInput):
     url = fields.Text(required=True)
     events = fields.Choices(*webhooks.EVENTS, load_default=lambda: list(webhooks.EVENTS))

@@ -36,25 +36,48 @@ AS $$
    WHERE s.user_id = owner AND s.ended_at IS NULL AND session_expired(s, lifetime, timebox)
 $$;
 
+-- Of the audit log the `most` newest entries of the `wanted` kind, or any, that stand before the cursor
+-- (`before`, `place`, `last_id`); of the rest all that do.
+CREATE OR REPLACE FUNCTION timeline_of(
+  owner uuid, lifetime integer, timebox integer, most bigint, wanted text, before timestamptz, place integer,
+  last_id uuid
+)
+  RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text,
+                 actor_id uuid, ip inet, user_agent text, request_id text, details jsonb)
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT item.*
+    FROM (
+      (SELECT a.at, a.id, entry.kind, a.action AS name, a.reason, a.count::bigint, a.actor, a.actor_id, a.ip,
+              a.user_agent, a.request_id, a.details
+         FROM audit_log AS a
+        CROSS JOIN LATERAL (SELECT CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END) AS entry (kind)
+        WHERE a.user_id = owner AND a.at <= before
+          AND (a.at, place_in_moment(a.action), a.id) < (before, place, last_id)
+          AND (wanted IS NULL OR entry.kind = wanted)
+        ORDER BY a.at DESC, place_in_moment(a.action) DESC, a.id DESC
+        LIMIT most)
+       UNION ALL
+      SELECT s.at, s.id, 'session', s.name, s.reason, s.count, NULL, NULL, s.ip, s.user_agent, NULL, s.details
+        FROM timeline_of_sessions(owner, lifetime, timebox) AS s
+       WHERE wanted IS NULL OR wanted = 'session'
+       UNION ALL
+      SELECT coalesce(m.finished_at, m.created_at), m.id,
+             CASE m.channel WHEN 'webhook' THEN 'event' ELSE 'message' END, m.kind,
+             NULL, 1, NULL, NULL, NULL, NULL, NULL,
+             message_details(m, coalesce(origin_of(w.url), m.recipient))
+        FROM outbox AS m
+        LEFT JOIN webhooks AS w ON m.channel = 'webhook' AND w.id::text = m.recipient
+       WHERE m.user_id = owner AND m.channel IS NOT NULL
+         AND (wanted IS NULL OR wanted = CASE m.channel WHEN 'webhook' THEN 'event' ELSE 'message' END)
+    ) AS item
+   WHERE (item.at, place_in_moment(item.name), item.id) < (before, place, last_id)
+$$;
+
 CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer, most bigint)
   RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text,
                  actor_id uuid, ip inet, user_agent text, request_id text, details jsonb)
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  (SELECT a.at, a.id, CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END, a.action, a.reason,
-          a.count::bigint, a.actor, a.actor_id, a.ip, a.user_agent, a.request_id, a.details
-     FROM audit_log AS a
-    WHERE a.user_id = owner
-    ORDER BY a.at DESC, place_in_moment(a.action) DESC, a.id DESC
-    LIMIT most)
-   UNION ALL
-  SELECT s.at, s.id, 'session', s.name, s.reason, s.count, NULL, NULL, s.ip, s.user_agent, NULL, s.details
-    FROM timeline_of_sessions(owner, lifetime, timebox) AS s
-   UNION ALL
-  SELECT coalesce(m.finished_at, m.created_at), m.id,
-         CASE m.channel WHEN 'webhook' THEN 'event' ELSE 'message' END, m.kind,
-         NULL, 1, NULL, NULL, NULL, NULL, NULL, message_details(m, coalesce(origin_of(w.url), m.recipient))
-    FROM outbox AS m
-    LEFT JOIN webhooks AS w ON m.channel = 'webhook' AND w.id::text = m.recipient
-   WHERE m.user_id = owner AND m.channel IS NOT NULL
+  SELECT * FROM timeline_of(owner, lifetime, timebox, most, NULL, 'infinity', 0, owner)
 $$;

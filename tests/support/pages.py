@@ -2,12 +2,19 @@
 
 import html
 import json
+import re
 from typing import Any
 from urllib.parse import urljoin
 
 from tests.support.cast import PASSWORD
 from tests.support.links import SITE
 from tests.support.user_agent import Cookie, Page, UserAgent, origin_of
+
+
+def words(page: Page) -> str:
+    """Return the text of a page, without its tags and with single spaces."""
+    body = page.text.partition("<main")[2].partition(">")[2].partition("</main>")[0]
+    return " ".join(html.unescape(re.sub("<[^>]+>", " ", body)).split())
 
 
 class Visitor(UserAgent):
@@ -24,6 +31,11 @@ class Visitor(UserAgent):
         """Set a cookie, as an attacker on the network or on a sibling host could without TLS."""
         host = origin_of(self.origin).partition("://")[2].partition(":")[0]
         self.cookies.append(Cookie(name, value, host, "/", False, True, "lax"))
+
+    def link(self, text: str) -> str | None:
+        """Return the URL of the link of the current page that has this text."""
+        found = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(text)}</a>', self.page.text)
+        return urljoin(self.page.url, html.unescape(found[1])) if found else None
 
     @property
     def session_cookie(self) -> Cookie | None:

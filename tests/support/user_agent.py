@@ -300,6 +300,17 @@ class _Forms(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.forms: list[Form] = []
+        self._textarea: str | None = None
+        self._select = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._textarea:
+            # The first line break of a textarea is not part of its value.
+            self.forms[-1].fields[self._textarea] += data.removeprefix("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea":
+            self._textarea = None
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         named = {name: value or "" for name, value in attributes}
@@ -312,5 +323,12 @@ class _Forms(HTMLParser):
             and named.get("type") not in ("submit", "button", "checkbox", "radio")
         ):
             self.forms[-1].fields[named["name"]] = named.get("value", "")
+        elif tag == "textarea" and self.forms:
+            self._textarea = named["name"]
+            self.forms[-1].fields[named["name"]] = ""
+        elif tag == "select":
+            self._select = named["name"]
+        elif tag == "option" and self.forms and "selected" in named:
+            self.forms[-1].fields[self._select] = named["value"]
         elif "formaction" in named and self.forms:
             self.forms[-1].targets.append(named["formaction"])

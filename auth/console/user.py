@@ -1,0 +1,115 @@
+"""A user's page: whether they can sign in, what they have, what can be done, and what happened."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, g, request
+
+from auth.console.access import administrator
+from auth.console.acts import told
+from auth.console.page import console_page
+from auth.console.user_acts import DONE, KINDS, USER_ACTS, device, pretty
+from auth.context import latchkey
+from auth.delivery import sanitize
+from auth.flows import explanation, timeline
+from auth.web.errors import ApiError
+from auth.web.input import known_id, read_query
+from auth.web.schemas import TimelineQuery
+
+blueprint = Blueprint("user", __name__)
+
+ENTRIES = 25
+_SESSIONS, _MESSAGES = 10, 10
+_KINDS_OF_ENTRIES = {
+    "act": "Acts",
+    "refusal": "Refusals",
+    "session": "Sessions",
+    "message": "Messages",
+    "event": "Events",
+}
+
+
+@blueprint.get("/console/users/<user_id>")
+@administrator
+def show_user(user_id: str) -> Response:
+    """Show a user, or what happened to one who was deleted."""
+    id, query = known_id(user_id, "user_not_found"), read_query(TimelineQuery())
+    story = _story(id, query)
+    known = latchkey.db.one("select_summary", id=id, email=None, phone=None)
+    if known is None and not story["entries"]:
+        raise ApiError("user_not_found")
+    values: dict[str, Any] = {"id": id, "story": story, "notice": told(DONE), "acts": USER_ACTS}
+    if known is None:
+        return console_page("user_deleted.html", section="users", **values)
+    return console_page("user.html", section="users", **values, **_about(known))
+
+
+def _about(user: Any) -> dict[str, Any]:
+    explained = explanation.explain(latchkey.settings, latchkey.db, user)
+    facts = latchkey.db.one("select_user_facts", id=user.id)
+    sessions = latchkey.db.all("list_any_sessions", user_id=user.id, most=_SESSIONS)
+    is_administrator = user.role == "admin"
+    return {
+        "user": user,
+        "facts": facts,
+        "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
+        "explained": explained,
+        "verdict": _verdict(explained),
+        "is_administrator": is_administrator,
+        "is_self": user.id == g.administrator.user_id,
+        "possible": [] if is_administrator else list(_possible(user)),
+        "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
+        "factors": [factor | {"kind": KINDS[factor["type"]]} for factor in facts.factors],
+        "identities": [_identity(identity) for identity in facts.identities],
+        "messages": latchkey.db.all("list_messages_of", user_id=user.id, most=_MESSAGES),
+    }
+
+
+def _verdict(explained: explanation.Explanation) -> str:
+    if not explained.ways:
+        return "Cannot sign in"
+    *others, last = explained.ways
+    ways = f"{', '.join(others)} or {last}" if others else last
+    return f"Can sign in with {ways}" + (", but:" if explained.obstacles else ".")
+
+
+def _possible(user: Any) -> list[str]:
+    """Return the names of the acts that have an effect now."""
+    wanted = {
+        "recover": user.email is not None and not user.banned_until,
+        "end-sessions": user.live_sessions > 0,
+        "ban": not user.banned_until,
+        "unban": bool(user.banned_until),
+    }
+    return [name for name in USER_ACTS if wanted.get(name, True)]
+
+
+def _identity(identity: dict[str, Any]) -> dict[str, Any]:
+    data = identity["data"]
+    title = sanitize.provider(identity["provider"]) or identity["provider"]
+    return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
+
+
+def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of the timeline, with the URLs of the filters and of the pages beside it."""
+    kind, before = query.get("kind"), query.get("before")
+    cursor = {f"before_{name}": value for name, value in (before or {}).items()}
+    cursor = dict.fromkeys(("before_at", "before_place", "before_id")) | cursor
+    rows = latchkey.db.all("list_timeline_before", user_id=user_id, kind=kind, page_size=ENTRIES, **cursor)
+    entries, older = rows[:ENTRIES], None
+    if len(rows) > ENTRIES:
+        last = entries[-1]
+        older = _url(kind=kind, before=f"{last.at}~{last.place}~{last.id}")
+    return {
+        "entries": [entry._asdict() | {"text": timeline.sentence(entry)} for entry in entries],
+        "kinds": [(title, name == kind, _url(kind=name)) for name, title in _KINDS_OF_ENTRIES.items()],
+        "all": (kind is None, _url()),
+        "first": _url(kind=kind) if before else None,
+        "older": older,
+    }
+
+
+def _url(**parameters: str | None) -> str:
+    given = {name: value for name, value in parameters.items() if value}
+    path = request.path.rpartition("/")[2]
+    return f"{path}?{urlencode(given)}#timeline" if given else f"{path}#timeline"

@@ -1,0 +1,251 @@
+"""What an administrator can do to a user. Only the service role key touches other administrators."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.console import acts
+from auth.console.acts import Act, Subject
+from auth.console.page import counted
+from auth.context import latchkey
+from auth.delivery import sanitize
+from auth.flows import factors, invitations, passkeys, timeline, user_administration
+from auth.flows.message_requests import request_message
+from auth.pages.page import to_own
+from auth.web import fields, schemas
+from auth.web.errors import ApiError, found
+from auth.web.input import check, known_id
+from auth.web.schemas import Input
+
+blueprint = Blueprint("user_acts", __name__)
+
+KINDS = {"totp": "authenticator app", "webauthn": "security key", "passkey": "passkey"}
+_NEVER = "This cannot be undone."
+_BanForm = Input.from_dict({"ban_duration": fields.BanDuration(required=True)})
+_MetadataForm = Input.from_dict(
+    {
+        "user_metadata": fields.MetadataText(required=True),
+        "app_metadata": fields.MetadataText(required=True),
+        "version": fields.Text(required=True),
+    }
+)
+_InvitationForm = Input.from_dict({"email": fields.Email(required=True)})
+_AddressForm = Input.from_dict({"email": fields.Text(load_default=""), "phone": fields.Text(load_default="")})
+
+
+def device(user_agent: str | None) -> str:
+    return " on ".join(filter(None, sanitize.browser_and_system(user_agent))) or "Unknown device"
+
+
+def pretty(metadata: dict[str, Any]) -> str:
+    return json.dumps(metadata, indent=2, ensure_ascii=False)
+
+
+def _user(user_id: str) -> Subject:
+    """Return the user that an act is about. Raises `ApiError` for one whom administrators may not touch."""
+    row = latchkey.db.one("select_effects", id=known_id(user_id, "user_not_found"))
+    user = found(row, "user_not_found")
+    if user.role == "admin":
+        raise ApiError("target.insufficient_permissions")
+    shown = {"version": user_administration.metadata_version(user)}
+    shown |= {f"{kind}_text": pretty(getattr(user, kind)) for kind in ("user_metadata", "app_metadata")}
+    row = SimpleNamespace(**user._asdict(), **shown)
+    return Subject(user.email or user.phone or user.id, f"console/users/{user.id}", row)
+
+
+def _session(user_id: str, session_id: str) -> Subject:
+    user, id = _user(user_id), known_id(session_id, "session.not_found")
+    session = latchkey.db.one("select_any_session", user_id=user.row.id, id=id)
+    return replace(user, row=found(session, "session.not_found"))
+
+
+def _factor(user_id: str, factor_id: str) -> Subject:
+    user, id = _user(user_id), known_id(factor_id, "mfa_factor_not_found")
+    factors = latchkey.db.all("list_factors_by_id", user_id=user.row.id, ids=[id])
+    return replace(user, row=found(next(iter(factors), None), "mfa_factor_not_found"))
+
+
+def _inviting() -> Subject:
+    return Subject("Users", "console/users")
+
+
+def _ended(user: Subject) -> Iterator[str]:
+    yield f"Ends {counted(user.row.sessions, 'session')}."
+    if user.row.links:
+        yield f"Voids {counted(user.row.links, 'unused link or code', 'unused links and codes')}."
+
+
+def _deleted(user: Subject) -> Iterator[str]:
+    row = user.row
+    parts = (("session", row.sessions), ("factor", row.factors))
+    owned = [counted(row.identities, "identity", "identities")]
+    owned += [counted(number, noun) for noun, number in parts]
+    yield f"Deletes 1 user with {', '.join(owned)}, and their metadata."
+    yield "The audit log keeps what happened."
+
+
+def _removed(factor: Subject) -> Iterator[str]:
+    name, kind = factor.row.friendly_name, KINDS[factor.row.factor_type]
+    yield f"Removes 1 {kind}" + (f": {name}." if name else ".")
+    yield "Sessions that it raised to two steps fall back to one. The user is told by mail."
+
+
+def _one_ended(session: Subject) -> Iterator[str]:
+    row = session.row
+    yield f"Ends 1 session: {device(row.user_agent)}, last used {timeline.clock(row.refreshed_at)} UTC."
+    if row.opened:
+        yield f"Ends {counted(row.opened, 'session')} of applications that it opened."
+
+
+def _change(user: Subject, body: dict[str, Any]) -> None:
+    user_administration.update_user(user.row.id, body, None)
+
+
+def _recover(user: Subject, _form: dict[str, Any]) -> None:
+    if not user.row.email:
+        raise ApiError("undue.validation_failed")
+    request_message("recovery", {"email": user.row.email}, is_told=True)
+
+
+def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
+    wanted = {name: form[name] for name in ("user_metadata", "app_metadata")}
+    user_administration.replace_metadata(user.row.id, wanted, form["version"])
+
+
+def _change_addresses(user: Subject, form: dict[str, Any]) -> None:
+    # An empty field removes the address; the API's schema reads the others.
+    sent = {kind: form[kind] or None for kind in ("email", "phone")}
+    changed = {kind: address for kind, address in sent.items() if address != getattr(user.row, kind)}
+    if changed:
+        _change(user, check(schemas.AnyUserChange(only=("email", "phone")), changed))
+
+
+def _end_sessions(user: Subject, _form: dict[str, Any]) -> None:
+    user_administration.end_sessions(user.row.id)
+
+
+def _end_session(session: Subject, _form: dict[str, Any]) -> None:
+    user_administration.end_session(session.row.user_id, session.row.id)
+
+
+def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
+    remove = passkeys.remove_any if factor.row.factor_type == "passkey" else factors.remove_any
+    remove(factor.row.user_id, factor.row.id)
+
+
+def _invite(_users: Subject, form: dict[str, Any]) -> Response:
+    user, _message_id = invitations.invite({"email": form["email"], "data": {}, "options": {}}, None)
+    return to_own(f"console/users/{json.loads(user)['id']}?done=invite")
+
+
+USER_ACTS = {
+    "recover": Act(
+        title="Send a recovery",
+        effects=lambda user: [
+            f"Sends 1 mail to {user.row.email}. Its link or code signs in, and sets a password."
+        ],
+        undo="A sent mail cannot be taken back; an unused link ends after an hour.",
+        do=_recover,
+        done="The recovery is on its way.",
+    ),
+    "end-sessions": Act(
+        title="End all sessions",
+        effects=lambda user: list(_ended(user))[:1],
+        undo=f"{_NEVER} They can sign in again.",
+        do=_end_sessions,
+        done="All sessions have ended.",
+        is_destructive=True,
+    ),
+    "ban": Act(
+        title="Ban",
+        effects=lambda user: list(_ended(user)),
+        undo="Lifting the ban lets them sign in again. Sessions that end now stay ended.",
+        do=_change,
+        done="The user is banned.",
+        is_destructive=True,
+        form=_BanForm,
+        template="act_ban.html",
+    ),
+    "unban": Act(
+        title="Lift the ban",
+        effects=lambda user: ["Lets 1 user sign in again. Their ended sessions stay ended."],
+        undo="You can ban them again.",
+        do=lambda user, _form: _change(user, {"ban_duration": None}),
+        done="The ban is lifted.",
+    ),
+    "metadata": Act(
+        title="Edit metadata",
+        effects=lambda user: [
+            "Replaces both kinds of metadata. Access tokens have them from the next refresh on."
+        ],
+        undo="The audit log does not keep the old ones: copy them if you may need them.",
+        do=_replace_metadata,
+        done="The metadata are saved.",
+        form=_MetadataForm,
+        template="act_metadata.html",
+    ),
+    "addresses": Act(
+        title="Change the addresses",
+        effects=lambda user: [
+            f"A changed email ends {counted(user.row.sessions, 'session')}, as does a removed address.",
+            "A new address is not confirmed: a link or code sent to it does that.",
+        ],
+        undo="You can change it back: the audit log has the old one. Links that undo earlier changes end.",
+        do=_change_addresses,
+        done="The addresses are saved.",
+        needs_factor=True,
+        form=_AddressForm,
+        template="act_addresses.html",
+    ),
+    "delete": Act(
+        title="Delete",
+        effects=lambda user: list(_deleted(user)),
+        undo=_NEVER,
+        do=lambda user, _form: user_administration.delete_user(user.row.id),
+        done="The user is deleted.",
+        needs_factor=True,
+        is_destructive=True,
+    ),
+}
+_SESSION_ACTS = {
+    "end": Act(
+        title="End this session",
+        effects=lambda session: list(_one_ended(session)),
+        undo=f"{_NEVER} They can sign in again.",
+        do=_end_session,
+        done="The session has ended.",
+        is_destructive=True,
+    )
+}
+_FACTOR_ACTS = {
+    "remove": Act(
+        title="Remove",
+        effects=lambda factor: list(_removed(factor)),
+        undo="The user can add another one. The mail about a passkey has a link that brings it back.",
+        do=_remove_factor,
+        done="It is removed.",
+        needs_factor=True,
+        is_destructive=True,
+    )
+}
+_INVITING = {
+    "invite": Act(
+        title="Invite a user",
+        effects=lambda _users: ["Makes 1 user, and sends 1 mail with a link that is good for seven days."],
+        undo="A sent mail cannot be taken back; deleting the user voids its link.",
+        do=_invite,
+        done="The invitation is on its way.",
+        form=_InvitationForm,
+        template="act_invite.html",
+    )
+}
+DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_INVITING}
+
+acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, _user, "users")
+acts.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session, "users")
+acts.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor, "users")
+acts.serve(blueprint, "/console/users", _INVITING, _inviting, "users")

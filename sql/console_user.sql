@@ -1,0 +1,61 @@
+-- name: select_user_facts(id uuid)
+SELECT u.user_metadata, u.app_metadata, iso_8601(u.invited_at) AS invited_at,
+       iso_8601(u.updated_at) AS updated_at,
+       u.email_proved, u.phone_proved,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                 'provider', i.provider, 'subject', i.subject, 'data', i.identity_data,
+                 'last_sign_in_at', iso_8601(i.last_sign_in_at), 'created_at', iso_8601(i.created_at)
+               ) ORDER BY i.created_at, i.id), '[]')
+          FROM identities AS i
+         WHERE i.user_id = u.id) AS identities,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                 'id', f.id, 'type', f.factor_type, 'name', f.friendly_name,
+                 'last_used_at', iso_8601(f.last_used_at), 'added_at', iso_8601(f.verified_at)
+               ) ORDER BY f.verified_at, f.id), '[]')
+          FROM factors AS f
+         WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS factors
+  FROM users AS u
+ WHERE u.id = :id;
+
+-- name: list_any_sessions(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
+--                         most integer)
+SELECT s.id::text, s.method, host(s.ip) AS ip, s.user_agent, s.aal, s.opened_by IS NOT NULL AS is_application,
+       iso_8601(s.created_at) AS created_at, iso_8601(s.refreshed_at) AS refreshed_at
+  FROM sessions AS s
+ WHERE s.user_id = :user_id AND s.ended_at IS NULL
+   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+ ORDER BY s.refreshed_at DESC, s.id
+ LIMIT :most;
+
+-- name: select_any_session(user_id uuid, id uuid)
+-- `opened` counts the sessions of applications that end with it.
+SELECT s.id::text, s.user_id::text, s.user_agent, iso_8601(s.refreshed_at) AS refreshed_at,
+       (SELECT count(*) FROM sessions AS o WHERE o.user_id = s.user_id AND o.opened_by = s.id
+                                             AND o.ended_at IS NULL) AS opened
+  FROM sessions AS s
+ WHERE s.user_id = :user_id AND s.id = :id AND s.ended_at IS NULL;
+
+-- name: list_messages_of(user_id uuid, most integer)
+SELECT m.id::text, m.kind, m.channel, m.recipient, iso_8601(m.created_at) AS created_at,
+       coalesce(m.outcome, 'waiting') AS outcome, m.attempts, m.last_error, m.response
+  FROM outbox AS m
+ WHERE m.user_id = :user_id AND m.channel <> 'webhook'
+ ORDER BY m.created_at DESC, m.id
+ LIMIT :most;
+
+-- name: select_effects(id uuid, refresh_token_lifetime integer, session_timebox integer)
+-- What an act on a user will reach, in numbers.
+SELECT u.id::text, u.role, u.email, u.phone, u.user_metadata, u.app_metadata,
+       CASE WHEN u.banned_until > now() THEN iso_8601(u.banned_until) END AS banned_until,
+       (SELECT count(*)
+          FROM sessions AS s
+         WHERE s.user_id = u.id AND s.ended_at IS NULL
+           AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)) AS sessions,
+       (SELECT count(*)
+          FROM one_time_tokens AS t
+         WHERE t.user_id = u.id AND t.spent_at IS NULL AND t.expires_at > now()
+           AND t.purpose NOT IN ('undo', 'email_restore')) AS links,
+       (SELECT count(*) FROM identities AS i WHERE i.user_id = u.id) AS identities,
+       (SELECT count(*) FROM factors AS f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS factors
+  FROM users AS u
+ WHERE u.id = :id;

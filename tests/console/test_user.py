@@ -1,0 +1,165 @@
+"""A user's page: whether they can sign in, what they have, and what happened."""
+
+import re
+
+import pytest
+
+from tests.support.audit import FIREFOX, act, clear_history
+from tests.support.factors import set_up
+from tests.support.links import PHONE
+from tests.support.pages import words
+
+NOBODY = "11111111-1111-1111-1111-111111111111"
+
+
+@pytest.fixture
+def look(operator):
+    """Return what a user's page says."""
+
+    def look(user_id, query=""):
+        page = operator.visit(f"/console/users/{user_id}{query}")
+        assert page.status == 200, page.text
+        return words(page)
+
+    return look
+
+
+def entries(operator):
+    """Return the sentences of the timeline on the current page."""
+    return re.findall(r"<span>(.*?)</span></li>", operator.page.text.partition('id="timeline"')[2])
+
+
+def test_confirmed_user_can_sign_in(look, alice):
+    assert "Can sign in with the password or a link or code by mail. Facts" in look(alice.id)
+
+
+def test_page_names_what_is_in_the_way_and_what_to_do(look, alice, database, client):
+    database.run("UPDATE users SET email_confirmed_at = NULL WHERE id = %(id)s", id=alice.id)
+    client.post("/recover", json={"email": alice.email})
+    database.run(
+        "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 1, last_error = '550 no such mailbox'"
+    )
+    said = look(alice.id)
+    assert "Can sign in with a link or code by mail, but: the email is not confirmed" in said
+    assert "Send a recovery: its link confirms the email." in said
+    assert "mail recovery to alice@example.com failed after one try: 550 no such mailbox. Mend what" in said
+
+
+def test_banned_user_cannot_sign_in(look, alice, client, service_role):
+    client.put(f"/admin/users/{alice.id}", json={"ban_duration": "permanent"}, headers=service_role)
+    said = look(alice.id)
+    assert "Cannot sign in: banned permanently. Lift the ban to let them in." in said
+    assert "Send a recovery" not in said
+
+
+def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, client, service_role):
+    set_up(alice.sign_in(), "Alice's phone")
+    body = {"phone": PHONE, "user_metadata": {"name": "Alice"}, "app_metadata": {"plan": "team"}}
+    client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
+    said = look(alice.id)
+    for fact in (
+        f"Id {alice.id} Email alice@example.com confirmed Phone {PHONE} not confirmed Role authenticated",
+        "Password set Two-step 1 set up, 0 recovery codes left",
+        "Unknown device two-step 127.0.0.1, used just now , began just now End Unknown device",
+        "Alice's phone authenticator app, added just now , used just now Remove Alice's phone",
+        "Email alice@example.com",
+        f"Phone {PHONE}",
+        '{ "name": "Alice" }',
+        '{ "plan": "team" }',
+        "factor_added waiting to alice@example.com, written just now",
+    ):
+        assert fact in said
+
+
+def test_administrators_are_shown_without_acts(look, operator, carol, client, service_role, alice):
+    assert "This is you. Change your own account on its page ." in look(carol.id)
+    client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
+    alice.sign_in()
+    assert "Only the service role key can change an administrator." in look(alice.id)
+    assert f"{alice.id}/" not in operator.page.text
+
+
+def test_deleted_user_has_a_timeline(look, operator, alice, client, service_role):
+    client.delete(f"/admin/users/{alice.id}", headers=service_role)
+    assert "This user no longer exists." in look(alice.id)
+    assert entries(operator)[0] == "user deleted, by the service role key, from 127.0.0.1"
+
+
+@pytest.mark.parametrize("user_id", [NOBODY, "x", "%27"])
+def test_unknown_user_is_not_found(operator, user_id):
+    assert operator.visit(f"/console/users/{user_id}").status == 404
+
+
+def test_page_has_no_secret(look, operator, alice, client, outbox, database):
+    session = alice.sign_in()
+    app, _session = set_up(session)
+    client.post("/recover", json={"email": alice.email})
+    sent = outbox.last(alice.email, kind="recovery")
+    look(alice.id)
+    hashed = database.value("SELECT password_hash FROM users WHERE id = %(id)s", id=alice.id)
+    for secret in (sent.token, sent.code, session.refresh_token, hashed, app.secret):
+        assert secret not in operator.page.text
+
+
+class TestTimeline:
+    @pytest.fixture
+    def long_story(self, alice, database):
+        """Sixty entries, four of each moment."""
+        clear_history(database)
+        database.run(
+            """
+            INSERT INTO audit_log (at, action, reason, user_id, actor, details)
+            SELECT now() - make_interval(hours => hour), name,
+                   CASE name WHEN 'sign_in_refused' THEN 'invalid_credentials' END, %(id)s, 'service',
+                   jsonb_build_object('method', 'm' || hour)
+              FROM generate_series(1, 15) AS hour
+             CROSS JOIN unnest('{banned,unbanned,signed_in,sign_in_refused}'::text[]) AS name
+            """,
+            id=alice.id,
+        )
+
+    def test_pages_of_keys_show_each_entry_once_and_in_order(self, operator, alice, long_story, database):
+        operator.visit(f"/console/users/{alice.id}")
+        whole, pages = entries(operator), 1
+        while older := operator.link("Next"):
+            operator.visit(older)
+            whole += entries(operator)
+            pages += 1
+        assert (len(whole), pages) == (60, 3)
+        assert [text.split()[3] for text in whole if text.startswith("signed in")] == [
+            f"m{hour}," for hour in range(1, 16)
+        ]
+        assert operator.visit(operator.link("First")).status == 200
+        assert entries(operator) == whole[:25]
+
+    def test_entries_written_meanwhile_do_not_shift_a_page(self, operator, alice, long_story, database):
+        operator.visit(f"/console/users/{alice.id}")
+        older = operator.link("Next")
+        operator.visit(older)
+        before = entries(operator)
+        act(database, alice.id, "banned")
+        operator.visit(older)
+        assert entries(operator) == before
+
+    def test_filter_shows_one_kind(self, operator, alice, long_story, client):
+        client.post("/recover", json={"email": alice.email})
+        for kind, number, beginning in (
+            ("refusal", 15, "sign-in refused: wrong password"),
+            ("message", 1, "mail recovery to alice@example.com waits"),
+            ("event", 0, ""),
+        ):
+            operator.visit(f"/console/users/{alice.id}?kind={kind}")
+            assert [text[: len(beginning)] for text in entries(operator)] == [beginning] * number
+        operator.visit(f"/console/users/{alice.id}?kind=act")
+        assert (len(entries(operator)), "kind=act&amp;before=" in operator.page.text) == (25, True)
+
+    @pytest.mark.parametrize(
+        "query", ["kind=x", "before=x", f"before=2026-01-01T00:00:00Z~4~{NOBODY}", f"before=now~1~{NOBODY}"]
+    )
+    def test_malformed_query_is_refused(self, operator, alice, query):
+        assert operator.visit(f"/console/users/{alice.id}?{query}").status == 400
+
+    def test_entry_names_actor_and_device(self, look, alice, database):
+        clear_history(database)
+        act(database, alice.id, "banned", origin={"actor": "service_role", "user_agent": FIREFOX})
+        assert "banned, by the service role key, from 198.51.100.7 (Firefox on Linux)" in look(alice.id)
