@@ -1,5 +1,6 @@
 """Pages for people, in their language. The texts are in texts/."""
 
+import functools
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def page(
     secret = forms.secret()
     common = {
         "language": language,
-        "languages": {code: _CATALOGUES[code]["common"]["language"].render() for code in LANGUAGES},
+        "languages": {code: _template(code, "common", "language").render() for code in LANGUAGES},
         "theme": _theme(),
         # A query may hold a token, which belongs into one field only.
         "here": None if request.args else request.path,
@@ -118,14 +119,14 @@ def _sayer(language: str) -> Any:
     common = {"site": urlsplit(settings.site_url).netloc, "brand": settings.brand_name}
 
     def say(table: str, name: str, /, **variables: Any) -> Markup:
-        return Markup(_CATALOGUES[language][table][name].render(common | variables))  # noqa: S704 (escaped)
+        return Markup(_template(language, table, name).render(common | variables))  # noqa: S704 (escaped)
 
     return say
 
 
 def _password_rules(language: str) -> dict[str, Any]:
-    settings, forms = latchkey.settings, _CATALOGUES[language]["forms"]
-    kinds = [forms[name].render() for name in settings.password_requirements]
+    settings = latchkey.settings
+    kinds = [_template(language, "forms", name).render() for name in settings.password_requirements]
     return {"least": settings.password_min_length, "kinds": ", ".join(kinds)}
 
 
@@ -149,12 +150,13 @@ def address(text: str) -> Markup:
     return Markup('<bdi translate="no">{}</bdi>').format(text)
 
 
-def _read(path: Path) -> dict[str, dict[str, Template]]:
-    tables = tomllib.loads(path.read_text(encoding="utf-8")).items()
-    return {
-        table: {name: _strings.from_string(text) for name, text in texts.items()} for table, texts in tables
-    }
-
-
-_CATALOGUES = {path.stem: _read(path) for path in sorted(_TEXTS.glob("*.toml"))}
+_CATALOGUES = {
+    path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(_TEXTS.glob("*.toml"))
+}
 LANGUAGES = sorted(_CATALOGUES)
+
+
+@functools.cache
+def _template(language: str, table: str, name: str) -> Template:
+    # When it is first shown: compiling all 1,500 texts takes a second of each start.
+    return _strings.from_string(_CATALOGUES[language][table][name])
