@@ -1,5 +1,6 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ _TWICE = "has the id, email, phone, identity or credential of {}"
 _TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
 # What a mapping raises for an entry of an unexpected shape.
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
+
+# An entry with the row to insert, or why it is refused.
+_Checked = tuple[Entry, dict[str, Any] | str]
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,17 @@ class Import:
         self._seen: dict[str, str] = {}
 
     def run(self, entries: Iterable[Entry]) -> Iterator[Outcome]:
-        """Yield the outcome of each entry, in batches. Raises `psycopg2.OperationalError`."""
-        batch: list[tuple[Entry, dict[str, Any] | str]] = []
+        """Yield the outcome of each entry, in order. Raises `psycopg2.OperationalError`."""
+        # Postgres inserts a batch while the next one is read.
+        with ThreadPoolExecutor(1) as thread:
+            inserted: Future[list[Outcome]] | None = None
+            for batch in self._batches(entries):
+                before, inserted = inserted, thread.submit(self._outcomes, batch)
+                yield from before.result() if before else ()
+            yield from inserted.result() if inserted else ()
+
+    def _batches(self, entries: Iterable[Entry]) -> Iterator[list[_Checked]]:
+        batch: list[_Checked] = []
         for entry in entries:
             if entry.problem is None and self._product is None:
                 self._product = products.detect(entry.value)
@@ -66,10 +79,10 @@ class Import:
             except (records.InvalidRecord, UnusableHash) as error:
                 batch.append((entry, str(error)))
             if len(batch) == _BATCH:
-                yield from self._outcomes(batch)
+                yield batch
                 batch = []
         if batch:
-            yield from self._outcomes(batch)
+            yield batch
 
     def _is_of_another_model(self, entry: Entry) -> bool:
         """Whether this is a row of Django's dumpdata that is no user."""
@@ -96,21 +109,12 @@ class Import:
                 raise records.InvalidRecord(_TWICE.format(place))
         return row
 
-    def _outcomes(self, batch: list[tuple[Entry, dict[str, Any] | str]]) -> Iterator[Outcome]:
-        """Insert rows, and yield the outcomes in order. A string in place of a row says why it is refused."""
+    def _outcomes(self, batch: list[_Checked]) -> list[Outcome]:
+        """Insert rows, and return the outcomes in order."""
         rows = [row for _entry, row in batch if not isinstance(row, str)]
         taken = self._taken_keys(rows)
         problems = self._insert([row for row in rows if taken.isdisjoint(records.keys(row))])
-        for entry, row in batch:
-            if isinstance(row, str):
-                yield Outcome(entry.place, _name(entry), "refused", row)
-                continue
-            name = row["email"] or row["phone"] or row["id"]
-            problem = problems.get(row["id"], _EXISTS)
-            if problem is None:
-                yield Outcome(entry.place, name, "created", user_id=row["id"])
-            else:
-                yield Outcome(entry.place, name, "exists" if problem == _EXISTS else "refused", problem)
+        return [_outcome(entry, row, problems) for entry, row in batch]
 
     def _taken_keys(self, rows: list[dict[str, Any]]) -> set[str]:
         identities = [identity for row in rows for identity in row["identities"]]
@@ -145,6 +149,16 @@ class Import:
             middle = len(rows) // 2
             return self._insert(rows[:middle]) | self._insert(rows[middle:])
         return {row.id: None for row in inserted}
+
+
+def _outcome(entry: Entry, row: dict[str, Any] | str, problems: Mapping[str, str | None]) -> Outcome:
+    if isinstance(row, str):
+        return Outcome(entry.place, _name(entry), "refused", row)
+    name = row["email"] or row["phone"] or row["id"]
+    problem = problems.get(row["id"], _EXISTS)
+    if problem is None:
+        return Outcome(entry.place, name, "created", user_id=row["id"])
+    return Outcome(entry.place, name, "exists" if problem == _EXISTS else "refused", problem)
 
 
 def _check_storage(row: dict[str, Any]) -> None:
