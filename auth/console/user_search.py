@@ -1,6 +1,8 @@
 """Finding users among a million: by the beginning of an address or id, by filters, a page at a time."""
 
+import json
 import re
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,12 +15,15 @@ from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from sql import Transaction
 
-PAGE_SIZE = 50
+PAGE_SIZE = 25
 # If a filter admits no more users, only these are read. Users that other filters admit are met soon enough on
 # the way through all users.
-_FEW = 5_000
+_FEW = 2_000
 # The users that stand for all in an estimate, and the fewest of them that say something.
-_SAMPLE, _LEAST_IN_SAMPLE = 5_000, 10
+_SAMPLE, _LEAST_IN_SAMPLE = 2_000, 10
+# Seconds for which a total is kept, and the most that are kept.
+_TOTAL_AGE, _MOST_TOTALS = 60, 256
+_totals: dict[tuple[str, int], str] = {}
 
 SIGNED_IN = {
     "day": {"within": "1 day"},
@@ -187,6 +192,15 @@ def _total(wanted: Filters, among: list[str] | None, page: _Page) -> str:
     """Say how many users there are: exactly if that costs little, else an estimate that says so."""
     if page.is_first and page.is_last:
         return _users(len(page.rows))
+    key = (json.dumps(wanted, sort_keys=True), int(time.monotonic() / _TOTAL_AGE))
+    if key not in _totals:
+        if len(_totals) >= _MOST_TOTALS:
+            _totals.clear()
+        _totals[key] = _counted(wanted, among)
+    return _totals[key]
+
+
+def _counted(wanted: Filters, among: list[str] | None) -> str:
     try:
         with latchkey.db.transaction() as tx:
             tx.run("bound_search")

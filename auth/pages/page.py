@@ -99,7 +99,11 @@ def masked(address: str) -> str:
 
 def text(table: str, name: str, /, **variables: Any) -> Markup:
     """Return a text in the reader's language."""
-    return _sayer(chosen_language())(table, name, **variables)
+    return text_in(chosen_language(), table, name, **variables)
+
+
+def text_in(language: str, table: str, name: str, /, **variables: Any) -> Markup:
+    return _sayer(language)(table, name, **variables)
 
 
 def has_text(table: str, name: str) -> bool:

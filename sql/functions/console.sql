@@ -23,10 +23,11 @@ AS $$
            WHEN 'administrator' THEN u.role = 'admin'
            ELSE true
          END
+     -- Not EXISTS, for which Postgres may read all identities of a provider first.
      AND (filters ->> 'provider' IS NULL
-          OR EXISTS (SELECT FROM identities WHERE user_id = u.id AND provider = filters ->> 'provider'))
+          OR (SELECT true FROM identities WHERE user_id = u.id AND provider = filters ->> 'provider'))
      AND (filters ->> 'has_factor' IS NULL
-          OR EXISTS (SELECT FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL)
+          OR (SELECT count(*) > 0 FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL)
              = (filters ->> 'has_factor')::boolean)
      AND (filters ->> 'within' IS NULL OR u.last_sign_in_at >= now() - (filters ->> 'within')::interval)
      AND (filters ->> 'not_within' IS NULL
