@@ -13,8 +13,8 @@ from auth.operations import fingerprints, rotation
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from auth.operations.rotation import CannotRotate, Key, StillNeeded
 from auth.settings import Settings, name_of, state
-from auth.tokens.access_tokens import ALGORITHMS
 from auth.tokens.keys import format_time
+from auth.tokens.signing_keys import ALGORITHMS
 from sql import Database, schema
 
 

@@ -1,7 +1,7 @@
 """Whether the keys of this node are those of the other nodes: the database knows their fingerprints."""
 
 from auth.settings import Settings
-from auth.tokens import access_tokens, keys
+from auth.tokens import keys, signing_keys
 from sql import Database
 
 
@@ -57,5 +57,5 @@ def _fingerprints(settings: Settings) -> dict[str, list[str]]:
         "AUTH_SECRET_KEY": of(settings.secret_key),
         "AUTH_SERVICE_ROLE_KEY": of(settings.service_role_key),
         # Together: a deployment may move from one to the other.
-        "AUTH_JWT_KEYS": of(jwt_secrets) + access_tokens.fingerprints(settings.jwt_keys),
+        "AUTH_JWT_KEYS": of(jwt_secrets) + signing_keys.fingerprints(settings.jwt_keys),
     }

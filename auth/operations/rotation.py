@@ -14,7 +14,7 @@ from typing import Any
 from auth.delivery import resealing
 from auth.operations import fingerprints
 from auth.settings import Settings, kept_secrets, name_of, state
-from auth.tokens import access_tokens, keys
+from auth.tokens import keys, signing_keys
 from sql import Database
 
 FIELDS = {"signing": "jwt_keys", "secret": "secret_key", "service-role": "service_role_key"}
@@ -88,8 +88,8 @@ def rotate(
             )
         active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
         if kind == "signing":
-            jwk = access_tokens.new_jwk(
-                algorithm or access_tokens.algorithm_in_use(settings.jwt_keys, settings.jwt_secret)
+            jwk = signing_keys.new_jwk(
+                algorithm or signing_keys.algorithm_in_use(settings.jwt_keys, settings.jwt_secret)
             )
             new = Key(kind, jwk["kid"], jwk, active_from)
         else:
@@ -153,7 +153,7 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
         lifetimes = {name: getattr(settings, name) for name in ("refresh_token_lifetime", "session_timebox")}
         rows = db.all("count_needs_of_secret", **count, **lifetimes)
         return [f"{row.rows:,} {row.what}" for row in rows if row.rows]
-    if key.kind == "signing" and (key.value is None or access_tokens.can_sign(json.dumps([key.value]))):
+    if key.kind == "signing" and (key.value is None or signing_keys.can_sign(json.dumps([key.value]))):
         if until is None:
             return [f"its access tokens may be valid for {settings.access_token_lifetime} s"]
         ends_at = until + settings.access_token_lifetime + _SLACK
@@ -177,10 +177,10 @@ def secret_used_since(settings: Settings) -> float:
 
 
 def _signing_keys(settings: Settings) -> list[Key]:
-    parsed = access_tokens.all_keys(settings.jwt_keys, settings.jwt_secret)
+    parsed = signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret)
     jwks = _jwks(settings.jwt_keys)
     values = [None, *jwks] if settings.jwt_secret else jwks
-    used = access_tokens.signing_key(parsed)
+    used = signing_keys.signing_key(parsed)
     return [
         Key("signing", key.kid or SHARED_SECRET, value and _without_time(value), key.active_from, key is used)
         for key, value in zip(parsed, values, strict=True)
@@ -202,7 +202,7 @@ def _only_verifying(text: str) -> list[dict[str, Any]]:
         parsed = json.loads(text)
         jwks = parsed.get("keys", [parsed]) if isinstance(parsed, dict) else parsed
         jwks = [_without_time(jwk) | {"key_ops": ["verify"]} for jwk in jwks]
-        found = access_tokens.parse_jwk_set(json.dumps(jwks))
+        found = signing_keys.parse_jwk_set(json.dumps(jwks))
     except (ValueError, AttributeError, TypeError):
         raise CannotRotate("The file must have a JWK, or a JWK Set.") from None
     return [jwk | {"kid": key.kid} for jwk, key in zip(jwks, found, strict=True)]

@@ -13,7 +13,7 @@ from psycopg2.extensions import parse_dsn
 
 from auth.net import redirects
 from auth.settings import targets
-from auth.tokens import access_tokens, keys
+from auth.tokens import keys, signing_keys
 
 Check = Callable[[str], object]
 # Eight letters at least: random secrets must not contain them by chance.
@@ -127,7 +127,7 @@ def origin(value: str) -> None:
 
 def jwk_set(value: str) -> None:
     try:
-        access_tokens.parse_jwk_set(value)
+        signing_keys.parse_jwk_set(value)
     except (ValueError, OSError) as error:
         # The text of an OSError has the path, which may be a mistyped key.
         reason = error.strerror if isinstance(error, OSError) else error
@@ -139,7 +139,7 @@ def jwk_set(value: str) -> None:
 
 def signing_jwk_set(value: str) -> None:
     jwk_set(value)
-    if not access_tokens.can_sign(value):
+    if not signing_keys.can_sign(value):
         raise ValueError("must be a JWK Set with a key that can sign, or AUTH_JWT_SECRET must be set")
 
 

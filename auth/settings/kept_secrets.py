@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auth.settings import checks, state
-from auth.tokens import access_tokens
+from auth.tokens import signing_keys
 
 # Only the service makes secrets. A command that needs none ignores their absence.
 Missing = Literal["make", "refuse", "ignore"]
@@ -25,7 +25,7 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
     try:
         if missing == "make":
             for name, path in files.items():
-                state.make_once(path, access_tokens.new_jwk_set if name == "jwt_keys" else state.new_secret)
+                state.make_once(path, signing_keys.new_jwk_set if name == "jwt_keys" else state.new_secret)
         absent = [name for name, path in files.items() if not path.exists()]
     except OSError as error:
         return [state.unusable(directory, error)]

@@ -10,10 +10,11 @@ import structlog
 
 from auth.settings import Settings, kept_secrets
 from auth.tokens import keys
-from auth.tokens.access_tokens import AccessTokens, all_keys
+from auth.tokens.access_tokens import AccessTokens
 from auth.tokens.one_time import Codes, RecoveryCodes
 from auth.tokens.refresh_tokens import RefreshTokens
 from auth.tokens.service_role import ServiceRoleKeys
+from auth.tokens.signing_keys import all_keys
 
 INTERVAL = 2.0  # seconds between two looks at the files
 

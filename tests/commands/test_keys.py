@@ -10,7 +10,7 @@ import structlog
 
 from auth import settings
 from auth.operations import fingerprints
-from auth.tokens import access_tokens, keys
+from auth.tokens import keys, signing_keys
 from auth.tokens.keys import format_time
 from tests.conftest import new_app, secret
 from tests.support.cast import Session, register, session_of, sign_in
@@ -116,7 +116,7 @@ class TestRotation:
         deployment.run("remove", deployment.keys("service-role")[1]["id"])
         assert deployment.client.get("/admin/users", headers={"apikey": old}).status_code == 401
 
-    @pytest.mark.parametrize("algorithm", access_tokens.ALGORITHMS)
+    @pytest.mark.parametrize("algorithm", signing_keys.ALGORITHMS)
     def test_new_signing_key_has_the_algorithm_that_was_asked_for_and_then_keeps_it(
         self, deployment, algorithm
     ):
@@ -288,7 +288,7 @@ class TestRemoval:
 
 class TestAddition:
     def test_tokens_of_another_service_verify_and_its_key_never_signs(self, deployment, tmp_path):
-        (tmp_path / "other.json").write_text(access_tokens.new_jwk_set())
+        (tmp_path / "other.json").write_text(signing_keys.new_jwk_set())
         deployment.run("add", "signing", str(tmp_path / "other.json"))
         (own, other) = json.loads((deployment.directory / "jwt_keys.json").read_text())["keys"]
         assert other["key_ops"] == ["verify"]
@@ -314,7 +314,7 @@ class TestAddition:
 class TestEnvironment:
     @pytest.fixture
     def app(self, make_app, database):
-        return make_app(fresh=True, AUTH_SECRET_KEY=OTHER, AUTH_JWT_KEYS=access_tokens.new_jwk_set())
+        return make_app(fresh=True, AUTH_SECRET_KEY=OTHER, AUTH_JWT_KEYS=signing_keys.new_jwk_set())
 
     @pytest.mark.parametrize("kind", ["secret", "signing", "service-role"])
     def test_value_to_set_is_printed_and_fits_with_the_keys_before(
@@ -328,7 +328,7 @@ class TestEnvironment:
         monkeypatch.setenv(name, value.strip("'"))
         after = settings.load(os.devnull, missing_secrets="ignore")
         if kind == "signing":
-            ids = [[key.kid for key in access_tokens.all_keys(s.jwt_keys, None)] for s in (after, before)]
+            ids = [[key.kid for key in signing_keys.all_keys(s.jwt_keys, None)] for s in (after, before)]
             assert len(ids[0]) == 2
             assert ids[0][1:] == ids[1]
             return

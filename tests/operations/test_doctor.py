@@ -22,7 +22,7 @@ from auth.operations.doctor import addresses, examination, mail, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
 from auth.settings.checks import redirect_pattern
-from auth.tokens import access_tokens, one_time
+from auth.tokens import one_time, signing_keys
 from sql import pool, schema
 from tests.conftest import clear_settings, secret
 from tests.faults.neighbours import PgBouncer
@@ -218,7 +218,7 @@ class TestDatabase:
 
 class TestKeysAndStateDirectory:
     def test_keys_of_another_deployment(self, look):
-        changes = {"secret_key": (secret("other"),), "jwt_keys": access_tokens.new_jwk_set()}
+        changes = {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set()}
         assert look("keys", **changes).startswith("AUTH_SECRET_KEY=… and AUTH_JWT_KEYS=… of the other nodes")
 
     def test_old_key(self, look, database):

@@ -6,12 +6,12 @@ import pytest
 
 from auth.operations import fingerprints
 from auth.operations.fingerprints import OtherKeys
-from auth.tokens import access_tokens
+from auth.tokens import signing_keys
 from tests.conftest import secret
 from tests.support.server import at_once
 
 OLD, NEW, OTHER = secret("old"), secret("new"), secret("other")
-JWK_SETS = [access_tokens.new_jwk_set() for _ in range(2)]
+JWK_SETS = [signing_keys.new_jwk_set() for _ in range(2)]
 BOTH_JWKS = '{"keys": [' + ", ".join(jwks[len('{"keys": [') : -len("]}")] for jwks in JWK_SETS) + "]}"
 
 

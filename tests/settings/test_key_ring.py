@@ -9,7 +9,7 @@ import structlog
 
 from auth.delivery import janitor
 from auth.settings import state
-from auth.tokens import access_tokens, keys
+from auth.tokens import keys, signing_keys
 from auth.tokens.access_tokens import InvalidAccessToken
 from auth.tokens.keys import format_time
 from auth.tokens.refresh_tokens import InvalidRefreshToken
@@ -28,7 +28,7 @@ def at(seconds):
 def directory(tmp_path):
     for name in ("secret_key", "service_role_key"):
         state.make_once(tmp_path / name, state.new_secret)
-    state.make_once(tmp_path / "jwt_keys.json", access_tokens.new_jwk_set)
+    state.make_once(tmp_path / "jwt_keys.json", signing_keys.new_jwk_set)
     return tmp_path
 
 
@@ -62,7 +62,7 @@ def rotate(directory, ring):
 def write_jwks(directory, *changes):
     """Add a key with these members before those of the file for each of `changes`; return the key ids."""
     old = json.loads((directory / "jwt_keys.json").read_text())["keys"]
-    jwks = [json.loads(access_tokens.new_jwk_set())["keys"][0] | change for change in changes] + old
+    jwks = [json.loads(signing_keys.new_jwk_set())["keys"][0] | change for change in changes] + old
     (directory / "jwt_keys.json").write_text(json.dumps({"keys": jwks}))
     return [jwk["kid"] for jwk in jwks]
 
@@ -116,7 +116,7 @@ class TestSigningKeys:
 
     def test_signing_moves_from_a_shared_secret_to_a_key_when_its_time_has_come(self, make_app):
         for seconds, kid in ((60, None), (-60, "next")):
-            (jwk,) = json.loads(access_tokens.new_jwk_set())["keys"]
+            (jwk,) = json.loads(signing_keys.new_jwk_set())["keys"]
             jwks = json.dumps([jwk | {"kid": "next", "active_from": at(seconds)}])
             service = make_app(fresh=True, AUTH_JWT_SECRET=NEW, AUTH_JWT_KEYS=jwks)
             assert signed(service)[1] == kid
@@ -179,7 +179,7 @@ class TestFiles:
             ("secret_key", NEW),
             ("service_role_key", NEW),
             ("jwt_keys.json", '{"keys": '),
-            ("jwt_keys.json", access_tokens.new_jwk_set()),
+            ("jwt_keys.json", signing_keys.new_jwk_set()),
         ],
     )
     def test_file_that_is_broken_or_of_another_deployment_changes_nothing(

@@ -14,7 +14,7 @@ from auth import settings
 from auth.commands import main
 from auth.context import EXTENSION
 from auth.settings import state
-from auth.tokens import access_tokens
+from auth.tokens import signing_keys
 from tests.conftest import clear_settings, secret
 from tests.support.processes import Service
 
@@ -27,7 +27,7 @@ def mode(path: Path) -> int:
 
 def kept(directory: Path, name: str) -> str:
     """Return a secret, made the first time."""
-    make = access_tokens.new_jwk_set if name == "jwt_keys.json" else state.new_secret
+    make = signing_keys.new_jwk_set if name == "jwt_keys.json" else state.new_secret
     state.make_once(directory / name, make)
     return (directory / name).read_text().strip()
 
@@ -60,7 +60,7 @@ class TestKeptSecrets:
         assert kept(tmp_path, "secret_key") == "put there by an operator, by hand"
 
     def test_generated_signing_key_is_es256(self, tmp_path):
-        (key,) = access_tokens.parse_jwk_set(kept(tmp_path / "var", "jwt_keys.json"))
+        (key,) = signing_keys.parse_jwk_set(kept(tmp_path / "var", "jwt_keys.json"))
         assert key.algorithm == "ES256"
         assert (
             kept(tmp_path / "var", "jwt_keys.json")
