@@ -25,12 +25,17 @@ def command(email: str, password: str | None, as_json: bool) -> None:
     \b
     Example: latchkey create-admin carol@example.com
     """
-    user = _make_administrator(open_parts(), addresses.canonical_email(email), password)
+    latchkey = open_parts()
+    user = _make_administrator(latchkey, addresses.canonical_email(email), password)
+    settings = latchkey.settings
+    console = f"{settings.base_url}/console" if settings.console else None
     if as_json:
-        click.echo(json.dumps(user))
+        click.echo(json.dumps(user | {"console": console}))
         return
     was_created = " and was created" if user["created"] else ""
     click.echo(f"{user['email']} is an administrator{was_created}: {user['id']}")
+    if console:
+        click.echo(f"Sign in to the console: {console}")
 
 
 def _make_administrator(latchkey: Latchkey, email: str, password: str | None) -> dict[str, Any]:

@@ -16,6 +16,19 @@ _DAYS = 30
 # A larger number is shown as "10,000 or more".
 _MOST = 10_000
 _CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Refused sign-ins"}
+_FAILURES = {
+    "sign_in_refused": "Sign-ins refused",
+    "sign_up_refused": "Sign-ups refused",
+    "verification_refused": "Links and codes refused",
+    "factor_refused": "Codes of second factors refused",
+    "oauth_refused": "Sign-ins with a provider refused",
+    "refresh_refused": "Refresh tokens refused",
+    "refresh_token_reused": "Refresh tokens used again",
+    "change_refused": "Changes by users refused",
+    "admin_refused": "Administrative requests refused",
+    "messages_failed": "Messages not sent",
+    "messages_expired": "Messages too late to be sent",
+}
 _HEIGHT, _STEP = 100, 10
 
 
@@ -29,6 +42,7 @@ def show_overview() -> Response:
         charts=[_chart(days, name, title) for name, title in _CHARTS.items()],
         days=days,
         failures=latchkey.db.all("list_failures"),
+        failure_names=_FAILURES,
         health=latchkey.db.one("select_health", most=_MOST),
         most=_MOST,
         needs_backup=not latchkey.settings.is_local,

@@ -78,7 +78,8 @@ def test_wrong_usage_exits_with_2(app, arguments):
 
 def test_outcomes_are_printed_as_json(app, alice):
     outcome = json.loads(run_command(app, "create-admin", alice.email, "--json").output)
-    assert outcome == {"id": alice.id, "email": alice.email, "created": False}
+    console = "http://localhost:8000/console"
+    assert outcome == {"id": alice.id, "email": alice.email, "created": False, "console": console}
 
     found = json.loads(run_command(app, "explain", alice.id, "--json").output)
     assert (found["kind"], found["user"]["id"], found["can_sign_in"]) == ("user", alice.id, True)

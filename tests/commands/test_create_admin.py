@@ -13,6 +13,7 @@ from tests.support.processes import CHECKOUT, Service
 from tests.support.server import ServerClient
 
 CAROL = "carol@example.com"
+CONSOLE = "Sign in to the console: http://localhost:8000/console\n"
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ class TestNewUser:
         id = database.value("SELECT id FROM users")
         assert (result.exit_code, result.output) == (
             0,
-            f"{CAROL} is an administrator and was created: {id}\n",
+            f"{CAROL} is an administrator and was created: {id}\n{CONSOLE}",
         )
         details = {"id": id, "email": CAROL, "is_admin": True, "created_at": A_TIMESTAMP}
         expected = token_response(user(CAROL, id=id, role="admin", last_sign_in_at=A_TIMESTAMP))
@@ -83,6 +84,11 @@ class TestNewUser:
         assert database.count("users") == 0
 
 
+def test_without_a_console_no_address_is_printed(make_app):
+    result = run_command(make_app(AUTH_CONSOLE="false"), "create-admin", CAROL, "--password", PASSWORD)
+    assert (result.exit_code, "console" in result.output) == (0, False)
+
+
 class TestExistingUser:
     def test_existing_user_becomes_an_administrator_and_keeps_everything_else(
         self, create_admin, client, service_role, alice
@@ -90,7 +96,10 @@ class TestExistingUser:
         session = alice.sign_in()
         before = session.get("/user").json
         result = create_admin(alice.email)
-        assert (result.exit_code, result.output) == (0, f"{alice.email} is an administrator: {alice.id}\n")
+        assert (result.exit_code, result.output) == (
+            0,
+            f"{alice.email} is an administrator: {alice.id}\n{CONSOLE}",
+        )
         assert_ok(session.get("/user"), before | {"role": "admin", "updated_at": A_TIMESTAMP})
         assert session.get("/admin/users").status_code == 200
         assert log_in(client, alice.email).status_code == 200
@@ -108,7 +117,10 @@ class TestExistingUser:
     def test_administrator_is_left_unchanged(self, create_admin, carol, database):
         before = database.everything("users", "audit_log", "outbox")
         result = create_admin(carol.email)
-        assert (result.exit_code, result.output) == (0, f"{carol.email} is an administrator: {carol.id}\n")
+        assert (result.exit_code, result.output) == (
+            0,
+            f"{carol.email} is an administrator: {carol.id}\n{CONSOLE}",
+        )
         assert database.everything("users", "audit_log", "outbox") == before
 
     def test_ban_is_not_lifted(self, create_admin, client, service_role, alice):
@@ -160,7 +172,7 @@ class TestCommand:
         done = run(environment, CAROL)
         assert (done.returncode, done.stdout) == (
             0,
-            f"{CAROL} is an administrator and was created: {database.value('SELECT id FROM users')}\n",
+            f"{CAROL} is an administrator and was created: {database.value('SELECT id FROM users')}\n{CONSOLE}",
         )
         assert PASSWORD not in done.stderr
         assert log_in(client).status_code == 200

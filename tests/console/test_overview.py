@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from auth.console import overview
 from auth.delivery import janitor
+from auth.web.audit import REFUSED_ACTIONS
 from tests.support.plans import analyze, plan_of
 
 FAILED = "INSERT INTO outbox (id, channel, kind, outcome, finished_at) SELECT gen_random_uuid(), 'email', 'signup', %(outcome)s, now() - %(age)s::interval"
@@ -70,9 +72,10 @@ def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operat
     count()
     text = operator.visit("/console").text
     assert text.count("<g>") == 3 * 30
-    assert "3 today, at most 4 a day" in text
+    assert "3 today" in text
+    assert "at most 4 a day" in text
     assert re.search(r'<th scope="row">[\d-]+</th><td class="number">4</td>', text)
-    assert "Sign in refused" in text
+    assert "Sign-ins refused" in text
     assert "1,234" in text
 
 
@@ -91,3 +94,7 @@ def test_statement_of_the_counts_reads_the_hours_by_an_index(database_url, datab
     plan = plan_of(database_url, "count_hours")
     assert plan.indexes >= {"audit_log_at", "outbox_finished"}
     assert plan.read_whole.isdisjoint({"audit_log", "outbox"})
+
+
+def test_every_refusal_has_a_name():
+    assert overview._FAILURES.keys() >= REFUSED_ACTIONS

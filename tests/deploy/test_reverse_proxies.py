@@ -98,6 +98,36 @@ def test_unreachable_service_is_a_json_error_and_no_token_is_logged(tmp_path, na
     assert not [log for log in logs if b"topsecret" in log]
 
 
+CONSOLE = (
+    "/console",
+    "/console/users?q=a",
+    "//console",
+    "/%63onsole",
+    "/auth/v1/console",
+    "/x/..%2fconsole/audit",
+)
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_console_is_kept_to_a_network(tmp_path, target, name):
+    upstream = target.url.removeprefix("http://")
+    claimed = {"X-Forwarded-For": "192.0.2.7", "X-Real-IP": "192.0.2.7"}
+    with PROXIES[name](tmp_path, upstream, operators="192.0.2.0/24") as proxy, proxy.client() as client:
+        assert [client.get(proxy.url + path, headers=claimed).status_code for path in CONSOLE] == [404] * len(CONSOLE)
+        assert target.requests == []
+        client.get("/sign-in?next=console")
+        client.get("/consoles")
+    assert [request.path.partition("?")[0] for request in target.requests] == ["/sign-in", "/consoles"]
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_console_is_open_to_its_network(tmp_path, target, name):
+    upstream = target.url.removeprefix("http://")
+    with PROXIES[name](tmp_path, upstream, operators="127.0.0.0/8") as proxy, proxy.client() as client:
+        client.get("/console/users")
+    assert [request.path for request in target.requests] == ["/console/users"]
+
+
 @pytest.fixture
 def nginx(tmp_path, target) -> Iterator[Nginx]:
     with Nginx(tmp_path, target.url.removeprefix("http://")) as nginx:

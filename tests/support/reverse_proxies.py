@@ -19,9 +19,13 @@ from tests.support.smtp_server import Certificate
 
 
 class ReverseProxy(ABC):
-    """Runs inside the context, in front of `upstreams`, with a certificate that `tls` trusts."""
+    """Runs inside the context, in front of `upstreams`, with a certificate that `tls` trusts.
 
-    def __init__(self, directory: Path, *upstreams: str) -> None:
+    Networks that are `operators` are let to the console, by the lines of docs/deployment.md.
+    """
+
+    def __init__(self, directory: Path, *upstreams: str, operators: str | None = None) -> None:
+        self._operators = operators
         self.directory = directory
         self.log = directory / "latchkey.log"
         self.port, self.plain_port = free_port(), free_port()
@@ -41,6 +45,12 @@ class ReverseProxy(ABC):
             assert shipped in text
             text = text.replace(shipped, replacement)
         return text
+
+    def _documented(self, language: str) -> list[str]:
+        """Return the lines for the console, or nothing if there are no `operators`."""
+        text = (CHECKOUT / "docs" / "deployment.md").read_text()
+        blocks = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        return [block.replace("10.8.0.0/16", self._operators) if self._operators else "" for block in blocks]
 
     def __enter__(self) -> Self:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), **self.environment}
@@ -70,12 +80,15 @@ class ReverseProxy(ABC):
 class Nginx(ReverseProxy):
     """The rate is raised, so that no test depends on the speed of the machine."""
 
-    def __init__(self, directory: Path, *upstreams: str, rate: str = "1000r/s") -> None:
+    def __init__(
+        self, directory: Path, *upstreams: str, rate: str = "1000r/s", operators: str | None = None
+    ) -> None:
         self._rate = rate
-        super().__init__(directory, *upstreams)
+        super().__init__(directory, *upstreams, operators=operators)
 
     def _configure(self, upstreams: tuple[str, ...]) -> list[str]:
         program = find_program("nginx", "nginx", "DEPLOY/NGINX.CONF IS NOT TESTED")
+        before_server, in_server = self._documented("nginx")
         for name in ("fullchain.pem", "privkey.pem"):
             shutil.copy(self.certificate, self.directory / name)
         text = self._shipped(
@@ -93,6 +106,7 @@ class Nginx(ReverseProxy):
             },
         )
         text = re.sub(r"listen \[::\].*\n", "", text)
+        text = before_server + text.replace("server_tokens off;\n", f"server_tokens off;\n{in_server}")
         paths = "".join(
             f"{name}_temp_path {self.directory}/{name};"
             for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -117,6 +131,8 @@ class Caddy(ReverseProxy):
                 "{$LATCHKEY_HOST:auth.example.com} {": f"{{$LATCHKEY_HOST}} {{\ntls {self.certificate} {self.certificate}",
             },
         )
+        (lines,) = self._documented("caddy")
+        text = text.replace("\treverse_proxy", f"{lines}\treverse_proxy", 1)
         version = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
         if re.match(r"v?2\.6\.[0-2]\b", version):
             text = text.replace("request_buffers 2MB", "buffer_requests")
