@@ -113,7 +113,9 @@ def test_console_is_kept_to_a_network(tmp_path, target, name):
     upstream = target.url.removeprefix("http://")
     claimed = {"X-Forwarded-For": "192.0.2.7", "X-Real-IP": "192.0.2.7"}
     with PROXIES[name](tmp_path, upstream, operators="192.0.2.0/24") as proxy, proxy.client() as client:
-        assert [client.get(proxy.url + path, headers=claimed).status_code for path in CONSOLE] == [404] * len(CONSOLE)
+        assert [client.get(proxy.url + path, headers=claimed).status_code for path in CONSOLE] == [404] * len(
+            CONSOLE
+        )
         assert target.requests == []
         client.get("/sign-in?next=console")
         client.get("/consoles")
