@@ -294,6 +294,7 @@ CREATE INDEX outbox_messages_waiting ON outbox (channel, next_attempt_at)
   WHERE outcome IS NULL AND channel <> 'webhook';
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
 CREATE INDEX outbox_user_id ON outbox (user_id) WHERE user_id IS NOT NULL;
+CREATE INDEX outbox_messages ON outbox (coalesce(outcome, 'waiting'), created_at, id) WHERE channel <> 'webhook';
 CREATE INDEX outbox_address ON outbox (recipient, created_at) WHERE channel <> 'webhook';
 
 CREATE TABLE dev_inbox (
@@ -331,6 +332,8 @@ CREATE TABLE webhooks (
 CREATE INDEX outbox_events_waiting ON outbox (recipient, next_attempt_at)
   WHERE channel = 'webhook' AND outcome IS NULL;
 CREATE INDEX outbox_events ON outbox (recipient, created_at, id) WHERE channel = 'webhook';
+CREATE INDEX outbox_failed_events ON outbox (recipient, created_at, id)
+  WHERE channel = 'webhook' AND outcome = 'failed';
 
 -- Written in the act's transaction. A refused act has a `reason`. Rows outlive their user.
 CREATE TABLE audit_log (
@@ -353,6 +356,8 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_log_at ON audit_log (at, id);
 CREATE INDEX audit_log_user_id ON audit_log (user_id, at, id) WHERE user_id IS NOT NULL;
 CREATE INDEX audit_log_action ON audit_log (action, at, id);
+CREATE INDEX audit_log_done_by ON audit_log (coalesce(actor_id::text, actor), at, id)
+  WHERE actor <> 'anonymous' AND (actor <> 'user' OR user_id IS DISTINCT FROM actor_id);
 CREATE INDEX audit_log_request_id ON audit_log (request_id) WHERE request_id IS NOT NULL;
 
 -- Unlogged, to spare the write-ahead log: a crash of Postgres resets the request counters.

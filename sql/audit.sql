@@ -60,3 +60,50 @@ SELECT count(*) AS total
           FROM audit_log
          WHERE is_listed(audit_log, :subject, :action, :since, :until, :request_id)
          LIMIT :most) AS found;
+
+-- name: search_audit(first_subject uuid, first_done_by text, first_action text, first_request_id text,
+--                    subject uuid, done_by text, action text, since timestamptz, until timestamptz,
+--                    before_at timestamptz, before_id uuid, reach integer, most integer)
+-- One filter is also the `first`, which reads `reach` rows at most from its index: filters that rarely meet
+-- would otherwise read all of them.
+SELECT entry.id, iso_8601(entry.at) AS at, CASE WHEN entry.reason IS NULL THEN 'act' ELSE 'refusal' END AS kind,
+       entry.action AS name, entry.reason, entry.count, entry.user_id, entry.actor, entry.actor_id,
+       host(entry.ip) AS ip, entry.user_agent, entry.request_id, entry.details,
+       coalesce(u.email, u.phone) AS address, coalesce(by.email, by.phone) AS actor_address,
+       by.id IS NOT NULL AS has_actor, u.id IS NOT NULL AS has_user
+  FROM (SELECT a.*
+          FROM audit_entries(:first_subject, :first_done_by, :first_action, :since, :until, :first_request_id,
+                             :before_at, :before_id, :reach) AS a
+         WHERE (:subject IS NULL OR a.user_id = :subject)
+           AND (:done_by IS NULL OR coalesce(a.actor_id::text, a.actor) = :done_by)
+           AND (:action IS NULL OR a.action = :action)
+         ORDER BY a.at DESC, a.id DESC
+         LIMIT :most) AS entry
+  LEFT JOIN users AS u ON u.id = entry.user_id
+  LEFT JOIN users AS by ON by.id = entry.actor_id
+ ORDER BY entry.at DESC, entry.id DESC;
+
+-- name: select_reach_of_audit(first_subject uuid, first_done_by text, first_action text, first_request_id text,
+--                             since timestamptz, until timestamptz, before_at timestamptz, before_id uuid,
+--                             reach integer)
+-- The last row that search_audit read, if there may be more behind it.
+SELECT iso_8601(a.at) AS at, a.id
+  FROM audit_entries(:first_subject, :first_done_by, :first_action, :since, :until, :first_request_id,
+                     :before_at, :before_id, :reach) AS a
+ ORDER BY a.at DESC, a.id DESC
+ LIMIT 1 OFFSET :reach - 1;
+
+-- name: list_audit_actions()
+-- Jumps from one action to the next in its index.
+WITH RECURSIVE found (action) AS (
+  (SELECT a.action FROM audit_log AS a ORDER BY a.action LIMIT 1)
+   UNION ALL
+  SELECT (SELECT a.action FROM audit_log AS a WHERE a.action > found.action ORDER BY a.action LIMIT 1)
+    FROM found
+   WHERE found.action IS NOT NULL
+)
+SELECT action FROM found WHERE action IS NOT NULL;
+
+-- name: estimate_audit()
+-- What the last ANALYZE counted; -1 before the first.
+SELECT reltuples::bigint AS total FROM pg_class WHERE oid = 'audit_log'::regclass;

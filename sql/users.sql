@@ -71,6 +71,9 @@ SELECT u.id, is_unused_sign_up(u) AS is_unused
  WHERE u.email = :address OR u.phone = :address
    FOR KEY SHARE;
 
+-- name: select_user_of_address(address text)
+SELECT id FROM users WHERE email = :address OR phone = :address;
+
 -- name: record_refused_sign_up(user_id uuid, origin jsonb)
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
 

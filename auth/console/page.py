@@ -9,6 +9,9 @@ from auth.pages.page import page
 SECTIONS = (
     ("overview", "Overview", "console"),
     ("users", "Users", "console/users"),
+    ("audit", "Audit log", "console/audit"),
+    ("messages", "Messages", "console/messages"),
+    ("settings", "Settings", "console/settings"),
 )
 
 

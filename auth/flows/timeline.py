@@ -102,7 +102,7 @@ _METHODS = {
     "webauthn": "a passkey",
     "anonymous": "nothing: an anonymous user",
 }
-_ACTORS = {"service_role": "the service role key", "command": "a command", "service": "the service itself"}
+ACTORS = {"service_role": "the service role key", "command": "a command", "service": "the service itself"}
 _ORIGINS = {
     "signup": "by signing up",
     "administrator": "by an administrator",
@@ -138,8 +138,12 @@ def sentence(row: Any) -> str:
     """Return a sentence such as `sign-in refused: wrong password, third of ten, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         return _sending(row)
-    text = {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
-    return text + _actor(row) + _origin(row)
+    return what(row) + _actor(row) + _origin(row)
+
+
+def what(row: Any) -> str:
+    """Return the sentence of an act, a refusal or a session without its actor and network."""
+    return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
 
 
 def clock(moment: str) -> str:
@@ -217,10 +221,10 @@ def _session(row: Any) -> str:
 def _sending(row: Any) -> str:
     details = row.details
     what = f"{_CHANNELS[details['channel']]} {row.name}" if row.kind == "message" else f"event {row.name}"
-    return f"{what} to {details['recipient']} {_outcome(details)}"
+    return f"{what} to {details['recipient']} {outcome(details)}"
 
 
-def _outcome(details: dict[str, Any]) -> str:
+def outcome(details: dict[str, Any]) -> str:
     tries = "one try" if details["attempts"] == 1 else f"{details['attempts']} tries"
     error = f": {details['last_error']}" if details["last_error"] else ""
     match details["outcome"]:
@@ -245,7 +249,7 @@ def _actor(row: Any) -> str:
         return f", by administrator {row.details['administrator']}"
     if row.actor == "user" and row.actor_id != row.user_id:
         return f", by user {row.actor_id}"
-    return f", by {_ACTORS[row.actor]}" if row.actor in _ACTORS else ""
+    return f", by {ACTORS[row.actor]}" if row.actor in ACTORS else ""
 
 
 def _origin(row: Any) -> str:

@@ -202,6 +202,8 @@ Counter = _field(_counter)
 FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
 Role = _field(_role)
 Timestamp = _field(_timestamp)
+# As a browser sends the field of a form, in UTC.
+Minute = _field(lambda value: _timestamp(f"{value}Z"))
 Uuid = _matching(_UUID, "must be a UUID")
 Uuids = _field(_uuids)
 BanDuration = functools.partial(Function, deserialize=_ban_duration, allow_none=True)

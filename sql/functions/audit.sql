@@ -66,3 +66,22 @@ BEGIN
          details = excluded.details;
 END
 $$;
+
+-- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. What
+-- users do to themselves is found by `subject`.
+CREATE OR REPLACE FUNCTION audit_entries(
+  subject uuid, done_by text, wanted_action text, since timestamptz, until timestamptz,
+  wanted_request_id text, before_at timestamptz, before_id uuid, most integer
+) RETURNS SETOF audit_log
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT a.*
+    FROM audit_log AS a
+   WHERE is_listed(a, subject, wanted_action, since, until, wanted_request_id)
+     AND (done_by IS NULL
+          OR coalesce(a.actor_id::text, a.actor) = done_by
+             AND a.actor <> 'anonymous' AND (a.actor <> 'user' OR a.user_id IS DISTINCT FROM a.actor_id))
+     AND (before_at IS NULL OR (a.at, a.id) < (before_at, before_id))
+   ORDER BY a.at DESC, a.id DESC
+   LIMIT most
+$$;

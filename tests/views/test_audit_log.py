@@ -347,6 +347,8 @@ def acts_in(module: ast.Module) -> set[str]:
             "act, event",
         ):
             nodes.append(node.value)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith(("(acts,", "acts,")):
+            nodes += node.value.elts[:1] if isinstance(node.value, ast.Tuple) else []
     # Events have a dot.
     return {word for node in nodes for word in words_in(node) if "." not in word}
 

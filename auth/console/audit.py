@@ -1,0 +1,106 @@
+"""Who did what: the audit log, newest first."""
+
+import json
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from auth import addresses
+from auth.console.access import administrator
+from auth.console.filters import MOST, Filters, first_page, page_after
+from auth.console.page import console_page
+from auth.context import latchkey
+from auth.flows import timeline
+from auth.web import fields
+from auth.web.fields import is_uuid
+from auth.web.input import read_query
+
+blueprint = Blueprint("audit", __name__)
+
+# Rows that one page may read.
+REACH = 5000
+# The filters that have an index, the most selective first.
+_INDEXED = ("request_id", "subject", "done_by", "action")
+
+
+class _AuditFilters(Filters):
+    user = fields.Text()
+    by = fields.Text()
+    action = fields.Text(load_default=None)
+    since = fields.Minute(load_default=None)
+    until = fields.Minute(load_default=None)
+    request_id = fields.Text(load_default=None)
+
+
+@blueprint.get("/console/audit")
+@administrator
+def show_audit() -> Response:
+    """Show the acts and refusals of the audit log."""
+    query = read_query(_AuditFilters())
+    try:
+        found = _search(query)
+    except _Unknown as error:
+        found = {"rows": [], "unknown": str(error)}
+    return console_page(
+        "audit.html",
+        section="audit",
+        actors=timeline.ACTORS,
+        actions=[row.action for row in latchkey.db.all("list_audit_actions")],
+        total=_estimate(),
+        retention=latchkey.settings.audit_retention,
+        first=first_page(),
+        **found,
+    )
+
+
+class _Unknown(Exception):
+    """No user has the address of a filter."""
+
+
+def _search(query: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries and the URL of the next page; with few of them, the time back to which it looked."""
+    place = {name: query[name] for name in ("since", "until", "before_at", "before_id")}
+    wanted = {
+        "subject": _id_of(query["user"]) if "user" in query else None,
+        "done_by": _actor(query["by"]) if "by" in query else None,
+        "action": query["action"],
+    }
+    known = wanted | {"request_id": query["request_id"]}
+    indexed = next((name for name in _INDEXED if known[name]), None)
+    first = {f"first_{name}": known[name] if name == indexed else None for name in _INDEXED}
+    rows = latchkey.db.all("search_audit", **first, **wanted, **place, reach=REACH, most=MOST + 1)
+    entries = [_entry(row) for row in rows[:MOST]]
+    if len(rows) > MOST:
+        return {"rows": entries, "next": page_after(rows[MOST - 1].at, rows[MOST - 1].id)}
+    last = latchkey.db.one("select_reach_of_audit", **first, **place, reach=REACH)
+    searched = {"next": page_after(last.at, last.id), "searched_until": last.at} if last else {}
+    return {"rows": entries, **searched}
+
+
+def _entry(row: Any) -> dict[str, Any]:
+    details = json.dumps(row.details, ensure_ascii=False) if row.details else ""
+    return row._asdict() | {"text": timeline.what(row), "details": details}
+
+
+def _actor(text: str) -> str:
+    return text if text in timeline.ACTORS else _id_of(text)
+
+
+def _id_of(text: str) -> str:
+    """Return the id of a user with an address, or a given id, even of a deleted user. Raises `_Unknown`."""
+    if is_uuid(text):
+        return text.lower()
+    canonical = addresses.canonical_email if "@" in text else addresses.canonical_phone
+    try:
+        owner = latchkey.db.one("select_user_of_address", address=canonical(text))
+    except addresses.InvalidAddress:
+        owner = None
+    if owner is None:
+        raise _Unknown(text)
+    return owner.id
+
+
+def _estimate() -> int | None:
+    """Return about how many entries there are, if nothing is filtered and Postgres has counted them."""
+    total = latchkey.db.one("estimate_audit").total
+    return total if not any(request.args.values()) and total > 0 else None

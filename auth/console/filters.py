@@ -1,0 +1,39 @@
+"""The filters of lists, which are in the query of the URL, and the keys of their pages."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import request
+from marshmallow import pre_load
+
+from auth.web import fields
+from auth.web.schemas import Input
+
+# Rows of a page.
+MOST = 50
+
+
+class Filters(Input):
+    """A form sends its empty fields too."""
+
+    before_at = fields.Timestamp(load_default=None)
+    before_id = fields.Uuid(load_default=None)
+
+    @pre_load
+    def leave_out_empty(self, data: dict[str, str], **_kwargs: Any) -> dict[str, str]:
+        return {name: value.strip() for name, value in data.items() if value.strip()}
+
+
+def first_page() -> str | None:
+    """Return the URL of a list's first page, unless this is it."""
+    return _url({}) if "before_id" in request.args else None
+
+
+def page_after(at: str, id: str) -> str:
+    """Return the URL of a list's page with what is older than a row."""
+    return _url({"before_at": at, "before_id": id})
+
+
+def _url(key: dict[str, str]) -> str:
+    kept = {name: value for name, value in request.args.items() if not name.startswith("before_") and value}
+    return f"{request.path.rpartition('/')[2]}?{urlencode(kept | key)}"

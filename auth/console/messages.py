@@ -1,0 +1,112 @@
+"""The mails and SMS of the outbox: what waits, what failed and why. Never their text, links or codes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth import addresses
+from auth.console.access import administrator
+from auth.console.acts import Act, Subject, serve, told
+from auth.console.filters import MOST, Filters, first_page, page_after
+from auth.console.page import console_page
+from auth.context import latchkey
+from auth.flows import resending, timeline
+from auth.flows.resending import REQUESTED
+from auth.web import fields
+from auth.web.errors import ApiError
+from auth.web.input import read_query
+
+blueprint = Blueprint("messages", __name__)
+
+# The outcomes of a filter. One that expired has failed too: it could not be sent in time.
+STATES = {
+    "waiting": ["waiting"],
+    "failed": ["failed", "expired"],
+    "sent": ["sent"],
+    "void": ["void"],
+}
+_ALL = [outcome for outcomes in STATES.values() for outcome in outcomes]
+# Counted up to here, and then shown as `1,000+`.
+_COUNTED = 1000
+
+
+class _MessageFilters(Filters):
+    state = fields.Choice(*STATES)
+    to = fields.Text()
+
+
+@blueprint.get("/console/messages")
+@administrator
+def show_messages() -> Response:
+    """Show the messages, newest first."""
+    query = read_query(_MessageFilters())
+    place = {"before_at": query["before_at"], "before_id": query["before_id"], "most": MOST + 1}
+    states = STATES[query["state"]] if "state" in query else _ALL
+    if "to" in query:
+        recipient = _canonical(query["to"])
+        rows = latchkey.db.all("search_messages_to", recipient=recipient, states=states, **place)
+    else:
+        rows = latchkey.db.all("search_messages", states=states, **place)
+    more = len(rows) > MOST
+    return console_page(
+        "messages.html",
+        section="messages",
+        rows=[row._asdict() | {"outcome": timeline.outcome(row.details)} for row in rows[:MOST]],
+        counts=_counts(),
+        notice=told(ACTS),
+        first=first_page(),
+        next=page_after(rows[MOST - 1].details["written_at"], rows[MOST - 1].id) if more else None,
+    )
+
+
+def _counts() -> dict[str, str]:
+    found = latchkey.db.all("count_messages", states=["waiting", "failed", "expired"], most=_COUNTED)
+    totals = {row.state: row.total for row in found}
+    totals["failed"] += totals.pop("expired")
+    return {state: f"{total:,}" + "+" * (total >= _COUNTED) for state, total in totals.items()}
+
+
+def _canonical(text: str) -> str:
+    canonical = addresses.canonical_email if "@" in text else addresses.canonical_phone
+    try:
+        return canonical(text)
+    except addresses.InvalidAddress:
+        return text
+
+
+def _find(message_id: str) -> Subject:
+    message = resending.find(message_id)
+    if why := resending.obstacle(message):
+        raise ApiError("message.validation_failed", why=why)
+    name = f"{message.kind} to {message.recipient}"
+    return Subject(name=name, path="console/messages", row=message)
+
+
+def _effects(subject: Subject) -> Sequence[str]:
+    message: Any = subject.row
+    what = f"the {'mail' if message.channel == 'email' else 'SMS'} {message.kind} to {message.recipient}"
+    if message.outcome == "waiting":
+        return [f"Tries now to send {what}, which waits."]
+    effects = [f"Sends 1 message: {what} again, which counts in the limits of this address."]
+    if message.kind in REQUESTED or message.kind == "invite":
+        effects.append("It has a new link or code. You do not see it.")
+    return effects
+
+
+ACTS = {
+    "resend": Act(
+        title="Send again",
+        effects=_effects,
+        undo="It cannot be taken back once it is sent.",
+        do=lambda subject, _form: _resend(subject),
+        done="The message will be sent within seconds.",
+    ),
+}
+
+
+def _resend(subject: Subject) -> None:
+    resending.resend(subject.row.id)
+
+
+serve(blueprint, "/console/messages/<message_id>", ACTS, _find, "messages")

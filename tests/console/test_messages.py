@@ -1,0 +1,247 @@
+"""/console/messages: what became of mails and SMS, and sending them again."""
+
+import pytest
+
+from auth.delivery.deliverer import Deliverer
+from tests.support.answers import assert_ok
+from tests.support.cast import PASSWORD
+from tests.support.links import ON_ITS_WAY, VERIFIER, WITH_CHALLENGE, assert_signs_in, follow, query
+from tests.support.pages import Visitor
+from tests.support.plans import analyze, plan_of
+from tests.support.smtp_server import MailServer, sender
+
+GERMAN = {"Accept-Language": "de"}
+
+
+@pytest.fixture
+def server():
+    with MailServer() as server:
+        yield server
+
+
+@pytest.fixture
+def deliver(parts, server):
+    """Send the due mails to a real server."""
+
+    def deliver(code=None):
+        server.replies = {"RCPT": code} if code else {}
+        smtp = sender(server.url())
+        Deliverer(parts.settings, parts.db, parts.sealer, {"email": smtp}).deliver_due()
+        smtp.close()
+
+    return deliver
+
+
+def ask(client, person, path="/recover", **options):
+    """Ask for a message, and return its id."""
+    response = client.post(path, json={"email": person.email, **options}, headers=GERMAN)
+    assert_ok(response, ON_ITS_WAY)
+    return response.json["message_id"]
+
+
+def resend(operator, id):
+    """Confirm that a message is to be sent again, and return the page that follows."""
+    operator.visit(f"/console/messages/{id}/resend")
+    return operator.press("/resend") if operator.page.status == 200 else operator.page
+
+
+def rows(page):
+    return page.text.partition("<tbody>")[2].partition("</tbody>")[0]
+
+
+class TestList:
+    def test_empty_list_says_what_will_stand_there(self, operator):
+        assert "Mails and SMS to users will stand here" in operator.visit("/console/messages").text
+
+    def test_failed_mail_shows_why_and_neither_link_nor_code(self, operator, client, alice, deliver, outbox):
+        ask(client, alice)
+        sent = outbox.last(alice.email)
+        deliver("550 5.1.1 No such user here")
+        page = operator.visit("/console/messages?state=failed")
+        assert "mail recovery" in rows(page)
+        assert f'href="../console/users/{alice.id}">alice@example.com</a>' in rows(page)
+        assert "550 5.1.1 No such user here" in rows(page)
+        assert (sent.token in page.text, sent.code in rows(page)) == (False, False)
+        assert "Failed (1)" in page.text
+
+    def test_states_and_recipients_are_filters(self, operator, client, alice, bob, deliver):
+        ask(client, alice)
+        deliver()
+        ask(client, bob)
+        look = lambda query: rows(operator.visit(f"/console/messages?{query}"))  # noqa: E731
+        assert ("alice@" in look("state=sent"), "bob@" in look("state=sent")) == (True, False)
+        assert ("alice@" in look("state=waiting"), "bob@" in look("state=waiting")) == (False, True)
+        assert ("alice@" in look("to=ALICE@example.com"), "bob@" in look("to=ALICE@example.com")) == (
+            True,
+            False,
+        )
+        assert look("to=alice@example.com&state=waiting") == ""
+        assert look("to=nonsense") == ""
+        assert look("").count("<tr>") == 2
+        assert "accepted by" in look("state=sent")
+
+    def test_pages_of_keys_show_each_message_once(self, operator, database):
+        database.run(
+            "INSERT INTO outbox (id, channel, kind, recipient, created_at) SELECT gen_random_uuid(), 'email', 'magiclink', n || '@example.com', '2026-01-01'"
+            " FROM generate_series(1000, 1119) AS n"
+        )
+        operator.visit("/console/messages")
+        found = []
+        while True:
+            found += [n for n in range(1000, 1120) if f">{n}@example.com<" in rows(operator.page)]
+            if 'rel="next"' not in operator.page.text:
+                break
+            link = operator.page.text.partition('" rel="next"')[0].rpartition('href="')[2]
+            operator.click(link.replace("&amp;", "&"))
+        assert (len(found), len(set(found))) == (120, 120)
+
+    def test_page_is_read_from_an_index(self, database, database_url):
+        database.run(
+            "INSERT INTO outbox (id, channel, kind, recipient, outcome, finished_at, created_at)"
+            " SELECT gen_random_uuid(), CASE WHEN n % 2 = 0 THEN 'email' ELSE 'webhook' END, 'magiclink', n || '@example.com',"
+            " CASE WHEN n % 1000 = 0 THEN 'failed' ELSE 'sent' END, now(), now() - make_interval(secs => n) FROM generate_series(1, 20000) AS n",
+        )
+        analyze(database_url, "outbox")
+        many = {"states": ["waiting", "failed", "expired", "sent", "void"], "most": 51}
+        for found in (many, {"states": ["sent"], "most": 51}, {"states": ["failed"], "most": 51}):
+            plan = plan_of(database_url, "search_messages", **found)
+            assert "outbox_messages" in plan.indexes
+            assert "outbox" not in plan.read_whole
+        plan = plan_of(database_url, "search_messages_to", recipient="8@example.com", **many)
+        assert (plan.indexes & {"outbox_address"}, "outbox" in plan.read_whole) == ({"outbox_address"}, False)
+
+
+class TestSendingAgain:
+    def test_failed_mail_is_sent_again_with_a_new_link(
+        self, operator, client, alice, carol, deliver, outbox, database, server
+    ):
+        id = ask(client, alice)
+        first = outbox.last(alice.email)
+        deliver("550 5.1.1 No such user here")
+        page = operator.visit(f"/console/messages/{id}/resend")
+        assert "Sends 1 message: the mail recovery to alice@example.com again" in page.text
+        assert "will be sent within seconds" in operator.press("/resend").text
+        again = outbox.last(alice.email)
+        assert (again.kind, again.variables["languages"]) == ("recovery", "de")
+        assert again.token not in (None, first.token)
+        deliver()
+        assert len(server.mails) == 1
+        assert_signs_in(client, "recovery", again.token)
+        row = database.one("SELECT * FROM audit_log WHERE action = 'message_resent'")
+        assert (row.actor, row.actor_id, row.user_id) == ("user", carol.id, alice.id)
+        assert row.details == {"kind": "recovery"}
+
+    def test_link_of_an_application_with_pkce_still_leads_to_a_code(
+        self, operator, client, alice, deliver, outbox
+    ):
+        id = ask(client, alice, "/magiclink", **WITH_CHALLENGE)
+        deliver("550 No")
+        resend(operator, id)
+        code = query(follow(client, "magiclink", outbox.last(alice.email).token))["code"]
+        body = {"auth_code": code, "code_verifier": VERIFIER}
+        assert client.post("/token?grant_type=pkce", json=body).status_code == 200
+
+    def test_waiting_mail_is_sent_at_once_and_not_doubled(
+        self, operator, client, alice, deliver, database, server
+    ):
+        id = ask(client, alice)
+        deliver("451 Later")
+        assert server.mails == []
+        resend(operator, id)
+        deliver()
+        assert (len(server.mails), database.count("outbox")) == (1, 1)
+
+    def test_notice_keeps_its_time_and_gets_a_new_link(
+        self, operator, alice, deliver, outbox, database, client
+    ):
+        alice.sign_in().put("/user", json={"phone": "+491701234567"})
+        code = outbox.last("+491701234567").code
+        client.post("/verify", json={"type": "phone_change", "phone": "+491701234567", "token": code})
+        first = outbox.last(alice.email)
+        deliver("550 No")
+        id = database.value("SELECT id FROM outbox WHERE recipient = 'alice@example.com'")
+        database.run("UPDATE outbox SET created_at = '2026-01-02 03:04:05+00' WHERE id = %(id)s", id=id)
+        resend(operator, id)
+        again = outbox.sent(alice.email, first.kind)[-1]
+        assert again.variables["requested_at"].startswith("2026-01-02T03:04:05")
+        assert again.token not in (None, first.token)
+        hashes = "token_hash = sha256(convert_to(%(token)s, 'UTF8'))"
+        assert database.count("one_time_tokens", hashes, token=again.token) == 1
+        assert database.count("one_time_tokens", hashes, token=first.token) == 0
+
+    def test_invitation_is_sent_again_and_keeps_the_metadata(
+        self, operator, client, service_role, deliver, outbox, database
+    ):
+        body = {"email": "dave@example.com", "data": {"name": "Dave"}}
+        id = client.post("/admin/invite", json=body, headers=service_role).json["message_id"]
+        deliver("550 No")
+        resend(operator, id)
+        assert outbox.kinds() == [("invite", "dave@example.com")] * 2
+        assert database.value("SELECT user_metadata FROM users WHERE email = 'dave@example.com'") == {
+            "name": "Dave"
+        }
+        assert_signs_in(client, "invite", outbox.last("dave@example.com").token)
+
+
+class TestRefusals:
+    @pytest.fixture
+    def refused(self, operator, database):
+        """Try to send a message again, which must change nothing, and return the page."""
+
+        def refused(id):
+            before = database.everything("outbox", "one_time_tokens", "users", "audit_log")
+            page = resend(operator, id)
+            assert page.status == 409, page.text
+            assert database.everything("outbox", "one_time_tokens", "users", "audit_log") == before
+            return page.text
+
+        return refused
+
+    def test_message_of_an_administrator_is_not(self, refused, client, carol, deliver):
+        id = ask(client, carol)
+        assert "it is for an administrator" in refused(id)
+        deliver("550 No")
+        assert "it is for an administrator" in refused(id)
+
+    def test_confirmation_that_is_not_needed_is_not(self, refused, client, outbox, database, deliver):
+        client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+        deliver("550 No")
+        database.run("UPDATE users SET email_confirmed_at = now() WHERE email = 'dave@example.com'")
+        id = database.value("SELECT id FROM outbox")
+        assert "This message is not needed" in refused(id)
+
+    def test_message_whose_address_belongs_to_another_user_is_not(
+        self, refused, client, alice, bob, deliver, database
+    ):
+        id = ask(client, alice)
+        deliver("550 No")
+        database.run("UPDATE users SET email = 'old@example.com' WHERE id = %(id)s", id=alice.id)
+        database.run("UPDATE users SET email = 'alice@example.com' WHERE id = %(id)s", id=bob.id)
+        assert "This message is not needed" in refused(id)
+
+    def test_message_of_a_deleted_user_is_not(self, refused, client, alice, deliver, database):
+        id = ask(client, alice)
+        deliver("550 No")
+        database.run("DELETE FROM users WHERE id = %(id)s", id=alice.id)
+        assert "its user no longer exists" in refused(id)
+
+    def test_code_for_a_session_is_not(self, refused, alice, deliver):
+        id = alice.sign_in().get("/reauthenticate").json["message_id"]
+        deliver("550 No")
+        assert "only the user can ask for this code" in refused(id)
+
+    def test_unknown_id_and_event_are_not_found(self, operator, database, alice):
+        database.run(
+            "INSERT INTO outbox (id, channel, kind, recipient) VALUES (%(id)s, 'webhook', 'auth.login', 'x')",
+            id=alice.id,
+        )
+        for id in (alice.id, "nonsense"):
+            assert operator.visit(f"/console/messages/{id}/resend").status == 404
+
+    def test_limit_of_the_address_holds(self, make_app, client, alice, carol, deliver, database):
+        id = ask(client, alice)
+        deliver("550 No")
+        operator = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true")).signed_in_as(carol)
+        assert resend(operator, id).status == 200
+        assert resend(operator, id).status == 429
+        assert database.count("outbox") == 2

@@ -1,0 +1,54 @@
+"""/console/settings: each setting with its value and origin, and no secret."""
+
+import html
+import json
+
+from auth.settings import names
+from tests.conftest import secret
+from tests.support.pages import Visitor
+
+
+def test_every_setting_is_shown_with_its_origin(operator):
+    page = operator.visit("/console/settings")
+    assert page.status == 200
+    assert [name for name in names() if f"<code>{name}</code>" not in page.text] == []
+    chosen, _, defaults = page.text.partition('id="defaults"')
+    assert "<code>AUTH_BCRYPT_COST</code>" in chosen
+    assert "<code>AUTH_MFA_REQUIRED</code>" in defaults
+
+
+def secrets_of(parts, state_dir):
+    """Yield the secrets of the running settings and of the state directory."""
+    settings = parts.key_ring.settings
+    yield from settings.secret_key
+    yield from settings.service_role_key
+    for file in state_dir.iterdir():
+        if file.is_file():
+            text = file.read_text(errors="replace").strip()
+            yield text
+            if file.suffix == ".json":
+                yield from (
+                    key[part] for key in json.loads(text)["keys"] for part in ("d", "k") if part in key
+                )
+
+
+def test_page_shows_no_secret_of_the_settings_and_of_the_state_directory(operator, parts, state_dir):
+    text = html.unescape(operator.visit("/console/settings").text)
+    known = [each for each in secrets_of(parts, state_dir) if each]
+    assert len(known) > 3
+    assert [each[:8] for each in known if each in text] == []
+
+
+def test_page_shows_no_password_of_a_url(make_app, carol):
+    hidden = {
+        "AUTH_SMTP_URL": "smtp://mailer:the-smtp-password@mail.example.com:587",
+        "AUTH_JWT_SECRET": secret("the-jwt-secret"),
+        "AUTH_PROVIDER_GITHUB_CLIENT_ID": "the-client-id",
+        "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "the-client-secret",
+    }
+    text = Visitor(make_app(**hidden)).signed_in_as(carol).visit("/console/settings").text
+    assert "smtp://mail.example.com:587" in text
+    assert "the-client-id" in text
+    assert "AUTH_PROVIDER_GITHUB_CLIENT_SECRET" in text
+    for each in ("the-smtp-password", hidden["AUTH_JWT_SECRET"], "the-client-secret"):
+        assert each not in text
