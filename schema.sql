@@ -294,7 +294,8 @@ CREATE INDEX outbox_messages_waiting ON outbox (channel, next_attempt_at)
   WHERE outcome IS NULL AND channel <> 'webhook';
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
 CREATE INDEX outbox_user_id ON outbox (user_id) WHERE user_id IS NOT NULL;
-CREATE INDEX outbox_messages ON outbox (coalesce(outcome, 'waiting'), created_at, id) WHERE channel <> 'webhook';
+CREATE INDEX outbox_messages ON outbox (coalesce(outcome, 'waiting'), created_at, id)
+  WHERE channel <> 'webhook';
 CREATE INDEX outbox_address ON outbox (recipient, created_at) WHERE channel <> 'webhook';
 
 CREATE TABLE dev_inbox (

@@ -66,8 +66,9 @@ SELECT count(*) AS total
 --                    before_at timestamptz, before_id uuid, reach integer, most integer)
 -- One filter is also the `first`, which reads `reach` rows at most from its index: filters that rarely meet
 -- would otherwise read all of them.
-SELECT entry.id, iso_8601(entry.at) AS at, CASE WHEN entry.reason IS NULL THEN 'act' ELSE 'refusal' END AS kind,
-       entry.action AS name, entry.reason, entry.count, entry.user_id, entry.actor, entry.actor_id,
+SELECT entry.id, iso_8601(entry.at) AS at,
+       CASE WHEN entry.reason IS NULL THEN 'act' ELSE 'refusal' END AS kind, entry.action AS name,
+       entry.reason, entry.count, entry.user_id, entry.actor, entry.actor_id,
        host(entry.ip) AS ip, entry.user_agent, entry.request_id, entry.details,
        coalesce(u.email, u.phone) AS address, coalesce(by.email, by.phone) AS actor_address,
        by.id IS NOT NULL AS has_actor, u.id IS NOT NULL AS has_user
@@ -83,9 +84,9 @@ SELECT entry.id, iso_8601(entry.at) AS at, CASE WHEN entry.reason IS NULL THEN '
   LEFT JOIN users AS by ON by.id = entry.actor_id
  ORDER BY entry.at DESC, entry.id DESC;
 
--- name: select_reach_of_audit(first_subject uuid, first_done_by text, first_action text, first_request_id text,
---                             since timestamptz, until timestamptz, before_at timestamptz, before_id uuid,
---                             reach integer)
+-- name: select_reach_of_audit(first_subject uuid, first_done_by text, first_action text,
+--                             first_request_id text, since timestamptz, until timestamptz,
+--                             before_at timestamptz, before_id uuid, reach integer)
 -- The last row that search_audit read, if there may be more behind it.
 SELECT iso_8601(a.at) AS at, a.id
   FROM audit_entries(:first_subject, :first_done_by, :first_action, :since, :until, :first_request_id,

@@ -108,7 +108,8 @@ SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id
  ORDER BY m.created_at DESC, m.id DESC
  LIMIT :most;
 
--- name: search_messages_to(recipient text, states text[], before_at timestamptz, before_id uuid, most integer)
+-- name: search_messages_to(recipient text, states text[], before_at timestamptz, before_id uuid,
+--                          most integer)
 SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id IS NOT NULL AS has_user
   FROM outbox AS m
   LEFT JOIN users AS u ON u.id = m.user_id

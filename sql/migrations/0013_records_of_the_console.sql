@@ -1,4 +1,5 @@
-CREATE INDEX outbox_messages ON outbox (coalesce(outcome, 'waiting'), created_at, id) WHERE channel <> 'webhook';
+CREATE INDEX outbox_messages ON outbox (coalesce(outcome, 'waiting'), created_at, id)
+  WHERE channel <> 'webhook';
 CREATE INDEX outbox_failed_events ON outbox (recipient, created_at, id)
   WHERE channel = 'webhook' AND outcome = 'failed';
 CREATE INDEX audit_log_done_by ON audit_log (coalesce(actor_id::text, actor), at, id)
