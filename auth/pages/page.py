@@ -131,7 +131,8 @@ def _sayer(language: str) -> Any:
 def _password_rules(language: str) -> dict[str, Any]:
     settings = latchkey.settings
     kinds = [_template(language, "forms", name).render() for name in settings.password_requirements]
-    return {"least": settings.password_min_length, "kinds": ", ".join(kinds)}
+    listed = _template(language, "forms", "listed").render(kinds=kinds) if kinds else ""
+    return {"least": settings.password_min_length, "kinds": listed}
 
 
 def _theme() -> str | None:

@@ -76,6 +76,8 @@ def problem_of(exception: Exception) -> Problem:
     field = _FIELDS.get(error.error_code)
     if error.error_code == "validation_failed" and error.details:
         field = error.details.partition(":")[0]
+    if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
+        field = "recovery_code"
     name = _name(exception, error, field)
     minutes = math.ceil(int(error.headers.get("Retry-After", "0")) / 60)
     least = latchkey.settings.password_min_length
@@ -89,7 +91,7 @@ def _name(exception: Exception, error: ApiError, field: str | None) -> str:
     """Return the name of an error's text."""
     if isinstance(exception, WeakPassword):
         return f"weak_{next(iter(exception.problems))}"
-    name = error.error_code
+    name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
     if name == "validation_failed":
         name = "country_invalid" if error.key == "country.validation_failed" else f"{field}_invalid"
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):

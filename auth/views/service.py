@@ -128,5 +128,12 @@ def oauth_metadata() -> Response:
 @blueprint.get("/")
 def welcome() -> Response:
     """Show the welcome page; after a link, what the link did."""
-    is_local = latchkey.settings.is_local
-    return page("welcome.html", script=True, version=__version__, is_local=is_local)
+    settings = latchkey.settings
+    return page(
+        "welcome.html",
+        script=True,
+        version=__version__,
+        is_local=settings.is_local,
+        has_inbox=settings.dev_inbox,
+        has_console=settings.console,
+    )

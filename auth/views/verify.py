@@ -1,6 +1,5 @@
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
@@ -13,6 +12,7 @@ from auth.flows.token_response import token_response
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.net.redirects import origin
+from auth.pages.moments import ago
 from auth.pages.page import page
 from auth.tokens import one_time
 from auth.web import form_schemas, schemas, webauthn_schemas
@@ -112,7 +112,7 @@ def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Respon
         target=target,
         query=query,
         link=link,
-        moment=datetime.fromisoformat(link.signed_up_at),
+        ago=ago,
         browser=browser,
         system=system,
         undone=undone,

@@ -89,7 +89,9 @@ class TestAuthenticatorApp:
         visitor.visit("/account")
         visitor.press("sign-out")
         sign_in(visitor)
-        assert "That code is wrong." in visitor.press("second-step/recovery", recovery_code=code).text
+        page = visitor.press("second-step/recovery", recovery_code=code)
+        assert "That recovery code is wrong or has been used." in page.text
+        assert "<details open" in page.text
 
     def test_user_sets_it_up_and_removes_it(self, visitor, alice, database):
         visitor.signed_in_as(alice).visit("/account/two-step")

@@ -234,7 +234,7 @@ def second_step(walker: Walker) -> None:
     walker.press("second-step", code=app.wrong_code())
     walker.shows("second step, wrong code", "That code is wrong.")
     walker.press("second-step/recovery", recovery_code="x")
-    walker.shows("second step, wrong recovery code", "That code is wrong.")
+    walker.shows("second step, wrong recovery code", "That recovery code is wrong")
     walker.press("second-step/passkey", credential="{}")
     walker.shows("second step, passkey failed", "That passkey did not work.")
     walker.press("second-step/recovery", recovery_code=recovery[0])
