@@ -172,6 +172,32 @@ def account(walker: Walker) -> None:
     walker.shows("link identity, dead", "This link no longer works")
 
 
+def removing(walker: Walker) -> None:
+    walker.person()
+    walker.sign_in()
+    walker.visit("/account/changes")
+    walker.shows("changes, none", "Nothing was added")
+    walker.visit("/account/email")
+    walker.press("account/email/remove")
+    walker.shows("email, the last way", "This is your last way to sign in.")
+    _add_phone(walker)
+    walker.visit("/account/phone")
+    walker.shows("phone, to remove", "New phone number")
+    walker.press("account/phone/remove")
+    walker.shows("account, phone removed", "Your account")
+    _add_phone(walker)
+    walker.visit("/account/changes")
+    walker.shows("changes", "in the last seven days")
+    walker.press("account/changes")
+    walker.shows("changes, removed", "signed out")
+
+
+def _add_phone(walker: Walker) -> None:
+    walker.visit("/account/phone")
+    walker.press("account/phone", phone=PHONE)
+    walker.press("account/phone/verify", code=walker.outbox.last(PHONE).code)
+
+
 def deleting(walker: Walker) -> None:
     alice = walker.person()
     laptop = alice.sign_in(client=walker.client)
@@ -258,4 +284,4 @@ def others(walker: Walker) -> None:
     walker.press("preferences", language=walker.language)
 
 
-WALKS = (signing_in, signing_up, forgetting, links, account, deleting, two_step, second_step, others)
+WALKS = (signing_in, signing_up, forgetting, links, account, removing, deleting, two_step, second_step, others)
