@@ -7,17 +7,24 @@ from werkzeug.exceptions import HTTPException
 
 from auth.flows import browser_sessions
 from auth.pages.page import page, to_own
-from auth.pages.problems import ELSEWHERE, problem_of
+from auth.pages.problems import ELSEWHERE, asks_for_page, problem_of
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error, envelope
 
 # Where an error of a page leads.
 STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
+# Links, redirects and forms that are not under `pages`.
+_OPENED_BY_BROWSERS = {
+    *("/verify", "/link-identity", "/preferences"),
+    *("/authorize", "/callback", "/providers/<name>/callback"),
+}
 _APPLICATION = ("redirect_to", "code_challenge")
 
 
-def register(app: Flask) -> None:
-    app.register_error_handler(404, _not_found)
+def register(app: Flask, has_pages: bool) -> None:
+    app.register_error_handler(Exception, _shown)
+    if has_pages:
+        app.register_error_handler(404, _not_found)
 
 
 def register_in(pages: Blueprint) -> None:
@@ -32,7 +39,7 @@ def _error(error: Exception) -> Response:
     application = {name: request.values[name] for name in _APPLICATION if name in request.values}
     if known.error_code in STEPS:
         return to_step(known.error_code, {"next": request.path.rpartition("/")[2]} | application)
-    return to_step(known.error_code, {}) if known.error_code in ELSEWHERE else _page(known)
+    return to_step(known.error_code, {}) if known.error_code in ELSEWHERE else _answer(known)
 
 
 def to_step(error_code: str, query: dict[str, str]) -> Response:
@@ -51,7 +58,15 @@ def _page(error: ApiError) -> Response:
     return response
 
 
+def _answer(error: ApiError) -> Response:
+    return _page(error) if asks_for_page() else envelope(error)
+
+
+def _shown(error: Exception) -> Response:
+    known = as_api_error(error)
+    rule = request.url_rule
+    return _answer(known) if rule and rule.rule in _OPENED_BY_BROWSERS else envelope(known)
+
+
 def _not_found(error: HTTPException) -> Response:
-    accepts_html = "text/html" in request.headers.get("Accept", "")
-    is_page = accepts_html and request.method == "GET"
-    return _page(ApiError("not_found")) if is_page else envelope(as_api_error(error))
+    return _answer(ApiError("not_found")) if request.method == "GET" else envelope(as_api_error(error))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg2
 from flask import Response, g, request
 from flask_limiter import RateLimitExceeded
-from psycopg2 import IntegrityError
 
 from auth.addresses import looks_like_phone
 from auth.context import latchkey
@@ -35,6 +35,14 @@ _FIELDS = {
 # What other pages deal with: see auth/pages/errors.py.
 ELSEWHERE = {"reauthentication_needed", "insufficient_aal", "session_not_found", "session_expired"}
 
+# Constraints decide some; without the database, the form is shown again with what was typed.
+_REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2.Error)
+
+
+def asks_for_page() -> bool:
+    """Whether a browser asks, rather than a program."""
+    return "text/html" in request.headers.get("Accept", "")
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -55,7 +63,9 @@ def shows(
         def answered(*args: Any, **kwargs: Any) -> Any:
             try:
                 return view(*args, **kwargs)
-            except (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, IntegrityError) as error:
+            except _REFUSALS as error:
+                if not asks_for_page():
+                    raise
                 problem = (explain or problem_of)(error)
                 if problem.error_code in ELSEWHERE:
                     raise

@@ -39,4 +39,4 @@ def register(app: Flask, settings: Settings) -> None:
     app.register_blueprint(brand.blueprint)
     if settings.pages:
         app.register_blueprint(blueprint)
-        errors.register(app)
+    errors.register(app, settings.pages)

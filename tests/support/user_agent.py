@@ -73,6 +73,7 @@ class UserAgent:
         self.page = Page("about:blank", 0, Headers(), "", [])
         # What was sent, as (method, url, headers).
         self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
         self._sites = sites or {}
         # Safari sends Sec-Fetch-* only since 2023, and browsers send them only over TLS and to loopback.
         self._fetch_metadata = fetch_metadata
@@ -147,7 +148,7 @@ class UserAgent:
         origin = origin_of(url)
         headers = {
             "User-Agent": FIREFOX,
-            "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "Accept": self.accept,
             "Accept-Language": "en",
         }
         if body is not None:

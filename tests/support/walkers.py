@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urljoin, urlsplit
 
 from tests.support.browser import Browser
 from tests.support.cast import PASSWORD, Person, register
@@ -24,18 +23,8 @@ class Walker:
     ):
         self.here, self.application = here, application
         self.client, self.service_role, self.outbox, self.rows = client, service_role, outbox, rows
-        self.seen: set[tuple[str, str]] = set()
         self.check: Check = lambda name: None
         self.language = "en"
-
-    def visit(self, path: str) -> None:
-        self.seen.add(("get", urlsplit(path).path))
-        self._visit(path)
-
-    def press(self, action: str, /, **fields: str) -> None:
-        """Fill in and submit the first form with an action that ends so."""
-        self.seen.add(("post", "/" + action))
-        self._press(action, fields)
 
     def shows(self, name: str, sentence: str) -> None:
         """Check the page, which shows the sentence, in English."""
@@ -59,10 +48,11 @@ class Walker:
         """Use a new browser."""
         raise NotImplementedError
 
-    def _visit(self, path: str) -> None:
+    def visit(self, path: str) -> None:
         raise NotImplementedError
 
-    def _press(self, action: str, fields: dict[str, str]) -> None:
+    def press(self, action: str, /, **fields: str) -> None:
+        """Fill in and submit the first form with an action that ends so."""
         raise NotImplementedError
 
 
@@ -86,18 +76,11 @@ class HttpWalker(Walker):
         self.visit("/sign-in")
         self.press("preferences", language=language)
 
-    def _visit(self, path: str) -> None:
+    def visit(self, path: str) -> None:
         self.visitor.visit(path)
 
-    def _press(self, action: str, fields: dict[str, str]) -> None:
-        page = self.visitor.page
-        form, target = next(
-            (form, target)
-            for form in page.forms
-            for target in (form.action, *form.targets)
-            if urlsplit(target).path.endswith(action)
-        )
-        self.visitor.post(urljoin(page.url, target), form.fields | fields)
+    def press(self, action: str, /, **fields: str) -> None:
+        self.visitor.press(action, **fields)
 
 
 class ChromiumWalker(Walker):
@@ -114,12 +97,12 @@ class ChromiumWalker(Walker):
     def forget(self) -> None:
         self.page.forget()
 
-    def _visit(self, path: str) -> None:
+    def visit(self, path: str) -> None:
         # A path that differs in its fragment alone is not loaded anew.
         self.page.open("about:blank")
         self.page.open(self.here + path)
 
-    def _press(self, action: str, fields: dict[str, str]) -> None:
+    def press(self, action: str, /, **fields: str) -> None:
         place = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
         assert place, f"no form leads to {action}: {self.page.text}"
         self.page.hit(place)

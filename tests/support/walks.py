@@ -284,4 +284,15 @@ def others(walker: Walker) -> None:
     walker.press("preferences", language=walker.language)
 
 
-WALKS = (signing_in, signing_up, forgetting, links, account, removing, deleting, two_step, second_step, others)
+WALKS = (
+    signing_in,
+    signing_up,
+    forgetting,
+    links,
+    account,
+    removing,
+    deleting,
+    two_step,
+    second_step,
+    others,
+)

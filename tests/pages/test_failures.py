@@ -1,0 +1,137 @@
+"""Pages when the database is away, a limit is reached, or a program asks: each says what to do next."""
+
+import json
+
+import pytest
+from psycopg2.extensions import parse_dsn
+
+from tests.support.cast import PASSWORD
+from tests.support.forwarder import Forwarder
+from tests.support.links import SITE, path
+from tests.support.pages import Visitor
+
+AWAY = "answer at the moment. Try again shortly."
+DAVE = "dave@example.com"
+
+
+@pytest.fixture
+def forwarder(database_url):
+    with Forwarder(database_url) as forwarder:
+        yield forwarder
+
+
+@pytest.fixture
+def visitor(make_app, forwarder) -> Visitor:
+    way = parse_dsn(forwarder.url)
+    url = f"postgresql://{way['user']}@{way['host']}:{way['port']}/{way['dbname']}"
+    return Visitor(make_app(fresh=True, DATABASE_URL=url))
+
+
+class TestWithoutDatabase:
+    @pytest.mark.parametrize(
+        ("where", "action"),
+        [
+            ("/sign-in", "sign-in"),
+            ("/sign-in", "sign-in/code"),
+            ("/sign-up", "sign-up"),
+            ("/forgot-password", "forgot-password"),
+        ],
+    )
+    def test_form_comes_back_with_what_was_typed_and_works_later(self, visitor, forwarder, where, action):
+        visitor.visit(where)
+        forwarder.close()
+        page = visitor.press(action, email=DAVE, password=PASSWORD)
+        assert (page.status, page.headers["Retry-After"]) == (503, "2")
+        assert AWAY in page.text
+        assert f'value="{DAVE}"' in page.text
+        assert PASSWORD not in page.text
+        forwarder.open()
+        assert visitor.press(action, email=DAVE, password=PASSWORD).status in (200, 403)
+
+    def test_code_is_still_good_afterwards(self, visitor, forwarder, outbox):
+        visitor.visit("/sign-up")
+        visitor.press("sign-up", email=DAVE, password=PASSWORD)
+        forwarder.close()
+        page = visitor.press("sign-up/verify", code=outbox.last(DAVE).code)
+        assert (page.status, AWAY in page.text) == (503, True)
+        forwarder.open()
+        assert visitor.press("sign-up/verify", code=outbox.last(DAVE).code).url.endswith("/account")
+
+    def test_account_and_link_offer_another_try(self, visitor, forwarder, alice, client, outbox):
+        client.post("/recover", json={"email": alice.email})
+        link = path("recovery", outbox.last(alice.email).token)
+        visitor.signed_in_as(alice).visit("/account/name")
+        forwarder.close()
+        for page in (
+            visitor.press("account/name", name="Al"),
+            visitor.visit("/account"),
+            visitor.visit(link),
+        ):
+            assert (page.status, AWAY in page.text) == (503, True)
+        assert 'href="">Try again</a>' in page.text
+        assert outbox.last(alice.email).token not in page.text
+        forwarder.open()
+        assert alice.email in visitor.visit("/account").text
+
+    def test_program_gets_the_envelope(self, visitor, forwarder):
+        visitor.visit("/sign-in")
+        forwarder.close()
+        visitor.accept = "application/json"
+        for page in (
+            visitor.press("sign-in", email=DAVE, password=PASSWORD),
+            visitor.visit("/verify?token=x&type=signup"),
+        ):
+            assert (page.status, json.loads(page.text)["error_code"]) == (503, "service_unavailable")
+
+
+class TestLimits:
+    """The pages and the API count the same requests."""
+
+    @pytest.mark.parametrize(
+        ("limit", "url", "where", "action", "fields"),
+        [
+            ("LOGIN", "/token?grant_type=password", "/sign-in", "sign-in", {"password": PASSWORD}),
+            ("SIGNUP", "/signup", "/sign-up", "sign-up", {"password": PASSWORD}),
+            ("RECOVER", "/recover", "/forgot-password", "forgot-password", {}),
+            ("RECOVER", "/otp", "/sign-in", "sign-in/code", {}),
+        ],
+    )
+    def test_request_to_the_api_counts_for_the_page(self, make_app, limit, url, where, action, fields):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", **{f"AUTH_RATE_LIMIT_{limit}": "1 per hour"})
+        app.test_client().post(url, json={"email": DAVE, **fields})
+        visitor = Visitor(app)
+        visitor.visit(where)
+        page = visitor.press(action, email="erin@example.com", **fields)
+        assert (page.status, int(page.headers["Retry-After"]) > 3500) == (429, True)
+        assert "Too many tries. Come back in 60 minutes." in page.text
+
+    def test_codes_of_pages_and_of_the_api_are_counted_together(self, make_app, outbox):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour")
+        visitor = Visitor(app)
+        visitor.visit("/sign-up")
+        visitor.press("sign-up", email=DAVE, password=PASSWORD)
+        sent = outbox.last(DAVE)
+        visitor.press("sign-up/verify", code=sent.wrong_code)
+        body = {"type": "signup", "email": DAVE, "token": sent.code}
+        assert app.test_client().post("/verify", json=body).status_code == 429
+
+    def test_foreign_form_uses_up_no_limit(self, make_app, alice):
+        visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="1 per hour"))
+        visitor.be_at("https://evil.example/")
+        assert visitor.post(f"{SITE}/sign-in", {"email": alice.email, "password": "x"}).status == 403
+        visitor.visit("/sign-in")
+        assert visitor.press("sign-in", email=alice.email, password=PASSWORD).status == 200
+
+
+def test_browser_gets_a_page_for_an_error_of_a_link_or_form(client, visitor):
+    visitor.visit("/sign-in")
+    for page in (
+        visitor.visit("/verify"),
+        visitor.visit("/authorize?provider=nobody"),
+        visitor.post(f"{SITE}/preferences", {"language": "de"}),
+        visitor.post(f"{SITE}/verify", {"token": "x", "type": "signup"}),
+    ):
+        assert (page.status in (400, 403), page.headers["Content-Type"]) == (True, "text/html; charset=utf-8")
+        assert 'role="alert"' in page.text
+    assert client.get("/verify").json["error_code"] == "validation_failed"
+    assert client.get("/user", headers={"Accept": "text/html"}).json["error_code"] == "no_authorization"
