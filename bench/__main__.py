@@ -1,16 +1,20 @@
-"""`make bench`: measure and write the report; `make bench-large`: the same with a large database."""
+"""`make bench`: measure and write the report; `make bench-large`: the same with a large database.
+
+`python -m bench report-console` is the part of `make bench-large` about the console.
+"""
 
 import signal
 import sys
 import time
 from collections.abc import Iterator
 
-from bench import crowds, figures, flood, large, load, memory, starts, statements, throughput
+from bench import console, crowds, figures, flood, large, load, memory, starts, statements, throughput
 from bench.figures import Figure
 
 REPORTS = {
     "report": (starts, statements, throughput, flood, crowds, memory),
-    "report-large": (large,),
+    "report-large": (large, console),
+    "report-console": (console,),
 }
 
 

@@ -36,12 +36,12 @@ def measure() -> Iterator[Figure]:
     taken: dict[str, dict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     with ExitStack() as stack:
         both = {
-            "large": stack.enter_context(_service("large")),
-            "small": stack.enter_context(_service("small")),
+            "large": stack.enter_context(large_service("large")),
+            "small": stack.enter_context(large_service("small")),
         }
         people = {
-            "large": _people(both["large"], USERS, SESSIONS, AUDIT_ROWS),
-            "small": _people(both["small"], FEW, FEW * SESSIONS // USERS, FEW * AUDIT_ROWS // USERS),
+            "large": seed(both["large"], USERS, SESSIONS, AUDIT_ROWS),
+            "small": seed(both["small"], FEW, FEW * SESSIONS // USERS, FEW * AUDIT_ROWS // USERS),
         }
         requests = {size: _requests(both[size], people[size]) for size in both}
         for round_number in range(ROUNDS + 1):
@@ -94,13 +94,13 @@ def _requests(service: BenchService, people: People) -> dict[str, Callable[[], L
     }
 
 
-def _service(size: str) -> BenchService:
+def large_service(size: str) -> BenchService:
     state_dir: Path = DIRECTORY / size
     state_dir.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     return BenchService(state_dir, AUTH_SERVICE_ROLE_KEY=_SERVICE_ROLE_KEY, **RAISED)
 
 
-def _people(service: BenchService, users: int, sessions: int, audit_rows: int) -> People:
+def seed(service: BenchService, users: int, sessions: int, audit_rows: int) -> People:
     """Seed the database unless it is large enough, and return its users."""
     people = People(service, users)
     people.sessions = service.value("SELECT count(*) FROM sessions")

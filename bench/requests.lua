@@ -36,6 +36,10 @@ function kinds.get_as(path, lines)
   return in_turn(requests)
 end
 
+function kinds.get_with_cookie(path, lines)
+  return in_turn({wrk.format("GET", path, {["Cookie"] = lines[1]})})
+end
+
 function kinds.post(path, lines)
   local requests = {}
   for i, body in ipairs(lines) do
