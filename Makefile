@@ -59,4 +59,5 @@ bench:
 
 bench-large:
 	@$(PYTHON) make_venv.py
-	@exec .venv/bin/python -m bench report-large
+	@.venv/bin/python -m bench report-large
+	@exec .venv/bin/python -m bench report-console

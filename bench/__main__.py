@@ -1,7 +1,4 @@
-"""`make bench`: measure and write the report; `make bench-large`: the same with a large database.
-
-`python -m bench report-console` is the part of `make bench-large` about the console.
-"""
+"""`make bench`: measure and write the report; `make bench-large`: the same with a large database, in two reports."""
 
 import signal
 import sys
@@ -13,7 +10,7 @@ from bench.figures import Figure
 
 REPORTS = {
     "report": (starts, statements, throughput, flood, crowds, memory),
-    "report-large": (large, console),
+    "report-large": (large,),
     "report-console": (console,),
 }
 
