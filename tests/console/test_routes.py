@@ -1,0 +1,265 @@
+"""Every route of the console, from the URL map, as each kind of caller: the answer, and that nothing changes."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pytest
+
+from auth.web import forms
+from tests.support.contract import console_routes
+from tests.support.factors import App, set_up
+from tests.support.pages import Visitor
+from tests.test_contract import guard_of, layers
+
+PUBLIC_URL = "https://auth.example.com"
+# What an act would change, or a page would send.
+TABLES = ("users", "identities", "factors", "webhooks", "outbox", "one_time_tokens", "audit_log")
+# A value for each field of the acts' forms.
+FIELDS = {
+    "email": "new@example.com",
+    "phone": "",
+    "ban_duration": "1h",
+    "user_metadata": '{"a": 1}',
+    "app_metadata": '{"b": 2}',
+    "url": "http://127.0.0.1:9/new",
+    "events": "user.created",
+    "event": "user.created",
+    "description": "New",
+}
+
+
+class Answer(NamedTuple):
+    status: int
+    location: str
+    text: str
+    headers: Mapping[str, str]
+
+
+class Console:
+    """The routes of one application with ids that exist, asked without following redirects."""
+
+    def __init__(self, app: Any, ids: Mapping[str, str], database: Any) -> None:
+        self.app, self._database = app, database
+        found = [(method, path.format(**ids)) for method, path, _view in console_routes(app)]
+        self.forms = sorted(path for method, path in found if method == "post")
+        self.pages = sorted({path for method, path in found if method == "get"} - set(self.forms))
+        assert len(self.forms) > 10
+        assert len(self.pages) > 2
+
+    def open(self, method: str, path: str, cookie: str | None, **options: Any) -> Answer:
+        headers = options.pop("headers", {}) | ({"Cookie": f"__Host-latchkey={cookie}"} if cookie else {})
+        client = self.app.test_client(use_cookies=False)
+        response = client.open(path, method=method, base_url=PUBLIC_URL, headers=headers, **options)
+        return Answer(response.status_code, response.location or "", response.text, response.headers)
+
+    def walk(self, cookie: str | None, **options: Any) -> Iterator[tuple[str, str, Answer]]:
+        """Ask for all pages, confirmations and acts, with valid forms. Nothing may have changed then."""
+        before = self._database.everything(*TABLES)
+        for path in (*self.pages, *self.forms):
+            yield "get", path, self.open("get", path, cookie, **options)
+        for path in self.forms:
+            yield "post", path, self.post(path, cookie, **options)
+        assert self._database.everything(*TABLES) == before
+
+    def post(self, path: str, cookie: str | None, **options: Any) -> Answer:
+        token = {"form_token": forms.token_of(cookie)} if cookie else {}
+        return self.open("post", path, cookie, data=FIELDS | token, **options)
+
+
+@pytest.fixture
+def app_of_carol(carol) -> App:
+    return set_up(carol.sign_in())[0]
+
+
+@pytest.fixture
+def ids(alice, hooks, database) -> dict[str, str]:
+    session = alice.sign_in()
+    webhook = hooks.register("http://127.0.0.1:9/old")
+    failed = (
+        "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, last_error)"
+        " VALUES (gen_random_uuid(), %(user_id)s, %(channel)s, %(kind)s, %(recipient)s, 'failed', now(), 'no')"
+        " RETURNING id"
+    )
+    to_alice = {"user_id": alice.id, "channel": "email", "kind": "magiclink", "recipient": alice.email}
+    event = {"user_id": alice.id, "channel": "webhook", "kind": "user.created", "recipient": webhook["id"]}
+    return {
+        "user_id": alice.id,
+        "factor_id": set_up(session)[0].id,
+        "session_id": alice.sign_in().id,
+        "webhook_id": webhook["id"],
+        "message_id": database.value(failed, **to_alice),
+        "delivery_id": database.value(failed, **event),
+    }
+
+
+@pytest.fixture
+def console(make_app, ids, database) -> Console:
+    return Console(make_app(AUTH_BASE_URL=PUBLIC_URL, AUTH_WEBHOOK_PRIVATE_NETWORKS="true"), ids, database)
+
+
+def signed_in(console: Console, person: Any, codes: App | None = None) -> str:
+    """Sign in on the pages, with the second step if there are codes, and return the cookie."""
+    visitor = Visitor(console.app, PUBLIC_URL).signed_in_as(person)
+    if codes:
+        visitor.visit("/second-step")
+        visitor.press("second-step", code=codes.code())
+    assert visitor.session_cookie
+    return visitor.session_cookie.value
+
+
+def test_routes_have_the_guard_and_forms_the_token_and_the_proof(app):
+    for method, path, view in console_routes(app):
+        assert guard_of(view) == "administrator_signed_in", path
+        assert method in ("get", "post"), path
+        names = [name.partition(".")[0] for _file, name in layers(view)]
+        assert method == "get" or names.index("own_form") < names.index("act"), path
+
+
+def test_nobody_is_sent_to_sign_in_and_back(console):
+    for method, path, answer in console.walk(None):
+        up = "../" * (path.count("/") - 1)
+        assert (answer.status, answer.location) == (303, f"{up}sign-in?next={quote(path[1:], safe='')}"), (
+            method,
+            path,
+        )
+
+
+def test_user_is_refused(console, mallory):
+    for _method, path, answer in console.walk(signed_in(console, mallory)):
+        assert (answer.status, "Not for you" in answer.text) == (403, True), path
+        assert "alice@example.com" not in answer.text, path
+
+
+def test_administrator_without_a_second_factor_is_sent_to_set_one_up(console, carol):
+    for _method, path, answer in console.walk(signed_in(console, carol)):
+        assert (answer.status, "Set up two-step verification" in answer.text) == (403, True), path
+        assert "alice@example.com" not in answer.text, path
+
+
+def test_administrator_is_asked_for_the_second_step(console, carol, app_of_carol):
+    for _method, path, answer in console.walk(signed_in(console, carol)):
+        assert (answer.status, "second-step?next=console" in answer.location) == (303, True), path
+
+
+def test_administrator_sees_all_pages_and_no_other_site_frames_or_reads_them(console, carol, app_of_carol):
+    cookie = signed_in(console, carol, app_of_carol)
+    for path in (*console.pages, *console.forms):
+        answer = console.open("get", path, cookie, headers={"Origin": "https://evil.example"})
+        assert answer.status == 200, path
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "'unsafe-inline'" not in policy
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert not [name for name, _ in answer.headers.items() if name.startswith("Access-Control-")], path
+        assert not re.search(r"<script(?! src=)|\son\w+=|\sstyle=|javascript:", answer.text), path
+
+
+def test_stale_administrator_sees_pages_and_is_asked_for_a_proof_before_acts(
+    console, carol, app_of_carol, database
+):
+    cookie = signed_in(console, carol, app_of_carol)
+    database.run(
+        "UPDATE sessions SET created_at = created_at - interval '20 minutes',"
+        " reauthenticated_at = reauthenticated_at - interval '20 minutes'"
+    )
+    for _method, path, answer in console.walk(cookie):
+        if path in console.pages:
+            assert answer.status == 200, path
+        else:
+            confirm = f"account/confirm?next={quote(path[1:], safe='')}"
+            assert (answer.status, answer.location.removeprefix("../" * (path.count("/") - 1))) == (
+                303,
+                confirm,
+            )
+
+
+ENDS = {
+    "demoted": ("UPDATE users SET role = 'authenticated' WHERE role = 'admin'", 403),
+    "banned": ("UPDATE users SET banned_until = now() + interval '1 hour' WHERE role = 'admin'", 303),
+    "deleted": ("DELETE FROM users WHERE role = 'admin'", 303),
+    "signed out": ("UPDATE sessions SET ended_at = now(), end_reason = 'logout'", 303),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_old_cookie_opens_nothing_once_the_administrator_is(console, carol, app_of_carol, database, end):
+    statement, status = ENDS[end]
+    cookie = signed_in(console, carol, app_of_carol)
+    assert console.open("get", "/console", cookie).status == 200
+    database.run(statement)
+    for _method, path, answer in console.walk(cookie):
+        assert answer.status == status, path
+        assert status == 403 or "sign-in?error_code=session_expired&next=console" in answer.location, path
+
+
+def test_form_of_another_page_or_site_is_refused(console, carol, app_of_carol, database):
+    cookie = signed_in(console, carol, app_of_carol)
+    before = database.everything(*TABLES)
+    for path in console.forms:
+        token = {"form_token": forms.token_of(cookie)}
+        sandboxed = {"Origin": "null", "Sec-Fetch-Site": "cross-site"}
+        sibling = {"Origin": "https://www.example.com", "Sec-Fetch-Site": "same-site"}
+        refused = [
+            console.open("post", path, cookie, data=FIELDS),
+            console.open("post", path, cookie, data=FIELDS | {"form_token": forms.token_of("another")}),
+            console.open("post", path, cookie, data=FIELDS | token, headers=sandboxed),
+            console.open("post", path, cookie, data=FIELDS | token, headers=sibling),
+            console.open("post", path, cookie),
+        ]
+        assert [answer.status for answer in refused] == [403] * 5, path
+        assert console.open("post", path, cookie, json=FIELDS | token).status == 403, path
+    assert database.everything(*TABLES) == before
+
+
+def test_act_that_needs_a_factor_is_refused_without_one_and_with_a_wrong_one(
+    console, carol, app_of_carol, database
+):
+    cookie = signed_in(console, carol, app_of_carol)
+    before = database.everything(*TABLES)
+    asking = [path for path in console.forms if "factor_code" in console.open("get", path, cookie).text]
+    assert {path.rpartition("/")[2] for path in asking} >= {"remove", "addresses", "delete"}
+    token = {"form_token": forms.token_of(cookie)}
+    for path in asking:
+        assert console.post(path, cookie).status == 400, path
+        wrong = FIELDS | token | {"factor_code": app_of_carol.wrong_code()}
+        assert console.open("post", path, cookie, data=wrong).status == 422, path
+        database.run("DELETE FROM failure_counts")
+    assert database.everything(*TABLES) == before
+
+
+def test_right_form_acts_once_for_one_code(console, carol, app_of_carol, database, ids):
+    cookie = signed_in(console, carol, app_of_carol)
+    token = {"form_token": forms.token_of(cookie)}
+    form = FIELDS | token | {"factor_code": app_of_carol.code(1)}
+    assert console.post(f"/console/users/{ids['user_id']}/ban", cookie).status == 303
+    remove = f"/console/users/{ids['user_id']}/factors/{ids['factor_id']}/remove"
+    assert console.open("post", remove, cookie, data=form).status == 303
+    assert console.open("post", f"/console/users/{ids['user_id']}/delete", cookie, data=form).status == 422
+    assert database.count("users", "banned_until > now()") == 1
+    assert database.count("factors") == 1
+
+
+def test_acts_are_limited_per_administrator(console, make_app, carol, app_of_carol, ids, database):
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_CONSOLE": "1 per hour"}
+    console.app = make_app(AUTH_BASE_URL=PUBLIC_URL, **limits)
+    cookie = signed_in(console, carol, app_of_carol)
+    assert console.open("post", f"/console/users/{ids['user_id']}/ban", cookie, data=FIELDS).status == 403
+    assert console.post(f"/console/users/{ids['user_id']}/ban", cookie).status == 303
+    refused = console.post(f"/console/users/{ids['user_id']}/unban", cookie)
+    assert (refused.status, "Retry-After" in refused.headers) == (429, True)
+    assert database.count("users", "banned_until > now()") == 1
+
+
+def test_without_the_console_no_route_answers(console, make_app, carol, app_of_carol):
+    cookie = signed_in(console, carol, app_of_carol)
+    for name in ("AUTH_CONSOLE", "AUTH_PAGES"):
+        without = make_app(AUTH_BASE_URL=PUBLIC_URL, **{name: "false"})
+        assert not list(console_routes(without))
+        console.app = without
+        for method, path, answer in console.walk(cookie):
+            # A form is refused before it is known that there is no such path.
+            assert answer.status == (415 if method == "post" else 404), path
