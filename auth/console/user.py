@@ -12,6 +12,7 @@ from auth.console.user_acts import DONE, KINDS, USER_ACTS, device, pretty
 from auth.context import latchkey
 from auth.delivery import sanitize
 from auth.flows import explanation, timeline
+from auth.flows.removal import ADDRESSES
 from auth.web.errors import ApiError
 from auth.web.input import known_id, read_query
 from auth.web.schemas import TimelineQuery
@@ -53,6 +54,7 @@ def _about(user: Any) -> dict[str, Any]:
         "user": user,
         "facts": facts,
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
+        "made": timeline.origin_of_user(user.made_by),
         "explained": explained,
         "verdict": _verdict(explained),
         "is_administrator": is_administrator,
@@ -86,7 +88,8 @@ def _possible(user: Any) -> list[str]:
 
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:
     data = identity["data"]
-    title = sanitize.provider(identity["provider"]) or identity["provider"]
+    provider = identity["provider"]
+    title = provider.title() if provider in ADDRESSES else sanitize.provider(provider) or provider
     return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
 
 

@@ -97,5 +97,5 @@ def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
     message = db.one("select_last_message", user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
-        advice = "Mend what the mail server or the SMS provider says, then send it again."
+        advice = "Mend this, then send it again."
         yield Obstacle(timeline.sentence(message), advice, "resend", message.id)

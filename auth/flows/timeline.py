@@ -146,6 +146,11 @@ def what(row: Any) -> str:
     return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
 
 
+def origin_of_user(made_by: str) -> str:
+    """Return how a user came to be: `by signing up`."""
+    return _ORIGINS.get(made_by, f"by {made_by}")
+
+
 def clock(moment: str) -> str:
     return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M:%S")
 
@@ -156,7 +161,7 @@ def _act(row: Any) -> str:
     if row.name in ("signed_in", "email_changed", "phone_changed") and details.get("method"):
         parts.append(f"by {_method(details)}")
     if row.name == "user_created" and details.get("by"):
-        parts.append(_ORIGINS.get(details["by"], f"by {details['by']}"))
+        parts.append(origin_of_user(details["by"]))
     if row.name == "session_ended" and row.actor == "user" and row.actor_id != row.user_id:
         parts = ["session ended"]
     if row.name == "message_resent":

@@ -40,15 +40,15 @@ def test_page_names_what_is_in_the_way_and_what_to_do(look, alice, database, cli
         "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 1, last_error = '550 no such mailbox'"
     )
     said = look(alice.id)
-    assert "Can sign in with a link or code by mail, but: the email is not confirmed" in said
+    assert "Can sign in with a link or code by mail, but: The email is not confirmed" in said
     assert "Send a recovery: its link confirms the email." in said
-    assert "mail recovery to alice@example.com failed after one try: 550 no such mailbox. Mend what" in said
+    assert "Mail recovery to alice@example.com failed after one try: 550 no such mailbox. Mend this" in said
 
 
 def test_banned_user_cannot_sign_in(look, alice, client, service_role):
     client.put(f"/admin/users/{alice.id}", json={"ban_duration": "permanent"}, headers=service_role)
     said = look(alice.id)
-    assert "Cannot sign in: banned permanently. Lift the ban to let them in." in said
+    assert "Cannot sign in: Banned permanently. Lift the ban to let them in." in said
     assert "Send a recovery" not in said
 
 
@@ -66,7 +66,7 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
         f"Phone {PHONE}",
         '{ "name": "Alice" }',
         '{ "plan": "team" }',
-        "factor_added waiting to alice@example.com, written just now",
+        "Factor added waiting to alice@example.com, written just now",
     ):
         assert fact in said
 

@@ -100,7 +100,7 @@ class TestBan:
         assert "Ends 1 session. Voids 1 unused link or code. Lifting the ban" in go(alice, "ban")
         said = act(alice, "ban", ban_duration="24h")
         assert "The user is banned." in said
-        assert "Cannot sign in: banned until" in said
+        assert "Cannot sign in: Banned until" in said
         assert alice.try_to_sign_in().status_code == 403
         assert "The ban is lifted." in act(alice, "unban")
         assert alice.try_to_sign_in().status_code == 200

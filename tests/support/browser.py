@@ -137,8 +137,8 @@ class Browser:
             )
 
     def press(self, key: str) -> None:
-        """Press a key: `Tab`, `Enter`."""
-        code, text = {"Tab": (9, ""), "Enter": (13, "\r")}[key]
+        """Press a key: `Tab`, `Enter`, `/`."""
+        code, text = {"Tab": (9, ""), "Enter": (13, "\r"), "/": (191, "/")}[key]
         self._call(
             "Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=code, text=text
         )

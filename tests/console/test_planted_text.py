@@ -1,0 +1,152 @@
+"""Text that users, browsers, providers and mail servers have planted: shown everywhere, executed nowhere."""
+
+import json
+from urllib.parse import quote, urldefrag
+
+import pytest
+
+from tests.console.test_user_stories import console, host  # noqa: F401
+from tests.support.audit import act
+from tests.support.cast import register
+
+pytestmark = pytest.mark.browser
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+# What escapes become elements of: x-planted, or an attribute of this name.
+TAG = "<x-planted>"
+CORPUS = " ".join(
+    (
+        f"{TAG}<script>planted=1</script>",
+        f'">{TAG}<img src=x onerror=planted=1>',
+        f"'>{TAG}<svg onload=planted=1>",
+        '" x-planted onfocus=planted=1 autofocus tabindex=1 a="',
+        "' x-planted onmouseover=planted=1 a='",
+        f"</textarea>{TAG}</title>{TAG}</style>{TAG}</script>{TAG}</pre>{TAG}</option></select>{TAG}--> ]]>{TAG}",
+        f"<iframe srcdoc='{TAG}'></iframe><base href=//evil.example><meta http-equiv=refresh content=99;//evil.example>",
+        "<form action=//evil.example><button>Sign in</button><a href=javascript:planted=1>x</a>",
+        "{{ 7 * 7 }}{% raw %}${7*7}#{7*7} &lt;x-planted&gt; \\u003cx-planted\\u003e \u2028 \u202e",
+        "<!--",
+    )
+)
+# A link to a value would run it.
+LINK = "javascript:planted=1//"
+FIELDS = [
+    "email",
+    "name",
+    "plan",
+    "user_agent",
+    "method",
+    "provider",
+    "subject",
+    "known_as",
+    "factor",
+    "passkey",
+    "recipient",
+    "kind",
+    "last_error",
+    "action",
+    "details",
+    "phone",
+    "url",
+    "description",
+]
+
+_PLANT = """
+UPDATE users
+   SET email = %(email)s, phone = %(phone)s, new_email = %(email)s, signup_user_agent = %(user_agent)s,
+       user_metadata = jsonb_build_object('name', %(name)s), app_metadata = jsonb_build_object(%(plan)s, 1),
+       banned_until = now() + interval '1 day'
+ WHERE id = %(id)s;
+INSERT INTO sessions (user_id, method, user_agent, ip) VALUES (%(id)s, %(method)s, %(user_agent)s, '192.0.2.1');
+INSERT INTO identities (user_id, provider, subject, identity_data)
+VALUES (%(id)s, %(provider)s, %(subject)s, jsonb_build_object('email', %(known_as)s));
+INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, secret)
+VALUES (gen_random_uuid(), %(id)s, 'totp', %(factor)s, now(), '');
+INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, credential_id, public_key, sign_count)
+VALUES (gen_random_uuid(), %(id)s, 'passkey', %(passkey)s, now(), %(passkey)s::text::bytea, '', 0);
+INSERT INTO webhooks (id, url, description, events, secret)
+VALUES (gen_random_uuid(), %(url)s, %(description)s, '{user.updated}', '');
+INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, last_error)
+VALUES (gen_random_uuid(), %(id)s, 'email', %(kind)s, %(recipient)s, 'failed', now(), 3, %(last_error)s),
+       (gen_random_uuid(), %(id)s, 'email', 'recovery', %(recipient)s, 'failed', now(), 3, %(last_error)s);
+INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, last_error)
+SELECT gen_random_uuid(), %(id)s, 'webhook', 'user.updated', id, 'failed', now(), 3, %(last_error)s FROM webhooks;
+"""
+# What the page contains, where people see or hear it.
+_SAID = """
+[document.documentElement.textContent,
+ ...[...document.querySelectorAll("input, textarea")].map((field) => field.value),
+ ...[...document.querySelectorAll("[title]")].map((element) => element.title)].join("\\n")
+"""
+_ESCAPED = """
+[...document.querySelectorAll(
+   "x-planted, [x-planted], [onerror], [onload], [onfocus], [onmouseover], iframe, base, meta[http-equiv],"
+   + " script:not([src]), main img, form[action*=evil], a[href^='javascript:' i], form[action^='javascript:' i]"
+ )].map((element) => element.outerHTML)
+"""
+
+
+def planted(text: str) -> dict[str, str]:
+    return {field: f"{text}{field}" for field in FIELDS}
+
+
+@pytest.fixture
+def victims(client, service_role, database):
+    """Two users whose every field is planted."""
+    found = []
+    for number, text in enumerate((CORPUS, LINK)):
+        person = register(client, service_role, f"victim{number}@example.com")
+        values = planted(text)
+        # bytea takes a backslash for an escape.
+        statement = _PLANT.replace("%(passkey)s::text::bytea", f"'{number}'")
+        database.run(statement, id=person.id, **values)
+        for name in (values["action"], "email_changed", "factor_removed", "user_created", "banned"):
+            details = dict.fromkeys(
+                ("old_email", "new_email", "factor", "by", "administrator"), values["details"]
+            )
+            act(
+                database,
+                person.id,
+                name,
+                origin={"actor": "user", "user_agent": values["user_agent"]},
+                **details,
+            )
+        found.append(person)
+    return found
+
+
+def look(page) -> str:
+    """Check that nothing on the page has been executed, and return all that it says."""
+    assert page.run(_ESCAPED.replace("\n", " ")) == []
+    assert page.run("typeof planted") == "undefined"
+    # Violations of the policy; a page may be a refusal.
+    assert [each for each in page.complaints() if "status of 4" not in each] == []
+    return page.run(_SAID.replace("\n", " "))
+
+
+def test_users_page_shows_all_that_is_planted(console, here, victims):  # noqa: F811
+    for person, text in zip(victims, (CORPUS, LINK), strict=True):
+        console.open(f"{here}/console/users/{person.id}")
+        said, values = look(console), planted(text)
+        assert console.run("document.querySelectorAll('main form').length") == 0
+        for field in set(FIELDS) - {"plan", "name", "url", "description", "action"}:
+            assert values[field] in said, field
+        for field in ("plan", "name"):
+            assert json.dumps(values[field], ensure_ascii=False)[1:-1] in said
+        assert values["action"].replace("_", " ") in said
+
+
+def test_no_page_of_the_console_executes_what_is_planted(console, here, victims):  # noqa: F811
+    waiting, seen = [f"{here}/console"], set[str]()
+    waiting += [f"{here}/console/users?q={quote(CORPUS)}", f"{here}/console/users?q={quote(LINK)}"]
+    waiting += [f"{here}/console/users/{victims[0].id}?done={quote(CORPUS)}&kind={quote(CORPUS)}"]
+    while waiting:
+        url = waiting.pop()
+        console.open(url)
+        look(console)
+        links = console.run("[...document.querySelectorAll('main a, nav a')].map((link) => link.href)")
+        new = {urldefrag(link).url for link in links if link.startswith(f"{here}/console")} - seen
+        seen |= new
+        waiting += sorted(new)
+        assert len(seen) < 200
+    assert {f"{here}/console/users/{person.id}" for person in victims} <= seen

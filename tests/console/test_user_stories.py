@@ -1,0 +1,115 @@
+"""Whole stories of administrators about a user, in Chromium."""
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.cast import PASSWORD
+from tests.support.factors import App, set_up
+
+pytestmark = pytest.mark.browser
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+@pytest.fixture(scope="module")
+def host() -> str:
+    """A name, which passkeys need."""
+    return "localhost"
+
+
+def fill(page: Browser, **fields: str) -> None:
+    for name, value in fields.items():
+        page.run(f"document.querySelector('main [name={name}]:not([type=hidden])').value = {value!r}")
+
+
+@pytest.fixture
+def console(page, here, carol) -> Browser:
+    """The browser of Carol, an administrator, on the console."""
+    page.resize(1280, 800)
+    page.open(f"{here}/console")
+    fill(page, email=carol.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("Overview")
+    return page
+
+
+def find(console: Browser, text: str, email: str) -> None:
+    """Search for a user by the beginning of the address, and open the page of the user."""
+    console.press("/")
+    console.wait(lambda: console.run("document.activeElement.id") == "search")
+    console.run(f"document.activeElement.value = {text!r}")
+    console.press("Enter")
+    console.wait_for("whose email begins with")
+    console.click(email)
+    console.wait_for("What happened")
+
+
+def test_mail_that_did_not_arrive_is_explained_and_sent_again(console, site, alice, database, outbox):
+    site.post("/recover", json={"email": alice.email})
+    database.run(
+        "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 3, last_error = '550 5.1.1 no such mailbox'"
+    )
+    find(console, "alice@ex", alice.email)
+    assert "failed after 3 tries: 550 5.1.1 no such mailbox" in console.text
+    console.click("Mend this, then send it again.")
+    console.wait_for("Sends 1 message")
+    console.click("Send again")
+    console.wait_for("The message will be sent within seconds.")
+    assert outbox.last(alice.email, kind="recovery").token
+
+
+def test_user_is_banned_signed_out_and_let_in_again(console, site, alice):
+    laptop = alice.sign_in(client=site)
+    find(console, "ali", alice.email)
+    console.click("Ban")
+    console.wait_for("Ends 1 session.")
+    console.click("Ban")
+    console.wait_for("Banned until")
+    assert laptop.get("/user").status_code == 403
+    console.click("Lift the ban")
+    console.wait_for("Lets 1 user sign in again.")
+    console.click("Lift the ban")
+    console.wait_for("Can sign in with the password")
+    phone = alice.sign_in(client=site)
+    console.run("location.reload()")
+    console.wait_for("used just now")
+    console.click("End Unknown device")
+    console.wait_for("Ends 1 session: Unknown device")
+    console.click("End this session")
+    console.wait_for("Signed in nowhere.")
+    assert phone.get("/user").status_code == 401
+
+
+def test_lost_factor_is_removed_without_javascript(page, here, site, carol, alice):
+    codes: App = set_up(carol.sign_in(client=site))[0]
+    set_up(alice.sign_in(client=site), "Old phone")
+    page.without_script()
+    page.open(f"{here}/console/users/{alice.id}")
+    fill(page, email=carol.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("One more step")
+    fill(page, code=codes.code())
+    page.click("Continue")
+    page.wait_for("Old phone")
+    page.click("Remove Old phone")
+    page.wait_for("Removes 1 authenticator app: Old phone.")
+    fill(page, factor_code=codes.wrong_code())
+    page.click("Remove")
+    page.wait_for("factor_code: must be a new code")
+    fill(page, factor_code=codes.code(1))
+    page.click("Remove")
+    page.wait_for("No authenticator app, security key or passkey.")
+
+
+def test_passkey_confirms_the_deletion_of_a_user(console, here, carol, alice, database, authenticator):
+    console.open(f"{here}/account")
+    console.click("Add Passkey")
+    console.wait_for("Add a passkey")
+    console.click("Create a passkey")
+    console.wait_for("One more step")
+    console.click("Sign in with a passkey")
+    console.wait_for("Your account")
+    console.open(f"{here}/console/users/{alice.id}/delete")
+    console.wait_for("Deletes 1 user with 1 identity")
+    console.click("Delete with a passkey")
+    console.wait_for("This user no longer exists.")
+    assert database.count("users", "id = %(id)s", id=alice.id) == 0
