@@ -236,3 +236,36 @@ WITH stale AS (
      FOR UPDATE OF m SKIP LOCKED
 )
 UPDATE outbox AS m SET outcome = stale.outcome, finished_at = now() FROM stale WHERE m.id = stale.id;
+
+-- name: list_webhook_states(id uuid, most integer)
+-- One webhook, or all, without the paths of their URLs. Counts up to `most` waiting events of each.
+SELECT w.id, origin_of(w.url) AS origin, w.description, w.events, w.disabled_reason,
+       iso_8601(w.failing_since) AS failing_since, iso_8601(w.retry_at) AS retry_at,
+       iso_8601(w.disabled_at) AS disabled_at, iso_8601(w.created_at) AS created_at,
+       CASE WHEN w.previous_secret_expires_at > now()
+            THEN iso_8601(w.previous_secret_expires_at) END AS previous_secret_expires_at,
+       (SELECT count(*)
+          FROM (SELECT
+                  FROM outbox AS m
+                 WHERE m.channel = 'webhook' AND m.outcome IS NULL AND m.recipient = w.id::text
+                 LIMIT :most) AS found) AS waiting
+  FROM webhooks AS w
+ WHERE :id IS NULL OR w.id = :id
+ ORDER BY w.created_at, w.id;
+
+-- name: search_deliveries(webhook_id uuid, is_failed boolean, before_at timestamptz, before_id uuid,
+--                         most integer)
+-- A custom plan reads those that failed from an index of their own.
+SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_user,
+       coalesce(u.email, u.phone) AS address
+  FROM outbox AS m
+  LEFT JOIN users AS u ON u.id = m.user_id
+ WHERE m.channel = 'webhook' AND m.recipient = :webhook_id::text AND (NOT :is_failed OR m.outcome = 'failed')
+   AND (:before_at IS NULL OR (m.created_at, m.id) < (:before_at, :before_id))
+ ORDER BY m.created_at DESC, m.id DESC
+ LIMIT :most;
+
+-- name: select_delivery(webhook_id uuid, id uuid)
+SELECT delivery_object(m) AS details
+  FROM outbox AS m
+ WHERE m.id = :id AND m.channel = 'webhook' AND m.recipient = :webhook_id::text;

@@ -1,6 +1,6 @@
 """Acts: a page that says what will be done, in numbers, and the form that does it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ class Act:
     """
 
     title: str
-    effects: Callable[[Subject], Sequence[str]]
+    effects: Callable[[Subject], Iterable[str]]
     undo: str
     do: Callable[[Subject, dict[str, Any]], Response | None]
     done: str

@@ -10,7 +10,7 @@ from auth.web import fields
 from auth.web.schemas import Input
 
 # Rows of a page.
-MOST = 50
+MOST = 25
 
 
 class Filters(Input):

@@ -10,6 +10,7 @@ SECTIONS = (
     ("overview", "Overview", "console"),
     ("users", "Users", "console/users"),
     ("audit", "Audit log", "console/audit"),
+    ("webhooks", "Webhooks", "console/webhooks"),
     ("messages", "Messages", "console/messages"),
     ("settings", "Settings", "console/settings"),
 )

@@ -36,22 +36,6 @@ def act(operator, go):
     return act
 
 
-@pytest.fixture
-def codes(app, carol):
-    """The authenticator app of Carol, in whose browser `armed` is signed in with it."""
-    return set_up(carol.sign_in())[0]
-
-
-@pytest.fixture
-def armed(app, carol, codes):
-    """The browser of Carol after both steps; codes of later steps remain for acts."""
-    visitor = Visitor(app)
-    visitor.visit("/sign-in?next=console")
-    visitor.submit(email=carol.email, password="Correct-Horse-1")
-    visitor.press("second-step", code=codes.code())
-    return visitor
-
-
 def acts_of(database, person):
     """Return the acts on a person, with the administrator who did each."""
     rows = database.all(

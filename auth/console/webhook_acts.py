@@ -1,0 +1,220 @@
+"""What administrators do with webhooks. Of a URL only the origin is shown: the rest may be secret."""
+
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.console.acts import Act, Subject, serve
+from auth.console.page import console_page, counted
+from auth.context import latchkey
+from auth.delivery.webhooks import EVENTS, MAX_WEBHOOKS
+from auth.flows import webhook_administration
+from auth.flows.webhook_administration import found_webhook, webhook_id_of
+from auth.pages.page import to_own
+from auth.web import fields, schemas
+from auth.web.input import check
+from auth.web.schemas import Input
+
+blueprint = Blueprint("webhook_acts", __name__)
+
+# Waiting events are counted up to here, and then shown as `1,000+`.
+_COUNTED = 1000
+# A form has a box for each event. marshmallow reads a dot as a member of an object.
+_BOXES = {event.replace(".", "_"): event for event in EVENTS}
+_WebhookForm = Input.from_dict(
+    {
+        **{name: fields.Text(load_default="") for name in ("url", "description")},
+        **{box: fields.Choice("yes") for box in _BOXES},
+    }
+)
+
+
+def webhooks(id: str | None = None) -> list[Any]:
+    """Return all webhooks, or the one with an id, each with the number of its waiting events."""
+    rows = latchkey.db.all("list_webhook_states", id=id, most=_COUNTED)
+    return [SimpleNamespace(**row._asdict() | {"waiting": _amount(row.waiting)}) for row in rows]
+
+
+def webhook(id: str) -> Any:
+    """Return a webhook. Raises `ApiError`."""
+    return found_webhook(next(iter(webhooks(webhook_id_of(id))), None))
+
+
+def _amount(total: int) -> str:
+    return counted(total, "waiting event") if total < _COUNTED else f"{_COUNTED:,}+ waiting events"
+
+
+def _making() -> Subject:
+    return Subject(
+        "Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES)
+    )
+
+
+def _found(webhook_id: str) -> Subject:
+    known = webhook(webhook_id)
+    known.boxes = _BOXES
+    return Subject(known.origin, f"console/webhooks/{known.id}", known)
+
+
+def _delivery(webhook_id: str, delivery_id: str) -> Subject:
+    known, id = webhook(webhook_id), webhook_id_of(delivery_id)
+    row = found_webhook(latchkey.db.one("select_delivery", webhook_id=known.id, id=id))
+    event = SimpleNamespace(webhook_id=known.id, origin=known.origin, **row.details)
+    return Subject(known.origin, f"console/webhooks/{known.id}", event)
+
+
+def _made(_subject: Subject) -> Iterator[str]:
+    yield f"Makes 1 webhook. There are {len(webhooks())} of at most {MAX_WEBHOOKS}."
+    yield "Its secret is shown once, after this."
+
+
+def _changed(subject: Subject) -> Iterator[str]:
+    yield "Changes 1 webhook. What you leave as it is stays."
+    yield f"{subject.row.waiting} will go to a new URL."
+
+
+def _body(form: dict[str, Any]) -> dict[str, Any]:
+    events = [event for box, event in _BOXES.items() if box in form]
+    url = {"url": form["url"].strip()} if form["url"].strip() else {}
+    return {"events": events, "description": form["description"].strip() or None, **url}
+
+
+def _make(_subject: Subject, form: dict[str, Any]) -> Response:
+    made, secret = webhook_administration.create(check(schemas.NewWebhook(), _body(form)))
+    return _once(json.loads(made)["id"], secret)
+
+
+def _change(subject: Subject, form: dict[str, Any]) -> None:
+    webhook_administration.change(subject.row.id, check(schemas.WebhookChange(), _body(form)))
+
+
+def _switch(disabled: bool) -> Any:
+    def switch(subject: Subject, _form: dict[str, Any]) -> None:
+        webhook_administration.change(subject.row.id, {"disabled": disabled})
+
+    return switch
+
+
+def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
+    _, secret = webhook_administration.change(subject.row.id, {"rotate_secret": True})
+    return _once(subject.row.id, secret)
+
+
+def _once(id: str, secret: str | None) -> Response:
+    return console_page("webhook_secret.html", section="webhooks", webhook=webhook(id), secret=secret)
+
+
+def _test(subject: Subject, form: dict[str, Any]) -> None:
+    webhook_administration.send_test(subject.row.id, form["event"])
+
+
+def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
+    webhook_administration.delete(subject.row.id)
+    return to_own("console/webhooks?done=delete")
+
+
+def _redeliver(subject: Subject, _form: dict[str, Any]) -> None:
+    webhook_administration.redeliver(subject.row.webhook_id, subject.row.id)
+
+
+def _sent_again(subject: Subject) -> Iterator[str]:
+    event = subject.row
+    tried = f"It was tried {counted(event.attempts, 'time')}; it is {event.status}."
+    yield f"Sends 1 event, {event.event}, to {event.origin} again, under the same id. {tried}"
+
+
+_MAKING = {
+    "new": Act(
+        title="Make a webhook",
+        effects=_made,
+        undo="A webhook can be deleted at any time; what it has received cannot be taken back.",
+        do=_make,
+        done="The webhook is made.",
+        needs_factor=True,
+        form=_WebhookForm,
+        template="act_webhook.html",
+    ),
+}
+WEBHOOK_ACTS = {
+    "test": Act(
+        title="Send a test event",
+        effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a user who does not exist."],
+        undo="It cannot be taken back.",
+        do=_test,
+        done="The test event will be sent within seconds.",
+        needs_factor=True,
+        form=Input.from_dict({"event": fields.Choice(*EVENTS, required=True)}),
+        template="act_webhook_test.html",
+    ),
+    "change": Act(
+        title="Change the webhook",
+        effects=_changed,
+        undo="It can be changed back. Events that went to the new URL cannot be taken back.",
+        do=_change,
+        done="The webhook is changed.",
+        needs_factor=True,
+        form=_WebhookForm,
+        template="act_webhook.html",
+    ),
+    "new-secret": Act(
+        title="Make a new secret",
+        effects=lambda _subject: [
+            "Makes 1 secret, which is shown once.",
+            "The old one also signs for a day.",
+        ],
+        undo="The old secret cannot be brought back.",
+        do=_rotate,
+        done="The secret is new.",
+        needs_factor=True,
+    ),
+    "disable": Act(
+        title="Disable",
+        effects=lambda subject: [
+            "Stops 1 webhook. It misses what happens until it is enabled.",
+            f"{subject.row.waiting} will be kept for three days, and then fail.",
+        ],
+        undo="It can be enabled again; what it missed is not sent.",
+        do=_switch(True),
+        done="The webhook is disabled.",
+        needs_factor=True,
+        is_destructive=True,
+    ),
+    "enable": Act(
+        title="Enable",
+        effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent at once."],
+        undo="It can be disabled again.",
+        do=_switch(False),
+        done="The webhook is enabled.",
+        needs_factor=True,
+    ),
+    "delete": Act(
+        title="Delete",
+        effects=lambda subject: [
+            "Deletes 1 webhook with its secret.",
+            f"{subject.row.waiting} will not be sent.",
+        ],
+        undo="This cannot be undone.",
+        do=_delete,
+        done="The webhook is deleted.",
+        needs_factor=True,
+        is_destructive=True,
+    ),
+}
+DELIVERY_ACTS = {
+    "redeliver": Act(
+        title="Send again",
+        effects=_sent_again,
+        undo="It cannot be taken back. Receivers know a repeated event by its id.",
+        do=_redeliver,
+        done="The event will be sent within seconds.",
+    ),
+}
+
+serve(blueprint, "/console/webhooks", _MAKING, _making, "webhooks")
+serve(blueprint, "/console/webhooks/<webhook_id>", WEBHOOK_ACTS, _found, "webhooks")
+serve(
+    blueprint, "/console/webhooks/<webhook_id>/deliveries/<delivery_id>", DELIVERY_ACTS, _delivery, "webhooks"
+)

@@ -1,0 +1,49 @@
+"""The webhooks, and the deliveries of each."""
+
+from flask import Blueprint, Response
+
+from auth.console.access import administrator
+from auth.console.acts import told
+from auth.console.filters import MOST, Filters, first_page, page_after
+from auth.console.page import console_page
+from auth.console.webhook_acts import DELIVERY_ACTS, WEBHOOK_ACTS, webhook, webhooks
+from auth.context import latchkey
+from auth.delivery.webhooks import EVENTS
+from auth.web import fields
+from auth.web.input import read_query
+
+blueprint = Blueprint("webhooks", __name__)
+
+
+class _DeliveryFilters(Filters):
+    state = fields.Choice("failed")
+
+
+@blueprint.get("/console/webhooks")
+@administrator
+def show_webhooks() -> Response:
+    """Show the webhooks, oldest first."""
+    return console_page("webhooks.html", section="webhooks", webhooks=webhooks(), notice=told(WEBHOOK_ACTS))
+
+
+@blueprint.get("/console/webhooks/<webhook_id>")
+@administrator
+def show_webhook(webhook_id: str) -> Response:
+    """Show a webhook with its deliveries, newest first."""
+    known, query = webhook(webhook_id), read_query(_DeliveryFilters())
+    place = {"before_at": query["before_at"], "before_id": query["before_id"], "most": MOST + 1}
+    failed = "state" in query
+    rows = latchkey.db.all("search_deliveries", webhook_id=known.id, is_failed=failed, **place)
+    more = len(rows) > MOST
+    return console_page(
+        "webhook.html",
+        section="webhooks",
+        webhook=known,
+        all_events=len(known.events) == len(EVENTS),
+        acts=WEBHOOK_ACTS,
+        possible=["test", "change", "new-secret", "enable" if known.disabled_at else "disable", "delete"],
+        rows=rows[:MOST],
+        notice=told(WEBHOOK_ACTS | DELIVERY_ACTS),
+        first=first_page(),
+        next=page_after(rows[MOST - 1].details["created_at"], rows[MOST - 1].id) if more else None,
+    )

@@ -1,0 +1,209 @@
+"""/console/webhooks: the state of webhooks, their deliveries, and what administrators do with them."""
+
+import re
+
+import pytest
+
+from tests.support.hooks import verified
+from tests.support.links import SITE
+from tests.support.pages import words
+from tests.support.plans import analyze, plan_of
+
+ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
+TICKED = {event.replace(".", "_"): "yes" for event in ALL}
+_SECRET = re.compile(r"whsec_[A-Za-z0-9+/]{43}=")
+
+
+@pytest.fixture
+def act(armed, codes, database):
+    """Do an act with a code for it, and return the page that follows."""
+
+    def act(path, **fields):
+        database.run("UPDATE factors SET last_step = NULL")
+        page = armed.visit(f"/console/webhooks/{path}")
+        assert page.status == 200, words(page)
+        return armed.press(path, factor_code=codes.code(1), **fields)
+
+    return act
+
+
+def redeliver(operator, webhook, delivery):
+    operator.visit(f"/console/webhooks/{webhook['id']}/deliveries/{delivery['id']}/redeliver")
+    return operator.press("/redeliver")
+
+
+class TestList:
+    def test_empty_list_says_what_will_stand_there(self, operator):
+        assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
+
+    def test_states_are_told_and_paths_of_urls_are_not(self, operator, hooks, target, database):
+        made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
+        gone = hooks.register(f"{target.url}/gone")
+        hooks.emit()
+        target.status = 500
+        hooks.deliver()
+        database.run(
+            "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone' WHERE id = %(id)s",
+            id=gone["id"],
+        )
+        said = words(operator.visit("/console/webhooks"))
+        assert target.url in said
+        assert "Billing" in said
+        assert "failing since" in said
+        assert "disabled it answered 410 Gone" in said
+        assert "1 waiting event" in said
+        for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
+            assert "s3cret" not in operator.visit(path).text
+
+    def test_unknown_webhook_is_not_found(self, operator, alice):
+        for id in (alice.id, "nonsense"):
+            assert operator.visit(f"/console/webhooks/{id}").status == 404
+
+
+class TestDeliveries:
+    def test_delivery_shows_tries_and_the_answer(self, operator, hooks, target):
+        made = hooks.register(target)
+        target.status, target.body = 500, b"<b>out of order</b>"
+        hooks.emit("auth.login")
+        hooks.deliver()
+        page = operator.visit(f"/console/webhooks/{made['id']}")
+        assert "auth.login waiting 1 500 Internal Server Error <b>out of order</b>" in words(page).replace(
+            "  ", " "
+        )
+        assert "<b>" not in page.text
+
+    def test_failed_ones_are_a_filter(self, operator, hooks, target, database):
+        made = hooks.register(target)
+        hooks.emit("user.created", "auth.login")
+        database.run("UPDATE outbox SET outcome = 'failed', finished_at = now() WHERE kind = 'auth.login'")
+        text = operator.visit(f"/console/webhooks/{made['id']}?state=failed").text
+        assert ("<td>auth.login</td>" in text, "<td>user.created</td>" in text) == (True, False)
+
+    def test_lists_are_read_from_their_indexes(self, hooks, target, database, database_url):
+        made = hooks.register(target)
+        database.run(
+            "INSERT INTO outbox (id, channel, kind, recipient, outcome, finished_at, created_at)"
+            " SELECT gen_random_uuid(), 'webhook', 'auth.login', CASE WHEN n %% 2 = 0 THEN %(id)s ELSE 'another' END,"
+            " CASE WHEN n %% 1000 = 0 THEN 'failed' ELSE 'sent' END, now(), now() - make_interval(secs => n)"
+            " FROM generate_series(1, 20000) AS n",
+            id=made["id"],
+        )
+        analyze(database_url, "outbox")
+        for failed, index in ((True, "outbox_failed_events"), (False, "outbox_events")):
+            plan = plan_of(
+                database_url, "search_deliveries", webhook_id=made["id"], is_failed=failed, most=26
+            )
+            assert (index in plan.indexes, "outbox" in plan.read_whole) == (True, False)
+
+
+class TestRedelivering:
+    def test_failed_event_is_sent_again_under_its_id(self, operator, hooks, target, carol, database):
+        made = hooks.register(target)
+        target.status = 410
+        hooks.emit()
+        hooks.deliver()
+        target.status = 200
+        hooks.change(made, disabled=False)
+        (failed,) = hooks.deliveries(made)
+        operator.visit(f"/console/webhooks/{made['id']}/deliveries/{failed['id']}/redeliver")
+        assert "Sends 1 event, user.updated," in words(operator.page)
+        assert "tried 1 time" in words(operator.page)
+        assert "The event will be sent within seconds." in words(operator.press("/redeliver"))
+        hooks.deliver()
+        assert {posted.headers["webhook-id"] for posted in target.requests} == {failed["event_id"]}
+        assert [one["status"] for one in hooks.deliveries(made)] == ["sent", "failed"]
+        row = database.one("SELECT actor, actor_id FROM audit_log WHERE action = 'event_redelivered'")
+        assert (row.actor, row.actor_id) == ("user", carol.id)
+
+    def test_event_of_another_webhook_and_of_a_disabled_one_are_not(self, operator, hooks, target, database):
+        made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
+        hooks.emit()
+        (waiting,) = hooks.deliveries(made)
+        path = f"/console/webhooks/{other['id']}/deliveries/{waiting['id']}/redeliver"
+        assert operator.visit(path).status == 404
+        operator.visit(f"/console/webhooks/{made['id']}/deliveries/{waiting['id']}/redeliver")
+        hooks.change(made, disabled=True)
+        assert "The webhook is disabled" in words(operator.press("/redeliver"))
+        assert database.count("outbox") == 1
+
+
+class TestActs:
+    def test_secret_of_a_new_webhook_is_shown_once_and_signs(
+        self, act, armed, hooks, target, carol, database
+    ):
+        page = act("new", url=f"{target.url}/hooks", description=" Billing ", user_updated="yes")
+        (secret,) = set(_SECRET.findall(page.text))
+        (made,) = hooks.ask("get").json["data"]
+        assert (made["events"], made["description"]) == (["user.updated"], "Billing")
+        assert page.headers["Cache-Control"] == "no-store"
+        assert secret not in armed.visit(f"/console/webhooks/{made['id']}").text
+        hooks.emit()
+        hooks.deliver()
+        assert verified(target.requests[0], secret)["event"] == "user.updated"
+        row = database.one("SELECT actor, actor_id, details FROM audit_log WHERE action = 'webhook_created'")
+        assert (row.actor, row.actor_id, row.details["url"]) == ("user", carol.id, target.url)
+
+    @pytest.mark.parametrize(
+        ("fields", "problem"),
+        [
+            ({"url": "ftp://192.0.1.1/", **TICKED}, "must be an http or https URL"),
+            ({"url": "http://169.254.169.254/", **TICKED}, "must not lead into a private network"),
+            ({"url": "https://192.0.1.1/"}, "events: must be a list of at least one of"),
+            ({"url": "", **TICKED}, "url: is required"),
+        ],
+    )
+    def test_wrong_webhook_is_refused_and_nothing_is_lost(self, act, database, fields, problem):
+        page = act("new", description="Billing", **fields)
+        assert (page.status, problem in words(page)) == (400, True)
+        assert 'value="Billing"' in page.text
+        assert page.text.count(" checked") == len(fields.keys() & TICKED.keys())
+        assert database.count("webhooks") == 0
+
+    def test_change_keeps_a_url_that_is_left_empty(self, act, hooks, target):
+        made = hooks.register(f"{target.url}/hooks?key=s3cret", description="Billing")
+        page = act(f"{made['id']}/change", url="", description="", auth_login="yes")
+        assert "The webhook is changed." in words(page)
+        now = hooks.show(made)
+        assert (now["url"], now["events"], now["description"]) == (made["url"], ["auth.login"], None)
+
+    def test_new_secret_is_shown_once_and_both_sign(self, act, hooks, target):
+        made = hooks.register(target)
+        (secret,) = set(_SECRET.findall(act(f"{made['id']}/new-secret").text))
+        hooks.emit()
+        hooks.deliver()
+        for each in (secret, made["secret"]):
+            assert verified(target.requests[0], each)
+
+    def test_webhook_is_tested_disabled_enabled_and_deleted(self, act, armed, hooks, target, database):
+        made = hooks.register(target)
+        assert "The test event will be sent" in words(act(f"{made['id']}/test", event="auth.login"))
+        assert [one["event"] for one in hooks.deliveries(made)] == ["auth.login"]
+        assert "The webhook is disabled." in words(act(f"{made['id']}/disable"))
+        assert hooks.show(made)["disabled_reason"] == "by_administrator"
+        assert "The webhook is enabled." in words(act(f"{made['id']}/enable"))
+        assert hooks.show(made)["disabled"] is False
+        armed.visit(f"/console/webhooks/{made['id']}/delete")
+        assert "1 waiting event will not be sent." in words(armed.page)
+        assert "The webhook is deleted." in words(act(f"{made['id']}/delete"))
+        assert (
+            database.count("webhooks"),
+            database.value("SELECT outcome FROM outbox WHERE channel = 'webhook'"),
+        ) == (0, "void")
+
+    def test_without_the_code_for_the_act_nothing_changes(self, armed, codes, hooks, target, database):
+        made = hooks.register(target)
+        before = database.everything("webhooks", "outbox", "audit_log")
+        for name in ("delete", "disable", "new-secret", "change", "test"):
+            armed.visit(f"/console/webhooks/{made['id']}/{name}")
+            page = armed.press(name, factor_code=codes.wrong_code(), event="auth.login", **TICKED)
+            assert (name, page.status) == (name, 422)
+        assert database.everything("webhooks", "outbox", "audit_log") == before
+
+    def test_administrator_without_a_factor_is_told_to_set_one_up(self, operator, hooks, target, database):
+        made = hooks.register(target)
+        assert "Set up two-step verification" in operator.visit(f"/console/webhooks/{made['id']}/delete").text
+        assert "Set up two-step verification" in operator.visit("/console/webhooks/new").text
+        operator.visit("/console/webhooks")
+        tokens = [form.fields["form_token"] for form in operator.page.forms if "form_token" in form.fields]
+        operator.post(f"{SITE}/console/webhooks/{made['id']}/delete", {"form_token": tokens[0]})
+        assert database.count("webhooks") == 1
