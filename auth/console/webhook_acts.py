@@ -48,9 +48,7 @@ def _amount(total: int) -> str:
 
 
 def _making() -> Subject:
-    return Subject(
-        "Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES)
-    )
+    return Subject("Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES))
 
 
 def _found(webhook_id: str) -> Subject:
