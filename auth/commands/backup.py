@@ -13,7 +13,7 @@ from auth.operations import backups, rehearsals
 from sql import Database
 
 
-@click.command("backup")
+@click.command("backup", short_help="Back up the database and the secrets, or prove a backup.")
 @new_file
 @passphrase_option
 @click.option("--verify", is_flag=True, help="Prove the existing FILE instead of writing one.")
@@ -56,11 +56,13 @@ def command(file: Path, passphrase_file: Path | None, verify: bool, keep: int, a
     if as_json:
         click.echo(json.dumps(outcome | manifest.summary()))
         return
-    rows = f"{manifest.tables['users']:,} users, {sum(manifest.tables.values()):,} rows"
+    rows = f"users: {manifest.tables['users']:,}, rows: {sum(manifest.tables.values()):,}"
     if verify:
-        text = f"{file} is good: {rows}, backed up at {manifest.created_at}. Restored it and signed a user in"
+        text = (
+            f"{file} is good ({rows}, backed up at {manifest.created_at}). Restored it and signed a user in"
+        )
     else:
-        text = f"Backed up {rows} and the secrets to {file}: {outcome['bytes']:,} bytes"
+        text = f"Backed up the database ({rows}) and the secrets to {file}: {outcome['bytes']:,} bytes"
     click.echo(f"{text}, in {outcome['seconds']} s.")
 
 

@@ -11,7 +11,7 @@ from auth.passwords import hashing
 from auth.passwords.policy import WeakPassword, check_strength
 
 
-@click.command("create-admin")
+@click.command("create-admin", short_help="Make a user an administrator.")
 @click.argument("email")
 @click.option(
     "--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user. Prompts for it if missing."

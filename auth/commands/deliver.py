@@ -12,7 +12,7 @@ from auth.settings import state
 from sql import Database
 
 
-@click.command("deliver")
+@click.command("deliver", short_help="Deliver messages and events, beside the service.")
 def command() -> None:
     """Deliver the messages and events of the outbox until SIGTERM or Ctrl-C, then finish what is being sent.
 

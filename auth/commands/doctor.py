@@ -15,7 +15,7 @@ _MARKS = {"ok": "✓", "failed": "✗", "skipped": "-"}
 _FAILED = 3
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Check the deployment, and say what to mend.")
 @click.option("--skip", multiple=True, type=click.Choice(_NAMES), help="Leave out a check; may be repeated.")
 @json_option
 def command(skip: tuple[str, ...], as_json: bool) -> None:

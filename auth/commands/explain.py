@@ -20,7 +20,7 @@ class _NothingKnown(click.ClickException):
     exit_code = 3
 
 
-@click.command("explain")
+@click.command("explain", short_help="Explain what happened to a user, or in a request.")
 @click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
 @click.option(
     "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Newest entries to show."

@@ -26,7 +26,7 @@ def command() -> None:
 _kind_argument = click.argument("kind", type=click.Choice(list(rotation.FIELDS)))
 
 
-@command.command("list")
+@command.command("list", short_help="List the keys, and what needs the old ones.")
 @json_option
 def list_command(as_json: bool) -> None:
     """List the keys: which are in use, from when on a new one is, and what still needs an old one.
@@ -48,7 +48,7 @@ def list_command(as_json: bool) -> None:
         click.echo(f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({_place(settings, key)})")
 
 
-@command.command("rotate")
+@command.command("rotate", short_help="Make a new key, which is used a day later.")
 @_kind_argument
 @click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
 @click.option(
@@ -78,7 +78,7 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
     _report(key, value, text, deadline, as_json)
 
 
-@command.command("add")
+@command.command("add", short_help="Accept a key that this service does not use itself.")
 @_kind_argument
 @click.argument("file", type=click.File())
 @json_option
@@ -115,7 +115,7 @@ def remove(id: str, force: bool, as_json: bool) -> None:
     _report(key, value, f"{key.id} is no longer accepted.", "", as_json)
 
 
-@command.command("accept")
+@command.command("accept", short_help="Accept these keys in place of lost ones.")
 def accept() -> None:
     """Accept the keys of these settings for a database that was used with others, which are lost.
 

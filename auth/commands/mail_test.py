@@ -12,7 +12,7 @@ from auth.delivery.messages import Message, load_templates
 from auth.delivery.senders import Refused, TryLater
 
 
-@click.command("mail-test")
+@click.command("mail-test", short_help="Send one mail, and print the answer of the server.")
 @click.argument("address")
 @click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of mail instead.")
 @json_option

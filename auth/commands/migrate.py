@@ -8,7 +8,7 @@ from auth.commands.common import json_option, progress_of
 from sql import schema
 
 
-@click.command("migrate")
+@click.command("migrate", short_help="Make the schema, or bring it up to date.")
 @json_option
 def command(as_json: bool) -> None:
     """Make the schema of the database, or bring it up to date. The service does the same when it starts.

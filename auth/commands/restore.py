@@ -7,11 +7,11 @@ import click
 from auth.commands import load_settings
 from auth.commands.common import existing_file, failures, json_option, passphrase_option, progress_of
 from auth.operations import backups, restores
-from auth.operations.embedded_postgres import EmbeddedPostgres
+from auth.operations.embedded_postgres import EmbeddedPostgres, StateInUseError
 from auth.operations.restored_secrets import RestoredSecrets
 
 
-@click.command("restore")
+@click.command("restore", short_help="Replace the database and the secrets by a backup.")
 @existing_file
 @passphrase_option
 @click.option("--keep-sessions", is_flag=True, help="Leave users signed in who were so at the backup.")
@@ -41,7 +41,7 @@ def command(
         secrets = RestoredSecrets(settings, manifest)
         postgres = None if settings.database_url else EmbeddedPostgres(settings.state_dir)
         try:
-            url = postgres.start() if postgres else settings.database_url
+            url = _start(postgres) if postgres else settings.database_url
             with progress_of("Restoring", size) as progress:
                 former = restores.restore(url, file, passphrase, secrets, options, progress)
         finally:
@@ -57,11 +57,20 @@ def command(
     if as_json:
         click.echo(json.dumps(outcome | manifest.summary()))
         return
-    rows = f"{manifest.tables['users']:,} users, {sum(manifest.tables.values()):,} rows"
-    click.echo(f"Restored {rows}, backed up at {manifest.created_at}, in {outcome['seconds']} s.")
+    rows = f"users: {manifest.tables['users']:,}, rows: {sum(manifest.tables.values()):,}"
+    click.echo(f"Restored the backup of {manifest.created_at} ({rows}) in {outcome['seconds']} s.")
     if former:
         click.echo(f"The database before is now called {former}. The next restore deletes it.")
     if secrets.environment_file:
         click.echo(f"{secrets.environment_file} has the settings of the service that was backed up.")
     for variable in secrets.kept_variables:
         click.echo(f"{variable} is set, so the value in the backup was not restored.")
+
+
+def _start(postgres: EmbeddedPostgres) -> str:
+    try:
+        return postgres.start()
+    except StateInUseError:
+        raise click.ClickException(
+            f"{postgres.state_dir} is in use by a running service. Stop the service on all nodes first."
+        ) from None

@@ -7,7 +7,7 @@ import click
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-@click.command("serve")
+@click.command("serve", short_help="Run the service in the foreground.")
 def command() -> None:
     """Run the service in the foreground until SIGTERM or Ctrl-C, as `make run` does.
 

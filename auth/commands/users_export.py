@@ -10,7 +10,7 @@ from auth.tokens.keys import CannotOpen
 from auth.transfer import exporting
 
 
-@click.command("export")
+@click.command("export", short_help="Write all users to an encrypted file.")
 @new_file
 @passphrase_option
 @click.option("--plaintext", is_flag=True, help="Do not encrypt FILE.")
@@ -25,7 +25,7 @@ def export(file: Path, passphrase_file: Path | None, plaintext: bool, as_json: b
     Example: latchkey users export users.age --passphrase-file /etc/latchkey.passphrase
     """
     with failures(file):
-        passphrase = None if plaintext else backups.read_passphrase(passphrase_file)
+        passphrase = None if plaintext else backups.read_passphrase(passphrase_file, " or --plaintext")
         if passphrase and len(passphrase) < backups.SHORTEST_PASSPHRASE:
             raise backups.BackupError(
                 f"The passphrase must have at least {backups.SHORTEST_PASSPHRASE} characters."
@@ -40,5 +40,7 @@ def export(file: Path, passphrase_file: Path | None, plaintext: bool, as_json: b
             except CannotOpen as error:
                 raise click.ClickException(f"Nothing was exported: {error}.") from None
     click.echo(
-        json.dumps({"users": total, "file": str(file)}) if as_json else f"Exported {total:,} users to {file}."
+        json.dumps({"users": total, "file": str(file)})
+        if as_json
+        else f"Users exported to {file}: {total:,}."
     )

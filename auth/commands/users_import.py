@@ -22,7 +22,7 @@ _AGE = b"age-encryption.org/v1\n"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
-@click.command("import")
+@click.command("import", short_help="Create users from a file of another product or service.")
 @existing_file
 @click.option(
     "--format", "product", type=click.Choice(list(PRODUCTS)), help="Who wrote FILE. Otherwise detected."
@@ -85,9 +85,9 @@ def import_(
     if as_json:
         click.echo(json.dumps({"dry_run": dry_run} | sums))
     else:
-        verb = "Would create" if dry_run else "Created"
-        rest = f"{sums['exists']:,} exist and are unchanged; {sums['refused']:,} rows were refused."
-        click.echo(f"{verb} {sums['created']:,} users; {rest}")
+        created = "that would be created" if dry_run else "created"
+        rest = f"Unchanged, because they exist: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
+        click.echo(f"Users {created}: {sums['created']:,}. {rest}")
     if sums["refused"]:
         raise click.exceptions.Exit(3)
 

@@ -35,7 +35,7 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
     return check
 
 
-@command.command("listen")
+@command.command("listen", short_help="Print the events of a service on this machine.")
 @click.option(
     "--forward",
     metavar="URL",

@@ -84,14 +84,19 @@ class Manifest:
         }
 
 
-def read_passphrase(path: Path | None) -> str:
-    """Return the content of a file, or of `AUTH_BACKUP_PASSPHRASE`. Raises `BackupError`."""
+def read_passphrase(path: Path | None, instead: str = "") -> str:
+    """Return the content of a file, or of `AUTH_BACKUP_PASSPHRASE`. Raises `BackupError`.
+
+    `instead` ends the message with what else can be given.
+    """
     try:
         text = path.read_text() if path else os.environ.get("AUTH_BACKUP_PASSPHRASE", "")
     except (OSError, UnicodeDecodeError) as error:
         raise BackupError(f"{path}: cannot be read: {error}") from None
     if not (passphrase := text.rstrip("\r\n")):
-        raise BackupError("There is no passphrase: set AUTH_BACKUP_PASSPHRASE, or give --passphrase-file.")
+        raise BackupError(
+            f"There is no passphrase: set AUTH_BACKUP_PASSPHRASE, or give --passphrase-file{instead}."
+        )
     return passphrase
 
 

@@ -60,6 +60,14 @@ def test_help_has_an_example_of_the_command(name):
     assert re.search(rf"Example: .*\b{name}\b", text)
 
 
+@pytest.mark.parametrize("group", ["", "keys", "users", "webhooks"])
+def test_list_of_commands_has_whole_sentences(group):
+    listed = CliRunner().invoke(main, [*group.split(), "--help"]).output
+    lines = re.findall(r"^  [a-z-]+ {2,}(\S.*)$", listed.partition("Commands:")[2], re.M)
+    assert lines
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_version_is_printed():
     result = CliRunner().invoke(main, ["--version"])
     assert (result.exit_code, result.output) == (0, f"latchkey, version {auth.__version__}\n")

@@ -25,7 +25,7 @@ def export(app, tmp_path):
 def test_export_is_a_line_of_json_for_each_user(export, alice, bob, database):
     path, output = export()
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    assert output == f"Exported 2 users to {path}.\n"
+    assert output == f"Users exported to {path}: 2.\n"
     assert {record["email"] for record in records} == {alice.email, bob.email}
     (record,) = [record for record in records if record["id"] == alice.id]
     assert record["password_hash"] == database.value(

@@ -10,7 +10,7 @@ from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
 
 WEAK = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
-SUMMARY = "{} {} users; {} exist and are unchanged; {} rows were refused.\n"
+SUMMARY = "Users {}: {}. Unchanged, because they exist: {}. Rows refused: {}.\n"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ class TestCreation:
     def test_user_signs_in_with_a_password_that_the_policy_would_refuse(self, import_users, client):
         row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK}
         result = import_users(row)
-        assert (result.exit_code, result.output) == (0, SUMMARY.format("Created", 1, 0, 0))
+        assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 1, 0, 0))
         assert sign_in(client, "dave@example.com", "weak").status_code == 200
         assert_error(sign_in(client, "dave@example.com", "Weak"), 401, "invalid_credentials")
 
@@ -67,7 +67,7 @@ class TestCreation:
 
     def test_many_batches_are_imported(self, import_users, database):
         rows = [{"email": f"user{number}@example.com"} for number in range(1201)]
-        assert import_users(*rows).output == SUMMARY.format("Created", "1,201", 0, 0)
+        assert import_users(*rows).output == SUMMARY.format("created", "1,201", 0, 0)
         assert database.count("users") == database.count("identities") == 1201
 
 
@@ -101,7 +101,7 @@ class TestExistingUsers:
         import_users(*rows)
         before = database.everything()
         result = import_users(*rows)
-        assert (result.exit_code, result.output) == (0, SUMMARY.format("Created", 0, 3, 0))
+        assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 0, 3, 0))
         assert database.everything() == before
 
     @pytest.mark.parametrize("member", ["email", "id", "identities"])
@@ -122,7 +122,7 @@ class TestExistingUsers:
             },
         }[member]
         result = import_users(row | {"password_hash": WEAK, "user_metadata": {"name": "Mallory"}})
-        assert result.output == SUMMARY.format("Created", 0, 1, 0)
+        assert result.output == SUMMARY.format("created", 0, 1, 0)
         assert database.everything() == before
         assert alice.try_to_sign_in(PASSWORD).status_code == 200
 
@@ -132,7 +132,7 @@ class TestExistingUsers:
         monkeypatch.setattr("auth.transfer.importing.records.keys", lambda _row: iter([]))
         before = database.everything()
         result = import_users({"email": alice.email, "password_hash": WEAK}, {"email": "dave@example.com"})
-        assert result.output == SUMMARY.format("Created", 1, 1, 0)
+        assert result.output == SUMMARY.format("created", 1, 1, 0)
         database.run("DELETE FROM users WHERE email = 'dave@example.com'")
         assert database.everything("users", "identities") == {
             table: before[table] for table in ("users", "identities")
@@ -149,7 +149,7 @@ class TestExistingUsers:
         rows = [{"email": f"user{number}@example.com"} for number in range(5)]
         taken = {"email": "dave@example.com", "identities": [{"provider": "google", "subject": "12"}]}
         result = import_users(*rows[:2], taken, *rows[2:])
-        assert result.output == SUMMARY.format("Created", 5, 1, 0)
+        assert result.output == SUMMARY.format("created", 5, 1, 0)
         assert database.value("SELECT user_id FROM identities WHERE provider = 'google'") == alice.id
 
 
@@ -220,13 +220,13 @@ class TestRefusals:
         assert lines[1] == "line 4: refused: user_metadata: must be JSON"
         assert lines[2] == "line 5: refused: has more columns than the header"
         assert lines[3].startswith("line 6: h")
-        assert lines[4:] == [SUMMARY.format("Created", 1, 0, 4).strip()]
+        assert lines[4:] == [SUMMARY.format("created", 1, 0, 4).strip()]
 
     def test_missing_and_empty_files(self, app, tmp_path):
         assert run_command(app, "users", "import", str(tmp_path / "none")).exit_code == 2
         (tmp_path / "empty").write_text("")
         result = run_command(app, "users", "import", str(tmp_path / "empty"))
-        assert (result.exit_code, result.output) == (0, SUMMARY.format("Created", 0, 0, 0))
+        assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 0, 0, 0))
 
 
 class TestAdministrators:
@@ -248,7 +248,7 @@ class TestDryRun:
             f"line 2: {alice.email}: exists: a user with this id, email, phone, identity or credential exists",
         ]
         assert result.output.splitlines()[2].startswith("line 3: erin: refused: email: must be")
-        assert result.output.endswith(SUMMARY.format("Would create", 1, 1, 1))
+        assert result.output.endswith(SUMMARY.format("that would be created", 1, 1, 1))
         assert database.everything() == before
 
     def test_control_characters_are_not_printed(self, import_users):

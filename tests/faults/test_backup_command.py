@@ -207,7 +207,7 @@ def test_restore_over_a_service_keeps_its_database_under_another_name(origin, pl
 def test_verify_restores_into_a_temporary_postgres_and_signs_in(origin):
     done = latchkey("backup", "--verify", origin.file)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "is good: 1 users" in done.stdout
+    assert "is good (users: 1, " in done.stdout
     assert done.stdout.rstrip().split(", in ")[0].endswith("signed a user in")
 
 
