@@ -10,6 +10,7 @@ No value is ever formatted into a statement. Connections are in autocommit: outs
 each statement is a transaction.
 """
 
+import functools
 import json
 import re
 from abc import ABC, abstractmethod
@@ -90,6 +91,9 @@ def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
     return statements
 
 
+_shipped = functools.cache(load_statements)
+
+
 def _parse(text: str, where: str) -> Iterator[Statement]:
     headers = list(_HEADER.finditer(text))
     if len(headers) != text.count("-- name:"):
@@ -158,7 +162,7 @@ class Database(_Runner):
     ) -> None:
         self._prepares = prepare
         self._origin = origin
-        self._statements = load_statements()
+        self._statements = _shipped()
         self._constants = {
             name: {key: value for key, value in (constants or {}).items() if key in statement.parameters}
             for name, statement in self._statements.items()

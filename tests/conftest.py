@@ -5,10 +5,12 @@ email address and the password `PASSWORD`, and is signed in by tests only.
 """
 
 import contextlib
+import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import bcrypt
@@ -16,6 +18,7 @@ import psycopg2
 import pytest
 import structlog
 from flask import Flask
+from werkzeug.routing import Rule
 
 # ruff: noqa: E402
 # Modules with fixtures and hooks for all tests.
@@ -33,8 +36,9 @@ pytest.register_assert_rewrite(
 
 from app import create_app
 from auth import logs, settings
-from auth.context import EXTENSION
+from auth.context import EXTENSION, Latchkey
 from auth.operations.embedded_postgres import EmbeddedPostgres
+from auth.settings.constants import statement_constants
 from auth.web import edge
 from sql import pool, schema
 from tests.support import log_watch
@@ -89,12 +93,34 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             pytest.exit("another test run uses the database of TEST_DATABASE_URL", 2)
 
 
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the tests: there are 13,000."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _patient_pool() -> Iterator[None]:
     """Wait for Postgres on a busy machine; tests/faults keeps the deadlines of the service."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pool, "DEADLINE", 20.0)
         patch.setattr(pool, "CHECKOUT_DEADLINE", 20.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _routes_compiled_once() -> Iterator[None]:
+    """Werkzeug compiles each route anew for each application: 50 ms."""
+    compiled: dict[object, Any] = {}
+    compile = Rule._compile_builder
+
+    def compile_once(rule: Rule, append_unknown: bool = True) -> Any:
+        key = (rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown)
+        if key not in compiled:
+            compiled[key] = compile(rule, append_unknown)
+        return compiled[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rule, "_compile_builder", compile_once)
         yield
 
 
@@ -172,11 +198,13 @@ def environment(database_url: str, state_dir: Path) -> dict[str, str]:
 class Apps:
     """Applications by their settings, kept between tests: to make and connect one takes 50 ms."""
 
-    LIMIT = 16
+    LIMIT = 40
+    POOLS = 12
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._environment = environment
         self._idle: list[tuple[dict[str, str], Flask]] = []
+        self._pools: dict[str, pool.Pool] = {}
 
     def take(self, changes: dict[str, str], fresh: bool) -> Flask:
         """Return an application that no test uses, which logs to the current standard error."""
@@ -185,17 +213,27 @@ class Apps:
                 del self._idle[position]
                 logs.configure(app.extensions[EXTENSION].settings, edge.log_context)
                 return app
-        return new_app({**self._environment, **changes})
+        app = new_app({**self._environment, **changes})
+        if not fresh:
+            self._share_connections(app.extensions[EXTENSION])
+        return app
 
     def give_back(self, changes: dict[str, str], app: Flask) -> None:
         self._idle.append((changes, app))
         while len(self._idle) > self.LIMIT:
-            _, oldest = self._idle.pop(0)
-            oldest.extensions[EXTENSION].db.close()
+            del self._idle[0]
+        while len(self._pools) > self.POOLS:
+            self._pools.pop(next(iter(self._pools))).close()
 
     def close(self) -> None:
         for _, app in self._idle:
             app.extensions[EXTENSION].db.close()
+
+    def _share_connections(self, parts: Latchkey) -> None:
+        """Postgres takes 30 ms for the first requests of a connection. Constants are in prepared statements."""
+        settings = parts.settings
+        key = repr((settings.find_database(), settings.db_prepare, statement_constants(settings)))
+        parts.db.pool = self._pools.setdefault(key, parts.db.pool)
 
 
 @pytest.fixture(scope="session")

@@ -204,11 +204,12 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> S
     values = {name: read(env, name_of(name)) for name, read in readers.items()}
     values["providers"] = read_providers(env, environment)
     values["warnings"] = _unknown(environment)
+    known = {name_of(field) for field in readers}
     # `read_env` has added the variables of the file to those of the environment.
     values["origins"] = {
         name: str(Path(dotenv).resolve()) if file.get(name) == value else "environment"
         for name, value in environment.items()
-        if name in names() or name.startswith(PROVIDER_PREFIX)
+        if name in known or name.startswith(PROVIDER_PREFIX)
     }
     problems = _problems(env) | dict.fromkeys(_empty(environment), "Is empty. Unset it or give it a value.")
     _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values)

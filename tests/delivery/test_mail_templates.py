@@ -16,6 +16,7 @@ from jinja2 import Environment, meta
 from auth.delivery import languages
 from auth.delivery.messages import CannotRender, Templates
 from auth.pages import page as pages
+from tests.support.cases import cases
 from tests.support.outbox import CODE, TOKEN
 
 TEMPLATES = Templates("https://auth.example.com", "https://app.example.com:8443/start")
@@ -54,9 +55,9 @@ SMS_NOTICES = (
     *("passkey_added", "passkey_removed", "factor_added", "factor_removed"),
 )
 
-each_language = pytest.mark.parametrize("language", sorted(CATALOGUES))
-each_mail = pytest.mark.parametrize("kind", MAILS)
-each_sms = pytest.mark.parametrize("kind", SMS)
+each_language = cases("language", sorted(CATALOGUES))
+each_mail = cases("kind", MAILS)
+each_sms = cases("kind", SMS)
 
 
 def render(
@@ -114,7 +115,7 @@ class TestCatalogues:
         assert sorted(CATALOGUES[language]) == sorted(ENGLISH)
 
     @each_language
-    @pytest.mark.parametrize("name", sorted(ENGLISH))
+    @cases("name", sorted(ENGLISH))
     def test_translations_keep_the_placeholders(self, language, name):
         assert variables_of(string(language, name)) == variables_of(string("en", name))
 
@@ -247,7 +248,7 @@ class TestSms:
         assert sms.html is None
 
     @each_language
-    @pytest.mark.parametrize("kind", SMS_NOTICES)
+    @cases("kind", SMS_NOTICES)
     def test_sms_about_a_change_ends_with_the_link_that_undoes_it(self, language, kind):
         sms = render(kind, "sms", {"token": TOKEN}, locale=language)
         link = f"https://auth.example.com/verify?token={TOKEN}&type=undo"
@@ -294,11 +295,7 @@ class TestHostileValues:
             assert "Bcc" not in text
 
     @each_mail
-    @pytest.mark.parametrize(
-        "value",
-        [None, 5, True, [], {}, "", "\0", "\ud800", "@", "x" * 10_000],
-        ids=lambda value: repr(value)[:10],
-    )
+    @cases("value", [None, 5, True, [], {}, "", "\0", "\ud800", "@", "x" * 10_000])
     def test_values_of_any_type_render(self, kind, value):
         names = ("locale", "languages", "user_agent", "requested_at", "new_email", "new_phone", "provider")
         assert render(kind, **dict.fromkeys(names, value)).subject == render(kind).subject
@@ -389,9 +386,22 @@ class TestCustomTemplates:
         return tmp_path
 
     def templates(self, folder):
-        templates = Templates("https://auth.example.com", "https://app.example.com", folder)
-        templates.check()
-        return templates
+        return Templates("https://auth.example.com", "https://app.example.com", folder)
+
+    def test_valid_custom_templates_pass_the_check(self, folder):
+        link = "{{ site_url }}/auth/confirm?token_hash={{ token_hash }}&type=email"
+        texts = {
+            "en/magiclink.txt": f"Come in\n\n{link}\n",
+            "en/magiclink.html": "<a href='{{ link }}'>{{ site }}</a> {{ recipient }}",
+            "en/recovery.txt": "Come in\n\n{{ link }}\n",
+            "en/sms.txt": "{{ code }}!\n",
+            "layout.html": "<main>{{ say('opening') }}</main>",
+            "en.toml": '[email.magiclink]\nsubject = "Hello from {{ site }}"\n',
+            "sv.toml": (languages.TEMPLATES / "en.toml").read_text(),
+        }
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+        self.templates(folder).check()
 
     def test_custom_template_replaces_a_kind_in_a_language(self, folder):
         (folder / "en" / "magiclink.txt").write_text("Come in\n\nHere: {{ link }}\n")
@@ -473,7 +483,7 @@ class TestCustomTemplates:
     def test_faulty_custom_template_is_refused(self, folder, file, content, problem):
         (folder / file).write_text(content)
         with pytest.raises((CannotRender, ValueError)) as error:
-            self.templates(folder)
+            self.templates(folder).check()
         assert str(error.value).startswith(problem)
 
 

@@ -5,7 +5,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from flask.testing import FlaskClient
+
+from auth.context import EXTENSION, Latchkey
+
 PASSWORD = "Correct-Horse-1"
+# Hashes of it by their cost.
+_hashes: dict[int, str] = {}
 
 
 @dataclass(frozen=True)
@@ -76,11 +82,54 @@ class Person:
 
 
 def register(client: Any, service_role: dict[str, str], email: str, role: str | None = None) -> Person:
-    """Create a confirmed user as an administrator, and return the person."""
+    """Create a confirmed user as an administrator, and return the person.
+
+    An application in this process is spared the request: half of all requests of the tests would be these.
+    """
+    if isinstance(client, FlaskClient):
+        return Person(client, _insert(client, email, role or "authenticated"), email)
     body = {"email": email, "password": PASSWORD, "email_confirm": True, "role": role}
     response = client.post("/admin/users", json=body, headers=service_role)
     assert response.status_code == 200, response.text
     return Person(client, response.json["id"], email)
+
+
+# As POST /admin/users does.
+_INSERT = """PREPARE insert_person (text, text, text, text, text) AS
+WITH made AS (
+  INSERT INTO users (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
+  VALUES ($1, now(), true, $2, $3, CASE WHEN $3 = 'admin' THEN now() END, 'administrator')
+  RETURNING id, email, role
+), identity AS (
+  INSERT INTO identities (user_id, provider, subject, identity_data)
+  SELECT id, 'email', id, jsonb_build_object('sub', id, 'email', email) FROM made
+)
+SELECT id,
+       record_acts(jsonb_build_object('actor', 'service_role', 'ip', $4, 'network', $4, 'user_agent', $5,
+                                      'request_id', gen_random_uuid()),
+                   id, email, '{user_created}', '{user.created}',
+                   jsonb_build_object('by', 'administrator', 'role', role))
+  FROM made"""
+
+
+def _insert(client: FlaskClient, email: str, role: str) -> str:
+    parts: Latchkey = client.application.extensions[EXTENSION]
+    origin = client.environ_base["REMOTE_ADDR"], client.environ_base["HTTP_USER_AGENT"]
+    with parts.db.pool.connection() as connection, connection.cursor() as cursor:
+        if "insert_person" not in connection.prepared:
+            cursor.execute(_INSERT)
+            connection.prepared.add("insert_person")
+        values = (email, _password_hash(parts), role, *origin)
+        cursor.execute("EXECUTE insert_person (%s, %s, %s, %s, %s)", values)
+        ((user_id, _),) = cursor.fetchall()
+        return str(user_id)
+
+
+def _password_hash(parts: Latchkey) -> str:
+    cost = parts.settings.bcrypt_cost
+    if cost not in _hashes:
+        _hashes[cost] = parts.passwords.hash(PASSWORD)
+    return _hashes[cost]
 
 
 def sign_in(client: Any, email: str, password: str = PASSWORD) -> Any:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ found: list[str] = []
 
 def scan_log(where: str, log: str) -> None:
     """Note each line of a log that contains a secret."""
+    if not SECRET.search(log):
+        return
     for line in log.splitlines():
         if match := SECRET.search(_without_id(line)):
             found.append(f"{where}: {match[0][:12]}… in {line[:300]}")
@@ -33,8 +36,15 @@ def _without_id(line: str) -> str:
     return json.dumps({name: value for name, value in event.items() if name != "request_id"})
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    scan_log(report.nodeid, report.capstderr)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Scan a test's log at its end. An xdist worker keeps it to itself if the test has passed."""
+    report = yield
+    if report.when == "teardown":
+        scan_log(report.nodeid, report.capstderr)
+    if report.passed and hasattr(item.config, "workeroutput"):
+        report.sections.clear()
+    return report
 
 
 @pytest.hookimpl(trylast=True)

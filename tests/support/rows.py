@@ -46,12 +46,14 @@ class Rows:
     def __init__(self, url: str) -> None:
         self._url = url
         self._can_empty = False
+        # The names of prepared statements.
+        self._names: dict[str, str] = {}
         self._connection = psycopg2.connect(url, cursor_factory=NamedTupleCursor)
         self._connection.autocommit = True
         names = self.all(
             "SELECT format('%%I', tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_version'"
         )
-        self._tables = sorted(row.name for row in names)
+        self._tables = sorted((row.name for row in names), key=lambda name: (name != "users", name))
 
     def run(self, statement: str, **parameters: Any) -> int:
         """Run a statement, and return the number of affected rows."""
@@ -85,7 +87,7 @@ class Rows:
         """
         each = "'{0}', (SELECT coalesce(json_agg(row ORDER BY row::text), '[]') FROM {0} AS row WHERE to_jsonb(row) ->> 'reason' IS NULL)"
         parts = ", ".join(each.format(table) for table in tables or self._tables)
-        return self.value(f"SELECT json_build_object({parts})")
+        return self.value(self._prepared(f"SELECT json_build_object({parts})"))
 
     @contextmanager
     def locked(self, table: str, id: str, statement: str | None = None) -> Iterator[Lock]:
@@ -110,7 +112,7 @@ class Rows:
 
     def stale_objects(self) -> list[Any]:
         """Return the users whose copy in user_objects is missing or outdated."""
-        return self.all(_STALE_OBJECTS)
+        return self.all(self._prepared(_STALE_OBJECTS))
 
     def empty(self) -> None:
         if not self._can_empty:
@@ -122,6 +124,13 @@ class Rows:
             )
             self._can_empty = True
         self.run("SELECT pg_temp.empty()")
+
+    def _prepared(self, statement: str) -> str:
+        """Return what executes a statement that takes longer to plan than to run."""
+        if statement not in self._names:
+            self._names[statement] = f"statement_{len(self._names)}"
+            self.run(f"PREPARE {self._names[statement]} AS {statement}")
+        return f"EXECUTE {self._names[statement]}"
 
     def close(self) -> None:
         self._connection.close()

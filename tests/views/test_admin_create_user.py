@@ -1,13 +1,14 @@
 """POST /admin/users: administrators create users."""
 
 import json
+import re
 
 import bcrypt
 import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.support.cast import PASSWORD, sign_in
+from tests.support.cast import PASSWORD, register, sign_in
 from tests.support.server import at_once
 
 A_HASH = "$2b$04$cJT8I5oWykZphhb.aipKbemJLtvE7k5268teGFGeLRwagkPL5cp0q"
@@ -412,3 +413,17 @@ class TestRefusals:
         answers = at_once(50, lambda _: server.post("/admin/users", json=DAVE, headers=service_role))
         assert sorted(answer.status_code for answer in answers) == [200] + [409] * 49
         assert database.count("users") == database.count("identities") == 1
+
+
+@pytest.mark.parametrize("role", [None, "admin"])
+def test_cast_has_the_rows_of_created_users(client, service_role, database, role):
+    def rows():
+        everything = json.dumps(database.everything(), sort_keys=True)
+        database.empty()
+        return re.sub(r"[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[\d:.+]+Z?|[./\w]{53}(?=\")", "…", everything)
+
+    register(client, service_role, "alice@example.com", role)
+    registered = rows()
+    body = {"email": "alice@example.com", "password": PASSWORD, "email_confirm": True, "role": role}
+    assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
+    assert registered == rows()
