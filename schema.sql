@@ -77,7 +77,7 @@ CREATE TABLE identities (
   last_sign_in_at  timestamptz,
   created_at       timestamptz NOT NULL DEFAULT now(),
   updated_at       timestamptz NOT NULL DEFAULT now(),
-  CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject),
+  CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject) INCLUDE (user_id),
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
 

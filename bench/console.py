@@ -98,7 +98,7 @@ def _seed_console(service: BenchService) -> str:
     token = one_time.new_token()
     connection = service.database()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT FROM users WHERE id = md5('other1')::uuid")
+        cursor.execute("SELECT 1 FROM users WHERE id = md5('other1')::uuid")
         statements = [] if cursor.fetchone() else _OTHERS.split(";\n")
         for statement in statements:
             cursor.execute(statement)

@@ -46,18 +46,22 @@ SELECT u.id, u.id AS place
  ORDER BY CASE WHEN :backward THEN u.id END DESC, CASE WHEN NOT :backward THEN u.id END
  LIMIT :page_size;
 
--- name: list_users_of_provider(provider text, most integer)
-SELECT user_id FROM identities WHERE provider = :provider LIMIT :most;
+-- name: few_users_of_provider(provider text, few integer)
+-- These statements return null for more than a few.
+SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
+  FROM (SELECT user_id FROM identities WHERE provider = :provider LIMIT :few + 1) AS found;
 
--- name: list_users_with_factor(most integer)
-SELECT user_id FROM factors WHERE verified_at IS NOT NULL LIMIT :most;
+-- name: few_users_with_factor(few integer)
+SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
+  FROM (SELECT user_id FROM factors WHERE verified_at IS NOT NULL LIMIT :few + 1) AS found;
 
--- name: list_users_by_sign_in(within interval, not_within interval, most integer)
-SELECT user_id
-  FROM user_objects
- WHERE last_sign_in_at >= coalesce(now() - :within, '-infinity')
-   AND last_sign_in_at < coalesce(now() - :not_within, 'infinity')
- LIMIT :most;
+-- name: few_users_by_sign_in(within interval, not_within interval, few integer)
+SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
+  FROM (SELECT user_id
+          FROM user_objects
+         WHERE last_sign_in_at >= coalesce(now() - :within, '-infinity')
+           AND last_sign_in_at < coalesce(now() - :not_within, 'infinity')
+         LIMIT :few + 1) AS found;
 
 -- name: sample_users(percent double precision)
 SELECT id FROM users TABLESAMPLE SYSTEM (:percent) REPEATABLE (1);

@@ -137,20 +137,19 @@ def _whole_address(text: str) -> str | None:
 def _few(tx: Transaction, filters: Filters) -> list[str] | None:
     """Return the users that a filter without an index on `users` admits, if they are few."""
     for statement, parameters in _candidates(filters):
-        ids = [row.user_id for row in tx.all(statement, **parameters, most=_FEW + 1)]
-        if len(ids) <= _FEW:
+        if (ids := tx.one(statement, **parameters, few=_FEW).ids) is not None:
             return ids
     return None
 
 
 def _candidates(filters: Filters) -> Iterator[tuple[str, dict[str, Any]]]:
     if "provider" in filters:
-        yield "list_users_of_provider", {"provider": filters["provider"]}
+        yield "few_users_of_provider", {"provider": filters["provider"]}
     if filters.get("has_factor"):
-        yield "list_users_with_factor", {}
+        yield "few_users_with_factor", {}
     if "within" in filters or "not_within" in filters:
         bounds = {name: filters.get(name) for name in ("within", "not_within")}
-        yield "list_users_by_sign_in", bounds
+        yield "few_users_by_sign_in", bounds
 
 
 def _page(
