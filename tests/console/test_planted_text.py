@@ -1,11 +1,11 @@
 """Text that users, browsers, providers and mail servers have planted: shown everywhere, executed nowhere."""
 
 import json
-from urllib.parse import quote, urldefrag
+from urllib.parse import quote
 
 import pytest
 
-from tests.console.test_user_stories import console, host  # noqa: F401
+from tests.console.test_user_stories import console, crawl, host  # noqa: F401
 from tests.support.audit import act
 from tests.support.cast import register
 
@@ -137,16 +137,14 @@ def test_users_page_shows_all_that_is_planted(console, here, victims):  # noqa: 
 
 
 def test_no_page_of_the_console_executes_what_is_planted(console, here, victims):  # noqa: F811
-    waiting, seen = [f"{here}/console"], set[str]()
-    waiting += [f"{here}/console/users?q={quote(CORPUS)}", f"{here}/console/users?q={quote(LINK)}"]
-    waiting += [f"{here}/console/users/{victims[0].id}?done={quote(CORPUS)}&kind={quote(CORPUS)}"]
-    while waiting:
-        url = waiting.pop()
-        console.open(url)
+    start = [
+        f"{here}/console",
+        f"{here}/console/users?q={quote(CORPUS)}",
+        f"{here}/console/users?q={quote(LINK)}",
+    ]
+    start += [f"{here}/console/users/{victims[0].id}?done={quote(CORPUS)}&kind={quote(CORPUS)}"]
+    seen = set()
+    for url in crawl(console, here, *start):
         look(console)
-        links = console.run("[...document.querySelectorAll('main a, nav a')].map((link) => link.href)")
-        new = {urldefrag(link).url for link in links if link.startswith(f"{here}/console")} - seen
-        seen |= new
-        waiting += sorted(new)
-        assert len(seen) < 200
+        seen.add(url)
     assert {f"{here}/console/users/{person.id}" for person in victims} <= seen

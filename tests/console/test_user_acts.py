@@ -239,6 +239,29 @@ class TestDeletion:
         assert armed.press("delete", factor_code=codes.code(1)).status == 404
 
 
+@pytest.mark.parametrize("first", ["delete", "ban"])
+def test_deletion_and_ban_at_once_follow_each_other(
+    armed, codes, app, client, service_role, alice, database, first
+):
+    dora = register(client, service_role, "dora@example.com", role="admin")
+    banning = Visitor(app).signed_in_as(dora)
+    banning.visit(f"/console/users/{alice.id}/ban")
+    armed.visit(f"/console/users/{alice.id}/delete")
+    code = codes.code(1)
+    acts = {
+        "ban": lambda: banning.press("ban", ban_duration="1h").status,
+        "delete": lambda: armed.press("delete", factor_code=code).status,
+    }
+    second = "ban" if first == "delete" else "delete"
+    clear_history(database)
+    with database.locked("users", alice.id) as lock:
+        answers = [lock.start(acts[first]), lock.start(acts[second])]
+    assert [answer.result() for answer in answers] == ([200, 404] if first == "delete" else [200, 200])
+    names = [row[0] for row in acts_of(database, alice) if row[0] != "signed_out"]
+    assert names == ["user_deleted"] if first == "delete" else ["banned", "user_deleted"]
+    assert database.count("users", "id = %(id)s", id=alice.id) == 0
+
+
 class TestInvitation:
     def test_invited_user_gets_a_link(self, operator, client, outbox, database):
         operator.visit("/console/users/invite")

@@ -1,5 +1,8 @@
 """Whole stories of administrators about a user, in Chromium."""
 
+from collections.abc import Iterator
+from urllib.parse import urldefrag
+
 import pytest
 
 from tests.support.browser import Browser
@@ -30,6 +33,20 @@ def console(page, here, carol) -> Browser:
     page.click("Sign in")
     page.wait_for("Overview")
     return page
+
+
+def crawl(console: Browser, here: str, *start: str) -> Iterator[str]:
+    """Open these URLs of the console and all that they link to, and yield each."""
+    waiting, seen = list(start), set(start)
+    while waiting:
+        url = waiting.pop()
+        console.open(url)
+        yield url
+        links = console.run("[...document.querySelectorAll('main a, nav a')].map((link) => link.href)")
+        new = {urldefrag(link).url for link in links if link.startswith(f"{here}/console")} - seen
+        seen |= new
+        waiting += sorted(new)
+        assert len(seen) < 300
 
 
 def find(console: Browser, text: str, email: str) -> None:

@@ -502,6 +502,14 @@ class TestManyRows:
         plan = plan_of(database_url, "count_timeline", user_id=many, most=100_000, **self.LIFETIMES)
         assert plan.read_whole <= {"webhooks"}
 
+    @pytest.mark.parametrize("kind", [None, "act", "refusal"])
+    def test_indexes_find_a_page_of_keys(self, many, database_url, kind):
+        place = {"before_at": "2100-01-01", "before_place": 1, "before_id": NO_ID}
+        about = {"user_id": many, "page_size": 25, "kind": kind, **self.LIFETIMES}
+        for cursor in ({}, place):
+            plan = plan_of(database_url, "list_timeline_before", **about, **cursor)
+            assert plan.read_whole <= {"webhooks"}
+
     def test_indexes_find_the_limits_of_an_address(self, many, database_url):
         assert (
             plan_of(
