@@ -42,6 +42,7 @@ def show_account() -> Response:
         notice=_notice(),
         offers_phone=latchkey.settings.offers_phone,
         may_link=latchkey.settings.manual_linking,
+        has_console=latchkey.settings.console and user["role"] == "admin",
         **_second_steps(),
     )
 

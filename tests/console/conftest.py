@@ -25,3 +25,25 @@ def armed(app, carol, codes):
     visitor.submit(email=carol.email, password=PASSWORD)
     visitor.press("second-step", code=codes.code())
     return visitor
+
+
+@pytest.fixture
+def ids(alice, hooks, database) -> dict[str, str]:
+    """Ids for the variables of all routes."""
+    session = alice.sign_in()
+    webhook = hooks.register("http://127.0.0.1:9/old")
+    failed = (
+        "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, last_error)"
+        " VALUES (gen_random_uuid(), %(user_id)s, %(channel)s, %(kind)s, %(recipient)s, 'failed', now(), 'no')"
+        " RETURNING id"
+    )
+    to_alice = {"user_id": alice.id, "channel": "email", "kind": "magiclink", "recipient": alice.email}
+    event = {"user_id": alice.id, "channel": "webhook", "kind": "user.created", "recipient": webhook["id"]}
+    return {
+        "user_id": alice.id,
+        "factor_id": set_up(session)[0].id,
+        "session_id": alice.sign_in().id,
+        "webhook_id": webhook["id"],
+        "message_id": database.value(failed, **to_alice),
+        "delivery_id": database.value(failed, **event),
+    }

@@ -66,3 +66,9 @@ def test_service_role_key_does_not_open_the_console(client, service_role):
 @pytest.mark.parametrize("settings", [{"AUTH_CONSOLE": "false"}, {"AUTH_PAGES": "false"}])
 def test_setting_removes_the_console(make_app, settings):
     assert make_app(**settings).test_client().get("/console").status_code == 404
+
+
+def test_account_leads_administrators_to_the_console(operator, app, alice):
+    link = 'href="console"'
+    assert link in operator.visit("/account").text
+    assert link not in Visitor(app).signed_in_as(alice).visit("/account").text

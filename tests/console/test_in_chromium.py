@@ -1,0 +1,48 @@
+"""The console in Chromium: all its pages with axe-core, and an act with a passkey."""
+
+import pytest
+
+from tests.console.test_routes import Console
+from tests.pages.test_accessibility import AXE, SCREENS, problems
+from tests.pages.test_stories import signed_in
+
+pytestmark = pytest.mark.browser
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+@pytest.fixture(scope="module")
+def host() -> str:
+    return "localhost"
+
+
+@pytest.fixture
+def operator(page, here, carol, authenticator) -> None:
+    """Carol's passkey, with which she is signed in."""
+    signed_in(page, here, carol)
+    page.click("Add Passkey")
+    page.wait_for("Add a passkey")
+    page.click("Create a passkey")
+    page.wait_for("One more step")
+    page.click("Sign in with a passkey")
+    page.wait_for("Your account")
+
+
+def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, operator, app, ids, database):
+    if not AXE.exists():
+        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
+    axe, console = AXE.read_text(), Console(app, ids, database)
+    for path in (*console.pages, *console.forms):
+        page.open(here + path)
+        page.run(axe)
+        for width, height, dark in SCREENS:
+            page.resize(width, height, dark=dark)
+            assert problems(page) == [], (path, width)
+            assert page.run("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+
+
+def test_passkey_sends_the_fields_of_the_act(page, here, operator, alice, database):
+    page.open(f"{here}/console/users/{alice.id}/addresses")
+    page.run("document.querySelector('[name=email]').value = 'new@example.com'")
+    page.click("Change the addresses with a passkey")
+    page.wait_for("The addresses are saved.")
+    assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == "new@example.com"
