@@ -11,7 +11,9 @@ from auth import __version__
 from auth.operations.embedded_postgres import EmbeddedPostgres, find_programs
 from sql import schema
 from tests.conftest import ENVIRONMENT, SERVICE_ROLE_KEY, new_app
-from tests.support.cast import PASSWORD, register
+from tests.support import factors, passkeys
+from tests.support.cast import PASSWORD, register, sign_up_anonymously
+from tests.support.pages import Visitor
 
 SCHEMAS = Path(__file__).parent.parent / "sql" / "schemas"
 
@@ -23,7 +25,8 @@ def main() -> None:
         url = postgres.start()
         try:
             schema.apply(url)
-            fill({**ENVIRONMENT, "DATABASE_URL": url, "AUTH_STATE_DIR": str(state_dir)})
+            own = {"DATABASE_URL": url, "AUTH_STATE_DIR": str(state_dir), "AUTH_ANONYMOUS_ENABLED": "true"}
+            fill(ENVIRONMENT | own)
             (SCHEMAS / f"{__version__}.sql").write_text(dump(url, find_programs()))
         finally:
             postgres.stop()
@@ -31,7 +34,8 @@ def main() -> None:
 
 def fill(environment: dict[str, str]) -> None:
     """Fill each table that requests of a client can fill."""
-    client = new_app(environment).test_client()
+    app = new_app(environment)
+    client = app.test_client()
     service_role = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
     alice = register(client, service_role, "alice@example.com")
     register(client, service_role, "carol@example.com", role="admin")
@@ -39,6 +43,17 @@ def fill(environment: dict[str, str]) -> None:
     alice.sign_in().put("/user", json={"email": "new@example.com"})
     client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD, "data": {"name": "Dave"}})
     client.post("/admin/webhooks", json={"url": "https://192.0.1.1/events"}, headers=service_role)
+    client.post("/magiclink", json={"email": "dave@example.com"})
+    sign_up_anonymously(client)
+    erin = register(client, service_role, "erin@example.com").sign_in()
+    authenticator_app, erin = factors.set_up(erin)
+    erin.post("/recovery_codes")
+    passkeys.register(erin)
+    factors.challenge(erin, authenticator_app)
+    frank = register(client, service_role, "frank@example.com")
+    removed, session = factors.set_up(frank.sign_in())
+    session.delete(f"/factors/{removed.id}")
+    Visitor(app).signed_in_as(alice)
 
 
 def dump(url: str, programs: Path) -> str:
