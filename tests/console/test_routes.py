@@ -24,7 +24,7 @@ FIELDS = {
     "user_metadata": '{"a": 1}',
     "app_metadata": '{"b": 2}',
     "url": "http://127.0.0.1:9/new",
-    "events": "user.created",
+    "user_created": "yes",
     "event": "user.created",
     "description": "New",
 }
