@@ -12,7 +12,7 @@ from auth.pages.confirm import require_proof
 from auth.pages.moments import ago
 from auth.pages.page import has_text, page, text
 from auth.pages.passkeys import own_passkeys
-from auth.pages.problems import Problem, shows
+from auth.pages.problems import Problem, shows, told
 from auth.settings.presets import PRESETS
 from auth.web import form_schemas, guard
 from auth.web.application import JsonResponse
@@ -40,6 +40,7 @@ def show_account() -> Response:
         sessions=[_device(session) for session in _sessions()],
         providers=[_provider(name, user) for name in latchkey.providers],
         notice=_notice(),
+        problem=told(),
         offers_phone=latchkey.settings.offers_phone,
         may_link=latchkey.settings.manual_linking,
         has_console=latchkey.settings.console and user["role"] == "admin",

@@ -39,7 +39,9 @@ def _error(error: Exception) -> Response:
     application = {name: request.values[name] for name in _APPLICATION if name in request.values}
     if known.error_code in STEPS:
         return to_step(known.error_code, {"next": request.path.rpartition("/")[2]} | application)
-    return to_step(known.error_code, {}) if known.error_code in ELSEWHERE else _answer(known)
+    # A link that failed says why.
+    said = {name: request.args[name] for name in ("error_code",) if name in request.args}
+    return to_step(known.error_code, said) if known.error_code in ELSEWHERE else _answer(known)
 
 
 def to_step(error_code: str, query: dict[str, str]) -> Response:

@@ -79,6 +79,17 @@ def shows(
     return decorate
 
 
+def told() -> Mapping[str, Any] | None:
+    """Return what a redirect to this page says went wrong, if anything."""
+    name = request.args.get("error_code", "")
+    if name == "otp_expired":
+        return {"text": text("welcome", name)}
+    # The texts of limits name minutes, which a redirect does not.
+    known = has_text("errors", name) and not name.endswith("_rate_limit") and not name.startswith("weak_")
+    said = text("errors", name if known else "other", request_id=g.request_id)
+    return {"text": said} if name else None
+
+
 def problem_of(exception: Exception) -> Problem:
     """Return what the reader is told about an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)

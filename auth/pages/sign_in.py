@@ -14,8 +14,8 @@ from auth.flows.password_attempts import queued
 from auth.flows.password_sign_in import sign_in_with_password
 from auth.flows.verification import by_code, spend
 from auth.net.redirects import origin
-from auth.pages.page import address, has_text, masked, page, text, to_own
-from auth.pages.problems import Problem, shows
+from auth.pages.page import address, masked, page, to_own
+from auth.pages.problems import Problem, shows, told
 from auth.settings.presets import PRESETS
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
@@ -57,7 +57,7 @@ def sign_in_form(problem: Problem | None = None) -> Response:
         typed = address_of(read_form(form_schemas.AddressForm()))
         return code_page("sign-up", typed, again="sign-up/code", problem=problem)
     ways = {"providers": _providers(), "has_passkeys": latchkey.settings.passkeys_enabled}
-    return form_page("sign_in.html", "sign-in", problem=problem or _told(), **ways)
+    return form_page("sign_in.html", "sign-in", problem=problem or told(), **ways)
 
 
 def _code_form(problem: Problem | None = None) -> Response:
@@ -127,12 +127,6 @@ def sign_out() -> Response:
     response = to_own(to.path("sign-in")) if to else page("signed_out.html", here="/sign-in")
     browser_sessions.forget(response)
     return response
-
-
-def _told() -> Mapping[str, Any] | None:
-    """Return what a redirect to this page says: an error code, or None."""
-    name = request.args.get("error_code", "")
-    return {"text": text("errors", name if has_text("errors", name) else "other")} if name else None
 
 
 def _providers() -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ import pytest
 from psycopg2.extensions import parse_dsn
 
 from tests.support.cast import PASSWORD
+from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
 from tests.support.links import SITE, path
 from tests.support.pages import Visitor
@@ -123,6 +124,16 @@ class TestLimits:
         assert visitor.press("sign-in", email=alice.email, password=PASSWORD).status == 200
 
 
+@pytest.mark.parametrize("code", ["nonsense", "over_request_rate_limit", "weak_length", "other"])
+def test_error_of_a_redirect_that_no_text_fits_has_a_general_one(visitor, code):
+    assert "Something went wrong. Please try again" in visitor.visit(f"/sign-in?error_code={code}").text
+
+
+def test_account_shows_the_error_of_a_provider_that_was_not_connected(visitor, alice):
+    page = visitor.signed_in_as(alice).visit("/account?error_code=identity_already_exists")
+    assert "is in use by someone else here" in page.text
+
+
 def test_browser_gets_a_page_for_an_error_of_a_link_or_form(client, visitor):
     visitor.visit("/sign-in")
     for page in (
@@ -135,3 +146,63 @@ def test_browser_gets_a_page_for_an_error_of_a_link_or_form(client, visitor):
         assert 'role="alert"' in page.text
     assert client.get("/verify").json["error_code"] == "validation_failed"
     assert client.get("/user", headers={"Accept": "text/html"}).json["error_code"] == "no_authorization"
+
+
+class TestStories:
+    """Each story that another test sees through to its end also fails with a next step."""
+
+    @pytest.fixture
+    def visitor(self, app) -> Visitor:
+        return Visitor(app)
+
+    def test_used_and_expired_invitations_lead_on(self, visitor, client, service_role, outbox, database):
+        client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
+        link = path("invite", outbox.last(DAVE).token)
+        visitor.visit(link)
+        database.run("UPDATE one_time_tokens SET expires_at = now()")
+        assert visitor.submit().url == f"{SITE}/sign-in?error_code=otp_expired"
+        page = visitor.visit(link)
+        assert (page.status, "ask for another invitation" in page.text) == (403, True)
+        assert 'href="sign-in"' in page.text
+
+    @pytest.mark.parametrize("path", ["/account", "/account/name", "/sign-in"])
+    def test_user_who_is_banned_meanwhile_is_asked_to_sign_in(self, visitor, alice, database, path):
+        visitor.signed_in_as(alice)
+        database.run("UPDATE users SET banned_until = 'infinity'")
+        assert "Sign in to" in visitor.visit(path).text
+        assert (
+            "This account is blocked." in visitor.press("sign-in", email=alice.email, password=PASSWORD).text
+        )
+
+    def test_banned_user_is_told_after_the_right_code(self, visitor, alice, outbox, database):
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/code", email=alice.email)
+        database.run("UPDATE users SET banned_until = 'infinity'")
+        page = visitor.press("sign-in/verify", code=outbox.last(alice.email).code)
+        assert (page.status, "This account is blocked." in page.text) == (403, True)
+
+    def test_form_of_a_deleted_user_leads_to_the_sign_in(self, visitor, alice, database):
+        visitor.signed_in_as(alice).visit("/account/name")
+        database.run("DELETE FROM users")
+        assert visitor.press("account/name", name="Al").url == f"{SITE}/sign-in?error_code=session_expired"
+        assert "Your session has ended." in visitor.page.text
+
+    def test_second_step_says_when_to_come_back(self, make_app, alice):
+        app = set_up(alice.sign_in())[0]
+        visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="2 per hour"))
+        visitor.visit("/sign-in")
+        visitor.press("sign-in", email=alice.email, password=PASSWORD)
+        visitor.press("second-step", code=app.wrong_code())
+        page = visitor.press("second-step", code=app.code())
+        assert (page.status, "Come back in 60 minutes." in page.text) == (429, True)
+        assert visitor.visit("/account").url.startswith(f"{SITE}/second-step")
+        assert visitor.page.status == 429
+        assert 'href="">Try again</a>' in visitor.page.text
+
+    def test_code_of_a_message_that_came_a_moment_ago_is_not_sent_again(self, make_app, alice, outbox):
+        visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true"))
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/code", email=alice.email)
+        assert visitor.press("sign-in/code").status == 200
+        assert len(outbox.sent(alice.email)) == 1
+        assert visitor.press("sign-in/verify", code=outbox.last(alice.email).code).url == f"{SITE}/account"

@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from auth.pages.page import LANGUAGES
+from tests.support.cast import PASSWORD
 from tests.support.contract import page_routes
 from tests.support.fake_provider import FakeProvider
+from tests.support.user_agent import Page
 from tests.support.walkers import HttpWalker
-from tests.support.walks import SETTINGS, WALKS, google
+from tests.support.walks import NEW, SETTINGS, WALKS, google
 
 CLIENTS = Path(__file__).parents[1] / "clients"
 # The answers of an authenticator come from the script, and a download is not a page.
@@ -44,8 +46,22 @@ def walk_all(walker: HttpWalker, database) -> None:
         walk(walker)
 
 
+def check_headers(name: str, page: Page) -> None:
+    """Check that the page runs nothing but our files, is in no frame, and leaks its URL to nobody."""
+    policy = page.headers["Content-Security-Policy"]
+    for directive in ("default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
+        assert directive in policy, name
+    assert "unsafe" not in policy, name
+    assert page.headers["Referrer-Policy"] == "no-referrer", name
+    assert page.headers["Cache-Control"] == "no-store", name
+    assert PASSWORD not in page.text, name
+
+
 def test_every_form_works_without_javascript(walker, database, app):
+    walker.check = lambda name: check_headers(name, walker.visitor.page)
     walk_all(walker, database)
+    secrets = (PASSWORD, NEW, "form_token", "access_token=")
+    assert not [url for _, url, _ in walker.visitor.requests if any(secret in url for secret in secrets)]
     walked = {(method.lower(), urlsplit(url).path) for method, url, _headers in walker.visitor.requests}
     routes = {(method, path) for method, path, _view in page_routes(app) if not path.startswith("/brand")}
     assert routes - walked - APART == set()

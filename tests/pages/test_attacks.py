@@ -1,0 +1,114 @@
+"""What other sites, networks and curious visitors try on the pages."""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.cast import PASSWORD
+from tests.support.links import SITE, path
+from tests.support.pages import Visitor
+
+NOBODY = "anne@example.com"
+
+
+@pytest.fixture
+def visitor(app) -> Visitor:
+    return Visitor(app)
+
+
+class TestEnumeration:
+    @pytest.mark.parametrize(
+        ("where", "action", "fields"),
+        [
+            ("/sign-in", "sign-in", {"password": "Wrong-Horse-1"}),
+            ("/sign-in", "sign-in/code", {"password": ""}),
+            ("/sign-up", "sign-up", {"password": PASSWORD}),
+            ("/forgot-password", "forgot-password", {}),
+        ],
+    )
+    def test_known_and_unknown_addresses_get_one_page_for_the_same_work(
+        self, app, parts, hashes, alice, where, action, fields
+    ):
+        told = []
+        for email in (alice.email, NOBODY):
+            visitor = Visitor(app)
+            visitor.visit(where)
+            statements, before = parts.db.statements_run, hashes.count
+            page = visitor.press(action, email=email, **fields)
+            work = (parts.db.statements_run - statements, hashes.count - before)
+            text = re.sub(r'(form_token" value=)"\w+"', "", page.text.replace(alice.email, NOBODY))
+            told.append((page.status, work, text))
+        assert told[0] == told[1]
+
+    @pytest.mark.parametrize("action", ["sign-in/verify", "sign-up/verify", "forgot-password/verify"])
+    def test_wrong_codes_for_known_and_unknown_addresses_are_told_alike(self, visitor, parts, alice, action):
+        told = []
+        for email in (alice.email, NOBODY):
+            visitor.visit("/sign-in")
+            before = parts.db.statements_run
+            page = visitor.send(f"/{action}", email=email, code="123456")
+            told.append((page.status, parts.db.statements_run - before, page.text.replace(email, "")))
+        assert told[0] == told[1]
+
+
+class TestRedirects:
+    @pytest.mark.parametrize(
+        "back", ["//evil.example", "//evil", "/\\evil.example", "https://evil.example/", "/x//evil.example"]
+    )
+    def test_choice_of_a_language_leads_to_no_other_site(self, visitor, back):
+        visitor.visit("/sign-in")
+        page = visitor.send("/preferences", language="de", back=back)
+        assert [urlsplit(url).netloc for url in page.trail] == ["localhost:8000"] * len(page.trail)
+
+    @pytest.mark.parametrize("next_page", ["//evil.example", "https://evil.example", "../../evil"])
+    def test_second_step_and_proof_lead_to_known_pages_only(self, visitor, alice, next_page):
+        visitor.signed_in_as(alice)
+        visitor.visit(f"/account/confirm?next={next_page}")
+        assert "evil" not in visitor.page.text
+        assert (
+            visitor.send("/account/confirm", current_password=PASSWORD, next=next_page).url
+            == f"{SITE}/account"
+        )
+
+
+class TestForms:
+    def test_token_of_another_browser_is_refused(self, app, visitor, alice, database):
+        """Login CSRF: the attacker's own form signs the visitor in as the attacker."""
+        attacker = Visitor(app)
+        attacker.visit("/sign-in")
+        form = attacker.page.forms[0].fields | {"email": alice.email, "password": PASSWORD}
+        visitor.visit("/sign-in")
+        assert visitor.post(f"{SITE}/sign-in", form).status == 403
+        assert database.count("sessions") == 0
+
+    def test_form_from_before_the_sign_in_does_not_act_afterwards(self, visitor, alice, database):
+        visitor.visit("/sign-in")
+        token = visitor.page.forms[0].fields["form_token"]
+        visitor.signed_in_as(alice)
+        before = database.everything()
+        assert visitor.post(f"{SITE}/sign-out", {"form_token": token, "scope": "global"}).status == 403
+        assert database.everything() == before
+
+
+def test_every_cookie_is_bound_to_the_host_and_kept_from_scripts(make_app, alice):
+    origin = "https://auth.example.com"
+    visitor = Visitor(make_app(AUTH_BASE_URL=origin), origin)
+    visitor.visit("/sign-in")
+    visitor.send("/preferences", language="en", theme="dark", back="/sign-in")
+    visitor.press("sign-in", email=alice.email, password=PASSWORD)
+    assert len(visitor.cookies) == 4
+    for cookie in visitor.cookies:
+        assert cookie.name.startswith("__Host-latchkey")
+        assert (cookie.secure, cookie.http_only, cookie.same_site, cookie.path) == (True, True, "lax", "/")
+
+
+def test_secrets_of_a_link_are_in_no_url_after_its_page(visitor, alice, client, outbox):
+    client.post("/recover", json={"email": alice.email})
+    token = outbox.last(alice.email).token
+    visitor.visit(path("recovery", token))
+    assert visitor.page.headers["Referrer-Policy"] == "no-referrer"
+    assert "no-store" in visitor.page.headers["Cache-Control"]
+    visitor.submit()
+    visitor.submit(password="Fresh-Horse-2")
+    assert [url for _method, url, _headers in visitor.requests if token in url] == [visitor.requests[0][1]]
