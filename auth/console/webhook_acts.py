@@ -126,7 +126,7 @@ def _sent_again(subject: Subject) -> Iterator[str]:
 
 _MAKING = {
     "new": Act(
-        title="Make a webhook",
+        title="Add a webhook",
         effects=_made,
         undo="A webhook can be deleted at any time; what it has received cannot be taken back.",
         do=_make,
