@@ -205,7 +205,7 @@ def _counted(wanted: Filters, among: list[str] | None) -> str:
             tx.run("bound_search")
             return _estimate(tx, wanted, among)
     except QueryCanceled:
-        return f"more than {_users(PAGE_SIZE)}"
+        return f"More than {_users(PAGE_SIZE)}"
 
 
 def _estimate(tx: Transaction, wanted: Filters, among: list[str] | None) -> str:
@@ -213,12 +213,12 @@ def _estimate(tx: Transaction, wanted: Filters, among: list[str] | None) -> str:
     if among is not None or total <= _FEW:
         return _users(tx.one("count_filtered_users", filters=wanted, among=among).total)
     if not wanted:
-        return f"about {_users(_rounded(total))}"
+        return f"About {_users(_rounded(total))}"
     sample = [row.id for row in tx.all("sample_users", percent=min(100, 100 * _SAMPLE / total))]
     admitted = tx.one("count_filtered_users", filters=wanted, among=sample).total
     if admitted < _LEAST_IN_SAMPLE:
-        return f"more than {_users(PAGE_SIZE)}"
-    return f"about {_users(_rounded(total * admitted / len(sample)))}"
+        return f"More than {_users(PAGE_SIZE)}"
+    return f"About {_users(_rounded(total * admitted / len(sample)))}"
 
 
 def _rounded(number: float) -> int:

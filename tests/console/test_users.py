@@ -316,11 +316,11 @@ class TestManyRows:
         carol = register(default_app.test_client(), service_role, "carol@example.com", role="admin")
         operator = Visitor(default_app).signed_in_as(carol)
         for query, count in {
-            "": "about 8,000 users",
+            "": "About 8,000 users",
             "status=banned": "16 users",
             "provider=google": "80 users",
-            "provider=email": "about 7,900 users",
-            "q=user": "about 8,000 users whose email begins with",
+            "provider=email": "About 7,900 users",
+            "q=user": "About 8,000 users whose email begins with",
             # With Carol.
             "signed_in=week": "85 users",
         }.items():
