@@ -64,7 +64,11 @@ def _make_administrator(latchkey: Latchkey, email: str, password: str | None) ->
 def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:
     if not password:
         text = "Password of the new administrator"
-        password = click.prompt(text, hide_input=True, confirmation_prompt=True)
+        try:
+            password = click.prompt(text, hide_input=True, confirmation_prompt=True)
+        except click.Abort:
+            missing = "No password was given. Without a terminal, set LATCHKEY_ADMIN_PASSWORD."
+            raise click.ClickException(missing) from None
     password = hashing.normalize(password)
     try:
         check_strength(latchkey.settings, password, [email])

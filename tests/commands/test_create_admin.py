@@ -52,6 +52,11 @@ class TestNewUser:
         assert create_admin(CAROL, env={"LATCHKEY_ADMIN_PASSWORD": PASSWORD}).exit_code == 0
         assert log_in(client).status_code == 200
 
+    def test_missing_password_is_an_error_that_names_the_setting(self, create_admin, database):
+        result = create_admin(CAROL, input="")
+        assert (result.exit_code, database.count("users")) == (1, 0)
+        assert "LATCHKEY_ADMIN_PASSWORD" in result.output
+
     def test_email_is_stored_in_canonical_form(self, create_admin, client):
         assert create_admin("Carol@EXAMPLE.com", "--password", PASSWORD).exit_code == 0
         assert log_in(client).status_code == 200
