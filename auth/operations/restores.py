@@ -85,7 +85,7 @@ def restore(
 def _check_target(target: Any) -> None:
     if target.clients:
         raise BackupError(
-            f"{target.clients} connections to the database {target.name} are open: stop the service on all"
+            f"The database {target.name} has other connections ({target.clients}): stop the service on all"
             " nodes, and connect to Postgres directly, not through a pooler."
         )
     if target.has_tables and not target.is_replaceable:
