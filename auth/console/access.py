@@ -21,6 +21,9 @@ from auth.web.forms import SESSION, own_form
 from auth.web.levels import Level
 from auth.web.limits import limited
 
+# Seconds. AUTH_REAUTHENTICATION_AGE may be shorter than it takes to fill in the form of an act.
+_LEAST_AGE = 300
+
 
 def administrator_signed_in() -> None:
     """Admit browsers in which an administrator is signed in, and has been through the second step."""
@@ -45,7 +48,7 @@ administrator = guard.guard_by(administrator_signed_in, Level.AAL2)
 def require_proof() -> None:
     """Raises `ApiError` unless the administrator has given a proof in the last 15 minutes."""
     age = g.administrator.proof_age
-    if age is None or age >= proof_age(latchkey.settings):
+    if age is None or age >= max(proof_age(latchkey.settings), _LEAST_AGE):
         raise ApiError("reauthentication_needed")
 
 
@@ -95,13 +98,15 @@ def _error(error: Exception) -> Response:
 
 def needs_factor() -> Response:
     """Send an administrator without a second factor to enrol one."""
-    return console_page("enrol.html", section=None, status=403)
+    settings = latchkey.settings
+    may = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
+    return console_page("enrol.html", section=None, status=403, **may)
 
 
 def _to_step(error_code: str) -> Response:
     # The confirmation of an act has the path of the act.
     way_back = request.full_path if request.method == "GET" else request.path
-    query = {"next": way_back[1:].rstrip("?")}
+    query = {"next": way_back[1:].removesuffix("?")}
     if not cookies.sent(SESSION):
         return to_own(f"sign-in?{urlencode(query)}")
     return to_step(error_code, query)

@@ -23,7 +23,7 @@ from auth.web.levels import Level
 _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "delete")} | {
     "new-password": "new-password"
 }
-_CONSOLE = re.compile(r"console(/[a-z0-9-]+)*(\?[\w.~%&=+:@-]*)?", re.ASCII)
+_CONSOLE = re.compile(r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?")
 
 
 def own_page(name: str | None) -> str | None:

@@ -21,8 +21,9 @@ def test_administrator_sees_the_overview(operator):
 
 def test_sign_in_leads_back_to_the_page_of_the_console(app, carol):
     visitor = Visitor(app)
-    assert visitor.visit("/console?a=b").url == f"{SITE}/sign-in?next={quote('console?a=b', safe='')}"
-    assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/console?a=b"
+    page = "console/users?q=a/b,c%26"
+    assert visitor.visit(f"/{page}").url == f"{SITE}/sign-in?next={quote(page, safe='')}"
+    assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/{page}"
 
 
 def test_second_step_leads_back_to_the_page_of_the_console(app, carol):
@@ -72,3 +73,18 @@ def test_account_leads_administrators_to_the_console(operator, app, alice):
     link = 'href="console"'
     assert link in operator.visit("/account").text
     assert link not in Visitor(app).signed_in_as(alice).visit("/account").text
+
+
+def test_act_follows_a_proof_where_each_change_asks_for_one(make_app, carol, alice, database):
+    operator = Visitor(make_app(AUTH_REAUTHENTICATION_AGE="always")).signed_in_as(carol)
+    operator.visit(f"/console/users/{alice.id}/ban")
+    operator.press("ban", ban_duration="1h")
+    assert database.count("users", "banned_until > now()") == 1
+    database.run("UPDATE sessions SET created_at = created_at - interval '6 minutes'")
+    assert "/account/confirm?next=console" in operator.visit(f"/console/users/{alice.id}/unban").url
+
+
+def test_administrator_is_told_where_there_are_no_second_factors(make_app, carol):
+    app = make_app(AUTH_BASE_URL=PUBLIC_URL, AUTH_MFA_ENABLED="false", AUTH_PASSKEYS_ENABLED="false")
+    page = Visitor(app, PUBLIC_URL).signed_in_as(carol).visit("/console")
+    assert (page.status, "AUTH_MFA_ENABLED" in page.text) == (403, True)
