@@ -25,6 +25,11 @@ class Obstacle:
     message_id: str | None = None
 
 
+_NO_WAY = Obstacle(
+    "has no address, provider or passkey that is switched on", "Give them an email.", "addresses"
+)
+
+
 @dataclass(frozen=True)
 class Explanation:
     """`ways` are those that work, `limits` those of auth/web/counts.py."""
@@ -39,7 +44,8 @@ def explain(settings: Settings, db: Database, user: Any) -> Explanation:
     known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
     limits = counts.against(settings, db, [user.id, *known])
     obstacles = [*_obstacles(settings, user), *_locks(limits), *_unsent(db, user)]
-    return Explanation([] if user.banned_until else list(_ways(settings, user)), obstacles, limits)
+    ways = [] if user.banned_until else list(_ways(settings, user))
+    return Explanation(ways, obstacles if ways or obstacles else [_NO_WAY], limits)
 
 
 def _ways(settings: Settings, user: Any) -> Iterator[str]:

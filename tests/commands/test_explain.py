@@ -113,6 +113,13 @@ class TestObstacles:
             "  - anonymous: only a session that it has lets this user in",
         ]
 
+    def test_user_without_any_way_to_sign_in_is_told_apart(self, explain, alice, database):
+        database.run("UPDATE users SET email = NULL")
+        assert explain(alice.id)[:2] == [
+            f"{alice.id}: sign-in may fail:",
+            "  - has no address, provider or passkey that is switched on",
+        ]
+
     def test_disabled_channel_is_an_obstacle(self, explain, alice, make_app):
         lines = explain(alice.email, on=make_app(AUTH_EMAIL_ENABLED="false"))
         assert obstacles(lines) == ["sign-in by email is switched off (AUTH_EMAIL_ENABLED)"]
