@@ -36,7 +36,8 @@ SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS pur
        t.asks_for_factor,
        t.target, t.redirect_to, u.email, u.phone,
        coalesce(t.user_agent, u.signup_user_agent) AS signup_user_agent,
-       CASE t.purpose WHEN 'signup' THEN is_unused_sign_up(u) WHEN 'email_change' THEN is_anonymous(u)
+       CASE t.purpose WHEN 'signup' THEN is_unused_sign_up(u)
+                      WHEN 'email_change' THEN is_anonymous(u) OR (u.email IS NULL AND u.phone IS NULL)
                       ELSE false END AS can_be_declined,
        iso_8601(CASE WHEN t.user_metadata IS NULL THEN u.created_at ELSE t.created_at END) AS signed_up_at
   FROM one_time_tokens AS t
@@ -64,7 +65,8 @@ WITH asked AS (
   SELECT u.id, t.target
     FROM one_time_tokens AS t
     JOIN users AS u ON u.id = t.user_id
-   WHERE t.token_hash = :token_hash AND t.purpose = 'email_change' AND is_good_link(t) AND is_anonymous(u)
+   WHERE t.token_hash = :token_hash AND t.purpose = 'email_change' AND is_good_link(t)
+     AND (is_anonymous(u) OR (u.email IS NULL AND u.phone IS NULL))
      FOR UPDATE OF u
 ), declined AS (
   UPDATE users AS u

@@ -89,7 +89,8 @@ def _possible(user: Any) -> list[str]:
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:
     data = identity["data"]
     provider = identity["provider"]
-    title = provider.title() if provider in ADDRESSES else sanitize.provider(provider) or provider
+    known = sanitize.provider(provider, latchkey.settings.provider_titles)
+    title = provider.title() if provider in ADDRESSES else known or provider
     return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
 
 

@@ -68,7 +68,7 @@ def show_users() -> Response:
         found = user_search.find(query)
     except QueryCanceled:
         return console_page("users.html", section="users", status=422, found=None, **values)
-    return console_page("users.html", section="users", found=found, provider=sanitize.provider, **values)
+    return console_page("users.html", section="users", found=found, provider=_provider, **values)
 
 
 def _linker(query: dict[str, Any]) -> Any:
@@ -82,6 +82,10 @@ def _linker(query: dict[str, Any]) -> Any:
     return link
 
 
+def _provider(name: str) -> str:
+    return sanitize.provider(name, latchkey.settings.provider_titles) or name
+
+
 def _providers() -> dict[str, str]:
-    named = {name: sanitize.provider(name) or name for name in sorted(latchkey.settings.providers)}
+    named = {name: _provider(name) for name in sorted(latchkey.settings.providers)}
     return {"": "Any provider", "email": "Email", "phone": "Phone", **named}

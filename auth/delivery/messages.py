@@ -66,13 +66,17 @@ class Templates:
         *,
         brand_name: str | None = None,
         brand_color: str = brand.DEFAULT_COLOR,
+        brand_logo: str | None = None,
+        provider_titles: Mapping[str, str] | None = None,
     ) -> None:
         self._base_url = base_url
         self._site_url = site_url
         self._folder = folder
+        self._provider_titles = provider_titles or {}
         self._brand = {
             "brand": brand_name or urlsplit(site_url).netloc,
             "palette": brand.palette(brand_color),
+            "logo": brand.logo_in_mails(brand_logo, base_url),
         }
         catalogues = languages.load_catalogues(folder)
         self._languages = sorted(catalogues)
@@ -168,7 +172,7 @@ class Templates:
             "browser": browser,
             "new_email": sanitize.masked_email(variables.get("new_email")),
             "new_phone": sanitize.masked_phone(variables.get("new_phone")),
-            "provider": sanitize.provider(variables.get("provider")),
+            "provider": sanitize.provider(variables.get("provider"), self._provider_titles),
             "remaining": variables.get("remaining"),
             "webhook_host": sanitize.host(variables.get("webhook_url")),
         }
@@ -202,8 +206,15 @@ class Templates:
 
 def load_templates(settings: Settings) -> Templates:
     """Return the templates. Raises `SettingsError` if one in `AUTH_MAIL_TEMPLATES` cannot be rendered."""
-    names = {"brand_name": settings.brand_name, "brand_color": settings.brand_color}
-    templates = Templates(settings.base_url, settings.site_url, settings.mail_templates, **names)
+    templates = Templates(
+        settings.base_url,
+        settings.site_url,
+        settings.mail_templates,
+        brand_name=settings.brand_name,
+        brand_color=settings.brand_color,
+        brand_logo=settings.brand_logo,
+        provider_titles=settings.provider_titles,
+    )
     if settings.mail_templates:
         try:
             templates.check()

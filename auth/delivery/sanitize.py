@@ -1,6 +1,7 @@
 """Values from users and browsers, made safe for messages: none looks like a link."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -41,10 +42,11 @@ def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
     return _first_match(_BROWSERS, text), _first_match(_SYSTEMS, text)
 
 
-def provider(name: object) -> str | None:
+def provider(name: object, titles: Mapping[str, str]) -> str | None:
+    """Return what people call a provider; `titles` are those of the settings."""
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
-    return _PROVIDERS.get(name, name)
+    return titles.get(name) or _PROVIDERS.get(name, name)
 
 
 def person(name: object) -> str | None:

@@ -1,4 +1,4 @@
-"""An anonymous user becomes permanent: by the first address, identity or passkey."""
+"""The first address of a user. It makes an anonymous one permanent, as an identity or a passkey does."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +11,11 @@ from auth.flows.undo import tell, tell_of_identity
 from auth.providers.client import ExternalIdentity
 from auth.web import audit
 from sql import Transaction
+
+
+def is_without_address(user: Any) -> bool:
+    """Whether the next address is the first, which may belong to somebody who never heard of the user."""
+    return user.is_anonymous or not (user.email or user.phone)
 
 
 def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:

@@ -61,7 +61,7 @@ def _ways(settings: Settings, user: Any) -> Iterator[str]:
         yield "a code by SMS"
     for name in user.providers:
         if name in settings.providers:
-            yield sanitize.provider(name) or name
+            yield sanitize.provider(name, settings.provider_titles) or name
     if user.has_passkey and settings.passkeys_enabled:
         yield "a passkey"
 

@@ -169,7 +169,7 @@ def _act(row: Any) -> str:
     if row.name == "signed_out":
         parts.append(_SCOPES.get(details.get("scope"), ""))
     if row.name.startswith("identity_") and details.get("provider"):
-        parts.append(f"({provider(details['provider']) or 'of a provider'})")
+        parts.append(f"({provider(details['provider'], {}) or 'of a provider'})")
     if row.name in ("signed_in", "message_requested", "link_generated") and details.get("purpose"):
         parts.append(f"({details['purpose']})")
     return " ".join(filter(None, parts)) + _changed(row.name, details)
@@ -265,7 +265,7 @@ def _origin(row: Any) -> str:
 
 
 def _method(details: dict[str, Any]) -> str:
-    return provider(details.get("provider")) or _METHODS.get(details["method"], details["method"])
+    return provider(details.get("provider"), {}) or _METHODS.get(details["method"], details["method"])
 
 
 def _word(words: list[str], number: int) -> str | None:

@@ -31,7 +31,7 @@ def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK)
         for address in addresses:
             outgoing.take_quota(tx, address)
         caller = lock_caller(tx, **authentication)
-        if adds_first and not _is_without_address(caller):
+        if adds_first and not conversion.is_without_address(caller):
             # Another request has confirmed the first address.
             raise needed()
         removed = _remove(tx, caller, known, body) if known else []
@@ -75,7 +75,10 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     confirms_at_once = changes_address and latchkey.settings.autoconfirm
     if password is not None and known.is_anonymous and not confirms_at_once:
         raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
-    needs_proof = bool(body.get("remove")) or (changes_address and not _is_without_address(known))
+    needs_proof = bool(body.get("remove")) or (
+        # Without an address the user could not get a code for the first one.
+        changes_address and not conversion.is_without_address(known)
+    )
     if password is None:
         reauthenticated = not needs_proof or reauthenticate(known, body, needs_proof=True)
         return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
@@ -92,11 +95,6 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
 
 def _sensitive(body: dict[str, Any]) -> set[str]:
     return body.keys() - {"current_password", "nonce", "factor_code", "redirect_to"}
-
-
-def _is_without_address(user: Any) -> bool:
-    # Such a user could not get a code for the first one.
-    return user.is_anonymous or not (user.email or user.phone)
 
 
 def _addresses_at_once(known: Any, change: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +152,7 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
 def _send_confirmation(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
     is_email = addresses.is_email(address)
     columns = link if is_email else {}
-    if caller.is_anonymous:
+    if conversion.is_without_address(caller):
         conversion.request_address(tx, caller, address, columns)
         return
     purpose, message = "email_change" if is_email else "phone_change", outgoing.Message(address)

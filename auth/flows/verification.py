@@ -139,7 +139,8 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     if user.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
-    if user.is_anonymous:
+    is_first = conversion.is_without_address(user)
+    if is_first:
         tx.run("delete_unused_sign_up", address=spent.target, owner_id=user.id)
     kind, provider = ("email_changed", "email") if by_email else ("phone_changed", "phone")
     new_address = {"new_email" if by_email else "new_phone": spent.target}
@@ -149,14 +150,14 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     else:
         tx.run("change_phone", user_id=user.id, phone=spent.target, is_proved=True)
     tx.run("write_address_identity", user_id=user.id, provider=provider, address=spent.target)
-    if user.is_anonymous:
+    if is_first:
         conversion.finish(tx, user.id, spent.session_id)
     elif by_email:
         tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
     tx.run("void_tokens", user_id=user.id)
 
     # A link may have been sent by a stranger, to sign its reader in to a user that the stranger knows.
-    signs_in = not redirects and not (user.is_anonymous and proof["token_hash"])
+    signs_in = not redirects and not (is_first and proof["token_hash"])
     session = open_session(tx, user.id, "otp") if signs_in else None
     acts = [kind, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]

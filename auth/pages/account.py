@@ -126,7 +126,7 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
     data = linked["identity_data"] if linked else {}
     return {
         "name": name,
-        "title": sanitize.provider(name) or name,
+        "title": sanitize.provider(name, latchkey.settings.provider_titles) or name,
         "mark": f"marks/{name}.svg" if name in PRESETS else "",
         "identity_id": linked and linked["id"],
         "known_as": data.get("email") or data.get("name"),

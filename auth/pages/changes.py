@@ -55,7 +55,7 @@ def _shown(change: dict[str, Any]) -> dict[str, Any]:
     kind, label = change["type"], change["label"] or ""
     if kind == "identity":
         name, _, label = label.partition(" ")
-        title = sanitize.provider(name) or name
+        title = sanitize.provider(name, latchkey.settings.provider_titles) or name
     else:
         title = text(*_KINDS[kind])
     return {

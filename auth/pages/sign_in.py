@@ -134,7 +134,7 @@ def _providers() -> list[dict[str, str]]:
     back = destination().own_url("sign-in")
     return [
         {
-            "name": sanitize.provider(name) or name,
+            "name": sanitize.provider(name, latchkey.settings.provider_titles) or name,
             "mark": f"marks/{name}.svg" if name in PRESETS else "",
             "query": urlencode({"provider": name, "redirect_to": back}),
         }

@@ -167,6 +167,10 @@ class Settings:
         return self.site_url.rstrip("/") != self.base_url
 
     @property
+    def provider_titles(self) -> dict[str, str]:
+        return {name: provider.title for name, provider in self.providers.items() if provider.title}
+
+    @property
     def own_pages(self) -> list[str]:
         """The URLs of our pages that a sign-in may lead to."""
         return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages

@@ -52,6 +52,13 @@ def check_logo(value: str) -> None:
         raise ValueError("must be a file of at most 256 KiB")
 
 
+def logo_in_mails(logo: str | None, base_url: str) -> str | None:
+    """Return the URL of the logo for mails, or None: mail programs do not show SVG."""
+    if logo is None or logo.partition("?")[0].lower().endswith(".svg"):
+        return None
+    return logo if logo.startswith("https://") else f"{base_url}/brand/logo"
+
+
 def _readable(color: str, surface: str, end: str) -> str:
     """Return a colour, mixed with `end` until it can be read on a surface."""
     shades = (_mixed(color, end, step / 20) for step in range(21))

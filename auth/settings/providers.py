@@ -17,7 +17,7 @@ from auth.settings.presets import PRESETS
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 SUFFIXES = (
     "CLIENT_ID", "CLIENT_SECRET", "ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL",
-    "SCOPES",
+    "SCOPES", "TITLE",
     "LINK_BY_EMAIL", "TEAM_ID", "KEY_ID", "PRIVATE_KEY",
 )  # fmt: skip
 _NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SUFFIXES)})")
@@ -35,6 +35,7 @@ class ProviderSettings:
     userinfo_url: str
     emails_url: str
     scopes: str
+    title: str
     link_by_email: bool | None
     team_id: str
     key_id: str
@@ -87,6 +88,7 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
         client_ids=tuple(client_ids),
         client_secret=env.str(f"{prefix}CLIENT_SECRET", "") or "",
         scopes=env.str(f"{prefix}SCOPES", "") or "",
+        title=env.str(f"{prefix}TITLE", "", validate=validator(optional(_title))) or "",
         link_by_email=flag(env, f"{prefix}LINK_BY_EMAIL", None),
         team_id=env.str(f"{prefix}TEAM_ID", "") or "",
         key_id=env.str(f"{prefix}KEY_ID", "") or "",
@@ -102,6 +104,11 @@ def _refusal(problem: str) -> Callable[[object], None]:
         raise ValueError(problem)
 
     return validator(refuse)
+
+
+def _title(value: str) -> None:
+    if len(value) > 40 or not value.isprintable():
+        raise ValueError("must be at most 40 printable characters")
 
 
 def _client_ids(client_ids: list[str]) -> None:

@@ -57,12 +57,13 @@ def linking_page() -> Response:
     targets = {"https:", origin(latchkey.redirects.checked(flow.redirect_to))}
     if latchkey.settings.is_local:
         targets.add("http:")
+    titles = latchkey.settings.provider_titles
     return page(
         "link_identity.html",
         form_target=" ".join(sorted(targets)),
-        provider=sanitize.provider(flow.provider),
+        provider=sanitize.provider(flow.provider, titles),
         account=flow.email or flow.phone,
-        known_by=sanitize.provider(flow.known_by),
+        known_by=sanitize.provider(flow.known_by, titles),
         known_as=sanitize.person(flow.known_as),
         flow=flow_token,
     )

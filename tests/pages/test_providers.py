@@ -36,6 +36,12 @@ def test_provider_signs_the_browser_in_without_tokens_in_urls(visitor, acme):
     assert visitor.session_cookie
 
 
+def test_title_of_the_settings_is_on_buttons_and_in_the_account(make_service, alice):
+    visitor = Visitor(make_service(AUTH_PROVIDER_ACME_TITLE="Acme & Sons").app)
+    assert "Continue with Acme &amp; Sons" in visitor.visit("/sign-in").text
+    assert "Acme &amp; Sons" in visitor.signed_in_as(alice).visit("/account").text
+
+
 def test_application_gets_a_code_after_the_provider(visitor, acme):
     visitor.visit(f"/sign-in?{urlencode({'redirect_to': APPLICATION, 'code_challenge': CHALLENGE})}")
     assert visitor.click(link_of(visitor, "acme")).url.startswith(f"{APPLICATION}?code=")

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support import passkeys
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.authenticator import Authenticator
 from tests.support.cast import PASSWORD, register, sign_up_anonymously
@@ -325,3 +326,30 @@ class TestAdministrators:
         client.put(follow_up, json={"email": EMAIL, "email_confirm": True}, headers=service_role)
         database.run("UPDATE users SET email = NULL, email_confirmed_at = NULL, email_proved = false")
         assert client.get(follow_up, headers=service_role).json["is_anonymous"] is False
+
+
+class TestUserWithAPasskeyOnly:
+    """Is permanent, but as unknown to the owner of the address as an anonymous user."""
+
+    @pytest.fixture
+    def link(self, client, visitor, outbox):
+        authenticator, _passkey = passkeys.register(visitor)
+        assert passkeys.sign_in(client, authenticator).put("/user", json={"email": EMAIL}).status_code == 200
+        return outbox.last(EMAIL, "email_change").token
+
+    def test_owner_of_the_address_declines(self, client, link, database):
+        assert (
+            "This was not me" in client.get(path("email_change", link), headers={"Accept": "text/html"}).text
+        )
+        assert "The address was not added" in press(client, "email_change", link, action="decline").text
+        assert_dead(client, "email_change", link)
+        assert database.one("SELECT email, new_email FROM users") == (None, None)
+
+    def test_owner_who_confirmed_is_not_signed_in_and_gets_a_notice(self, client, link, outbox, database):
+        sessions = database.count("sessions")
+        assert_ok(hand_in(client, "email_change", link), {"message": A_SENTENCE})
+        assert database.count("sessions") == sessions
+        notice = outbox.last(EMAIL, "address_added")
+        # Whoever has the mailbox alone must not get an account that a passkey protects.
+        assert press(client, "undo", notice.token).status_code == 403
+        assert database.count("factors") == 1
