@@ -14,9 +14,9 @@ def ago(timestamp: str) -> Markup:
     seconds = (datetime.now(UTC) - moment).total_seconds()
     name, unit = next(((name, unit) for name, unit in _UNITS if seconds >= unit), ("now", 1))
     words = _words(chosen_language(), name, int(seconds // unit))
-    exact = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    stamp = moment.isoformat(timespec="seconds")
-    return Markup(f'<time datetime="{stamp}" title="{exact}">{words}</time>')  # noqa: S704 (escaped)
+    exact = moment.astimezone(UTC).isoformat(timespec="seconds")
+    title = f"{exact[:10]} {exact[11:16]} UTC"
+    return Markup(f'<time datetime="{exact}" title="{title}">{words}</time>')  # noqa: S704 (escaped)
 
 
 # A list of the console has fifty of them: without the cache they take a third of its time.

@@ -23,9 +23,8 @@ AS $$
            WHEN 'administrator' THEN u.role = 'admin'
            ELSE true
          END
-     -- Not EXISTS, for which Postgres may read all identities of a provider first.
      AND (filters ->> 'provider' IS NULL
-          OR (SELECT true FROM identities WHERE user_id = u.id AND provider = filters ->> 'provider'))
+          OR EXISTS (SELECT FROM identities WHERE user_id = u.id AND provider = filters ->> 'provider'))
      AND (filters ->> 'has_factor' IS NULL
           OR (SELECT count(*) > 0 FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL)
              = (filters ->> 'has_factor')::boolean)
