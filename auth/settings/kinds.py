@@ -15,8 +15,8 @@ from auth.settings.checks import Check, validator
 
 def _hidden(value: Any) -> str:
     if isinstance(value, tuple) and len(value) > 1:
-        return f"{len(value)} secrets"
-    return "secret" if value else ""
+        return f"hidden: {len(value)} secrets"
+    return "hidden" if value else ""
 
 
 # The metadata of a field whose value the console hides.

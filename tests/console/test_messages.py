@@ -129,7 +129,7 @@ class TestSendingAgain:
         assert_signs_in(client, "recovery", again.token)
         row = database.one("SELECT * FROM audit_log WHERE action = 'message_resent'")
         assert (row.actor, row.actor_id, row.user_id) == ("user", carol.id, alice.id)
-        assert row.details == {"kind": "recovery"}
+        assert row.details == {"kind": "recovery", "administrator": carol.email}
 
     def test_link_of_an_application_with_pkce_still_leads_to_a_code(
         self, operator, client, alice, deliver, outbox

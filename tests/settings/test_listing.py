@@ -40,7 +40,7 @@ def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default
     assert found["AUTH_RATE_LIMIT_LOGIN"].value == "5 per 1 minute"
     assert found["AUTH_REAUTHENTICATION_AGE"].value == "86400"
     assert found["AUTH_BIND"] == ("AUTH_BIND", "127.0.0.1", "default")
-    assert found["AUTH_SECRET_KEY"] == ("AUTH_SECRET_KEY", "secret", str(tmp_path / "var" / "secret_key"))
+    assert found["AUTH_SECRET_KEY"] == ("AUTH_SECRET_KEY", "hidden", str(tmp_path / "var" / "secret_key"))
     assert found["AUTH_SMTP_URL"] == ("AUTH_SMTP_URL", "", "default")
 
 
@@ -71,7 +71,7 @@ def test_no_secret_is_listed(load):  # noqa: F811
     text = str(found)
     assert _CANARY not in text
     assert json.loads(secrets["AUTH_JWT_KEYS"])["keys"][0]["d"] not in text
-    assert found["AUTH_SECRET_KEY"].value == "2 secrets"
+    assert found["AUTH_SECRET_KEY"].value == "hidden: 2 secrets"
     assert found["DATABASE_URL"].value == "postgresql://db.example.com:5432"
     assert found["AUTH_RATE_LIMIT_STORAGE"].value == "rediss://redis.example.com"
     assert found["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
@@ -79,7 +79,7 @@ def test_no_secret_is_listed(load):  # noqa: F811
     assert found["AUTH_PROVIDER_GOOGLE_CLIENT_ID"].value == "the-client"
     assert found["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"] == (
         "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET",
-        "secret",
+        "hidden",
         "environment",
     )
 
