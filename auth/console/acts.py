@@ -32,8 +32,8 @@ class Act:
     """One act of the console.
 
     `effects` returns sentences about what the act will do, in numbers. `undo` says how to undo it, or that
-    it cannot be undone. `do` gets the subject and the form read by `form`, and returns None, or the response
-    that is shown instead of the subject's page.
+    it cannot be undone. `do` gets the subject and what `check` returns for the form read by `form`, and
+    returns None, or the response that is shown instead of the subject's page.
     """
 
     title: str
@@ -44,6 +44,8 @@ class Act:
     needs_factor: bool = False
     is_destructive: bool = False
     form: type[Schema] = Input
+    # Before the factor is asked for: a field that is wrong must not cost a code.
+    check: Callable[[Subject, dict[str, Any]], dict[str, Any]] = lambda _subject, form: form
     template: str = "act.html"
 
 
@@ -83,7 +85,8 @@ def _views(name: str, act: Act, find: Callable[..., Subject], section: str) -> t
     @shows(confirmation, explain)
     @acting
     def submit(**ids: Any) -> Response:
-        subject, form = find(**ids), read_form(act.form())
+        subject = find(**ids)
+        form = act.check(subject, read_form(act.form()))
         if act.needs_factor:
             give_factor()
         return act.do(subject, form) or to_own(f"{subject.path}?done={name}")

@@ -116,12 +116,16 @@ def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
     user_administration.replace_metadata(user.row.id, wanted, form["version"])
 
 
-def _change_addresses(user: Subject, form: dict[str, Any]) -> None:
+def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
     # An empty field removes the address; the API's schema reads the others.
     sent = {kind: form[kind] or None for kind in ("email", "phone")}
     changed = {kind: address for kind, address in sent.items() if address != getattr(user.row, kind)}
+    return check(schemas.AnyUserChange(only=("email", "phone")), changed)
+
+
+def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
     if changed:
-        _change(user, check(schemas.AnyUserChange(only=("email", "phone")), changed))
+        _change(user, changed)
 
 
 def _end_sessions(user: Subject, _form: dict[str, Any]) -> None:
@@ -199,6 +203,7 @@ USER_ACTS = {
         done="The addresses are saved.",
         needs_factor=True,
         form=_AddressForm,
+        check=_new_addresses,
         template="act_addresses.html",
     ),
     "delete": Act(

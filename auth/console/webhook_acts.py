@@ -80,13 +80,13 @@ def _body(form: dict[str, Any]) -> dict[str, Any]:
     return {"events": events, "description": form["description"].strip() or None, **url}
 
 
-def _make(_subject: Subject, form: dict[str, Any]) -> Response:
-    made, secret = webhook_administration.create(check(schemas.NewWebhook(), _body(form)))
+def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+    made, secret = webhook_administration.create(body)
     return _once(json.loads(made)["id"], secret)
 
 
-def _change(subject: Subject, form: dict[str, Any]) -> None:
-    webhook_administration.change(subject.row.id, check(schemas.WebhookChange(), _body(form)))
+def _change(subject: Subject, body: dict[str, Any]) -> None:
+    webhook_administration.change(subject.row.id, body)
 
 
 def _switch(disabled: bool) -> Any:
@@ -133,6 +133,7 @@ _MAKING = {
         done="The webhook is made.",
         needs_factor=True,
         form=_WebhookForm,
+        check=lambda _subject, form: check(schemas.NewWebhook(), _body(form)),
         template="act_webhook.html",
     ),
 }
@@ -155,6 +156,7 @@ WEBHOOK_ACTS = {
         done="The webhook is changed.",
         needs_factor=True,
         form=_WebhookForm,
+        check=lambda _subject, form: check(schemas.WebhookChange(), _body(form)),
         template="act_webhook.html",
     ),
     "new-secret": Act(

@@ -222,6 +222,18 @@ def test_right_form_acts_once_for_one_code(console, carol, app_of_carol, databas
     assert database.count("factors") == 1
 
 
+def test_wrong_field_costs_no_code(console, carol, app_of_carol, ids):
+    cookie = signed_in(console, carol, app_of_carol)
+    token = {"form_token": forms.token_of(cookie), "factor_code": app_of_carol.code(1)}
+    for path, wrong in (
+        (f"/console/users/{ids['user_id']}/addresses", {"email": "nonsense"}),
+        (f"/console/webhooks/{ids['webhook_id']}/change", {"description": "No event"}),
+    ):
+        assert console.open("post", path, cookie, data=token | wrong).status == 400, path
+    remove = f"/console/users/{ids['user_id']}/factors/{ids['factor_id']}/remove"
+    assert console.open("post", remove, cookie, data=token).status == 303
+
+
 def test_acts_are_limited_per_administrator(console, make_app, carol, app_of_carol, ids, database):
     limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_CONSOLE": "1 per hour"}
     console.app = make_app(AUTH_BASE_URL=PUBLIC_URL, **limits)
