@@ -4,10 +4,11 @@ import pytest
 
 from auth.addresses import InvalidAddress, canonical_email, canonical_phone
 from tests.support.answers import assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sent", "canonical"),
     [
         ("alice@example.com", "alice@example.com"),
@@ -32,7 +33,7 @@ def test_email_has_one_canonical_form(sent, canonical):
     assert canonical_email(canonical) == canonical
 
 
-@pytest.mark.parametrize(
+@cases(
     "sent",
     [
         "",
@@ -77,14 +78,13 @@ def test_email_has_one_canonical_form(sent, canonical):
         "alice\U000e0100@example.com",
         "alice@xn--a.example",
     ],
-    ids=ascii,
 )
 def test_invalid_or_confusable_email_is_refused(sent):
     with pytest.raises(InvalidAddress):
         canonical_email(sent)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sent", "canonical"),
     [
         ("+491701234567", "+491701234567"),
@@ -102,7 +102,7 @@ def test_phone_number_has_one_canonical_form(sent, canonical):
     assert canonical_phone(canonical) == canonical
 
 
-@pytest.mark.parametrize(
+@cases(
     "sent",
     [
         "",
@@ -119,7 +119,6 @@ def test_phone_number_has_one_canonical_form(sent, canonical):
         "+\u0664\u0669\u0661\u0667\u0660\u0661\u0662\u0663\u0664",
         "+491701234567\n",
     ],
-    ids=ascii,
 )
 def test_invalid_phone_number_is_refused(sent):
     with pytest.raises(InvalidAddress):

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import auth
 from auth.commands import main
+from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.contract import OPENAPI
 from tests.support.processes import CHECKOUT, free_port
@@ -44,7 +45,7 @@ def test_page_has_a_section_for_each_command():
     assert sorted(re.findall(r"^### (.+)$", PAGE, re.M)) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@cases("name", COMMANDS)
 def test_page_has_the_options_and_defaults_of_the_command(name):
     options = [option for option in COMMANDS[name].params if isinstance(option, click.Option)]
     cells = documented(name)
@@ -54,7 +55,7 @@ def test_page_has_the_options_and_defaults_of_the_command(name):
         assert written == ([str(option.default)] if option.show_default else [])
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@cases("name", COMMANDS)
 def test_help_has_an_example_of_the_command(name):
     text = CliRunner().invoke(main, [*name.split()[1:], "--help"]).output
     assert re.search(rf"Example: .*\b{name}\b", text)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.console.test_routes import Console
+from tests.console.test_console_routes import Console
 from tests.pages.test_accessibility import AXE, SCREENS, problems
 from tests.pages.test_stories import signed_in
 

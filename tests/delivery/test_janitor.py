@@ -443,7 +443,7 @@ def many(all_rows, database_url):
     )
     analyze(database_url, *TABLES)
     yield
-    all_rows.empty()
+    all_rows.truncate()
     analyze(database_url, *TABLES)
 
 

@@ -15,6 +15,7 @@ from auth.delivery.senders import ConsoleSender, TryLater
 from auth.delivery.sms import TwilioSender, WebhookSender
 from auth.delivery.smtp import SmtpSender, hostname_for
 from auth.settings import SettingsError, targets
+from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.smtp_server import MailServer, sender
 
@@ -130,7 +131,7 @@ class TestMailFrom:
     def test_valid_sender_is_accepted(self, load, text, header):
         assert str(targets.mail_address(load(AUTH_MAIL_FROM=text).mail_from)) == header
 
-    @pytest.mark.parametrize(
+    @cases(
         "text",
         [
             "",

@@ -5,6 +5,7 @@ import pytest
 from auth.flows import timeline
 from auth.web import audit
 from tests.support.audit import act, clear_history, refuse, story
+from tests.support.cases import cases
 from tests.test_contract import CONTRACT
 
 NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -168,13 +169,13 @@ def tell(client, service_role):
 
 
 class TestSentences:
-    @pytest.mark.parametrize(("action", "details", "sentence"), ACTS)
+    @cases(("action", "details", "sentence"), ACTS)
     def test_act_has_a_sentence(self, tell, database, alice, action, details, sentence):
         clear_history(database)
         act(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
         assert story(tell(alice.id)) == [sentence + FROM]
 
-    @pytest.mark.parametrize(("action", "reason", "details", "sentence"), REFUSALS)
+    @cases(("action", "reason", "details", "sentence"), REFUSALS)
     def test_refusal_has_a_sentence(self, tell, database, alice, action, reason, details, sentence):
         clear_history(database)
         refuse(database, alice.id, action, reason, **details)

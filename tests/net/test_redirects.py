@@ -3,6 +3,7 @@
 import pytest
 
 from auth.net.redirects import AllowList
+from tests.support.cases import cases
 
 SITE = "https://app.example.com/start"
 
@@ -15,7 +16,7 @@ class TestSite:
     def test_site_is_the_default(self):
         assert leads_to(None) == SITE
 
-    @pytest.mark.parametrize(
+    @cases(
         "url",
         [
             "https://app.example.com",
@@ -39,7 +40,7 @@ class TestSite:
 
 
 class TestOtherOrigins:
-    @pytest.mark.parametrize(
+    @cases(
         "url",
         [
             "https://evil.example",
@@ -65,7 +66,7 @@ class TestOtherOrigins:
 class TestParserDifferentials:
     """URLs that one parser takes for our host and another for a different one."""
 
-    @pytest.mark.parametrize(
+    @cases(
         "url",
         [
             "https://app.example.com@evil.example",
@@ -118,14 +119,13 @@ class TestParserDifferentials:
             "file:///etc/passwd",
             "blob:https://app.example.com/x",
         ],
-        ids=ascii,
     )
     def test_ambiguous_url_falls_back_to_the_site(self, url):
         assert leads_to(url, "https://*.example.org/**", "myapp://callback/**") == SITE
 
 
 class TestPatterns:
-    @pytest.mark.parametrize(
+    @cases(
         ("pattern", "allowed", "refused"),
         [
             (

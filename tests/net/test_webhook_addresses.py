@@ -13,6 +13,7 @@ import pytest
 from auth import settings
 from auth.net.networks import reach
 from tests.support.answers import assert_error
+from tests.support.cases import cases
 from tests.support.hooks import Hooks
 
 PUBLIC = ["93.184.216.34", "1.1.1.1", "2606:2800:220:1::1", "::ffff:1.1.1.1", "64:ff9b::101:101"]
@@ -101,7 +102,7 @@ def refused(hooks, url, details):
 
 
 class TestUrl:
-    @pytest.mark.parametrize(
+    @cases(
         "url",
         ["", "hooks", "/hooks", "//1.1.1.1/", "ftp://1.1.1.1/", "file:///etc/passwd", "https://", "https:///x", "https:1.1.1.1", "https://[::1", "https://1.1.1.1:0/",
          "https://1.1.1.1:99999/", "https://1.1.1.1/ä", "https://1.1.1.1/a b", "https://1.1.1.1\\@127.0.0.1/", "https://1.1.1.1/\t", "https://1.1.1.1:80x/"],
@@ -140,14 +141,14 @@ class TestUrl:
         assert strict.register("https://hooks.example/")["url"] == "https://hooks.example/"
         refused(strict, "http://hooks.example/", "must be https, unless it leads into a private network")
 
-    @pytest.mark.parametrize("address", PRIVATE + FORBIDDEN)
+    @cases("address", PRIVATE + FORBIDDEN)
     def test_private_address_is_refused(self, strict, names, address, database):
         names["hooks.example"] = [address.partition("%")[0]]
         for scheme in ("http", "https"):
             refused(strict, f"{scheme}://hooks.example/", "must not lead into a private network")
         assert database.count("webhooks") == 0
 
-    @pytest.mark.parametrize("address", FORBIDDEN)
+    @cases("address", FORBIDDEN)
     def test_forbidden_address_is_refused_even_with_private_networks(self, hooks, names, address):
         names["hooks.example"] = [address.partition("%")[0]]
         refused(hooks, "http://hooks.example/", "must not lead into a private network")
@@ -158,7 +159,7 @@ class TestUrl:
         names["hooks.example"] = ["10.0.0.1", "1.1.1.1"]
         refused(hooks, "http://hooks.example/", "must be https, unless it leads into a private network")
 
-    @pytest.mark.parametrize(
+    @cases(
         "host",
         ["127.0.0.1", "127.1", "0x7f.1", "0x7f000001", "2130706433", "017700000001", "0", "localhost", "LOCALHOST", "localhost.", "[::1]", "[::ffff:127.0.0.1]",
          "[0:0:0:0:0:0:0:1]", "[::ffff:7f00:1]"],

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_UUID
+from tests.support.cases import cases
 from tests.support.processes import Service, wait_until
 from tests.support.wire import HOST, Reply, connect, exchange, read
 
@@ -87,7 +88,7 @@ LENGTHS = ["-1", "abc", "+2", "0x2", "1e2", "2.0", "2 2", "2, 2", "2,3", "", "\u
 
 
 class TestHead:
-    @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=list(NOT_HTTP))
+    @cases("sent", NOT_HTTP.values())
     def test_invalid_request_is_400(self, port, sent):
         (reply,) = exchange(port, sent)
         assert_envelope(reply, 400, "validation_failed")
@@ -169,9 +170,7 @@ class TestHead:
                     reply, reply.status, "not_found" if reply.status == 404 else "validation_failed"
                 )
 
-    @pytest.mark.parametrize(
-        "method", [b"CONNECT", b"TRACE", b"PROPFIND", b"M-SEARCH", b"X" * 20, b"DEBUG", b"TRACK"]
-    )
+    @cases("method", [b"CONNECT", b"TRACE", b"PROPFIND", b"M-SEARCH", b"X" * 20, b"DEBUG", b"TRACK"])
     def test_unknown_method_is_refused(self, port, method):
         (reply,) = exchange(
             port,
@@ -231,7 +230,7 @@ class TestHead:
 
 
 class TestBody:
-    @pytest.mark.parametrize("length", LENGTHS)
+    @cases("length", LENGTHS)
     def test_invalid_content_length_is_400(self, port, length):
         (reply, *others) = exchange(port, POST + b"Content-Length: " + length.encode() + b"\r\n\r\n" + BODY)
         assert_envelope(reply, 400, "validation_failed")
@@ -265,7 +264,7 @@ class TestBody:
         assert [reply.status for reply in replies] in ([400], [501])
         assert_envelope(replies[0], replies[0].status, "validation_failed")
 
-    @pytest.mark.parametrize(
+    @cases(
         "chunks",
         [
             b"zz\r\n{}\r\n0\r\n\r\n",

@@ -11,6 +11,7 @@ from auth.context import EXTENSION
 from auth.passwords import legacy, notations
 from auth.passwords.legacy import UnusableHash, encode
 from tests.support.answers import assert_error
+from tests.support.cases import cases
 from tests.support.cast import sign_in
 
 FIREBASE = {
@@ -164,7 +165,7 @@ class TestLogIn:
 class TestCost:
     """What `check_cost` accepts for log-ins at cost 10."""
 
-    @pytest.mark.parametrize(
+    @cases(
         "stored",
         [
             f"$2b$12${'a' * 21}u{'a' * 31}",
@@ -180,7 +181,7 @@ class TestCost:
     def test_hash_of_up_to_four_times_the_cost_is_accepted(self, passwords, stored):
         passwords.check_cost(stored)
 
-    @pytest.mark.parametrize(
+    @cases(
         ("stored", "problem"),
         [
             (f"$2b$13${'a' * 21}u{'a' * 31}", "8.0 log-ins"),
@@ -203,7 +204,7 @@ class TestCost:
         passwords = make_app(AUTH_BCRYPT_COST="11").extensions[EXTENSION].passwords
         passwords.check_cost(f"$pbkdf2-sha256$i=1000000${'a' * 22}${'a' * 43}")
 
-    @pytest.mark.parametrize(
+    @cases(
         "stored",
         [
             "",

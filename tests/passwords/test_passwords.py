@@ -11,6 +11,7 @@ import pytest
 from auth.context import EXTENSION
 from auth.passwords import hashing
 from tests.support.answers import A_SENTENCE, Like, assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.processes import children_of
 from tests.support.server import ServerClient, at_once
@@ -39,7 +40,7 @@ def reasons(response):
 
 
 class TestStrength:
-    @pytest.mark.parametrize(
+    @cases(
         "password",
         [
             "Aa1-Aa1-",
@@ -55,7 +56,7 @@ class TestStrength:
     def test_strong_password_is_accepted(self, sign_up, password):
         assert sign_up(password).status_code == 201
 
-    @pytest.mark.parametrize(
+    @cases(
         ("password", "why"),
         [
             ("", ["length", "characters"]),
@@ -75,7 +76,7 @@ class TestStrength:
         assert reasons(sign_up(password)) == why
         assert database.count("users") == 0
 
-    @pytest.mark.parametrize(
+    @cases(
         "password",
         [
             "Password1!",
@@ -170,7 +171,10 @@ class TestHashing:
         assert stored.startswith("latchkey1$2b$04$")
         assert bcrypt.checkpw(PASSWORD.encode(), stored.removeprefix("latchkey1").encode())
 
-    def test_users_with_the_same_password_have_different_hashes(self, client, alice, bob, database):
+    def test_users_with_the_same_password_have_different_hashes(self, client, service_role, database):
+        for email in ("alice@example.com", "bob@example.com"):
+            body = {"email": email, "password": PASSWORD}
+            assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
         assert len({row.password_hash for row in database.all("SELECT password_hash FROM users")}) == 2
 
     def test_request_is_refused_when_it_has_waited_too_long(self, make_app, monkeypatch):

@@ -11,6 +11,7 @@ from auth.settings import SettingsError
 from auth.settings.presets import PRESETS
 from auth.settings.providers import SUFFIXES
 from tests.conftest import clear_settings
+from tests.support.cases import cases
 from tests.support.contract import OPENAPI
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -25,9 +26,10 @@ def load(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def load(**environment: str) -> settings.Settings:
-        for name, value in {"AUTH_STATE_DIR": str(tmp_path / "var"), **environment}.items():
-            monkeypatch.setenv(name, value)
-        return settings.load(os.devnull)
+        with monkeypatch.context() as patch:
+            for name, value in {"AUTH_STATE_DIR": str(tmp_path / "var"), **environment}.items():
+                patch.setenv(name, value)
+            return settings.load(os.devnull)
 
     return load
 
@@ -86,7 +88,7 @@ class TestListing:
 
 
 class TestStartupErrors:
-    @pytest.mark.parametrize("name", sorted(PRESETS))
+    @cases("name", sorted(PRESETS))
     def test_preset_without_client_id_prevents_the_start(self, load, name):
         variable = f"AUTH_PROVIDER_{name.upper()}_CLIENT_ID"
         assert set(problems(load, **{f"AUTH_PROVIDER_{name.upper()}_CLIENT_SECRET": "x"})) == {variable}
@@ -122,7 +124,7 @@ class TestStartupErrors:
     def test_unknown_variable_prevents_the_start(self, load, name):
         assert name in problems(load, **{name: "x"})
 
-    @pytest.mark.parametrize(
+    @cases(
         "url",
         [
             "x",
@@ -135,12 +137,12 @@ class TestStartupErrors:
             "file:///etc/passwd",
         ],
     )
-    @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
+    @cases("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
     def test_malformed_url_prevents_the_start(self, load, name, url):
         variable = f"AUTH_PROVIDER_GITHUB_{name}"
         assert set(problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})) == {variable}
 
-    @pytest.mark.parametrize(
+    @cases(
         "url",
         [
             "http://id.example.com",
@@ -150,7 +152,7 @@ class TestStartupErrors:
             "https://x:y",
         ],
     )
-    @pytest.mark.parametrize("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
+    @cases("name", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
     def test_http_url_of_another_host_prevents_the_start(self, load, name, url):
         # An attacker on the network could read codes and the client secret, and choose who signs in.
         variable = f"AUTH_PROVIDER_GITHUB_{name}"

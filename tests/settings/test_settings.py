@@ -12,6 +12,7 @@ from app import create_app
 from auth import settings
 from auth.settings import SettingsError, checks, state
 from tests.conftest import clear_settings, secret
+from tests.support.cases import cases
 from tests.tokens.test_access_tokens import HS_SECRET, private_jwk
 
 SECRET = "a secret of at least 32 characters"
@@ -23,10 +24,10 @@ def load(monkeypatch, tmp_path):
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
     # Loading adds the variables of .env to it.
-    monkeypatch.setattr(os, "environ", os.environ.copy())
+    without = os.environ.copy()
 
     def load(**environment):
-        os.environ.update({"AUTH_STATE_DIR": str(tmp_path / "var")} | environment)
+        monkeypatch.setattr(os, "environ", without | {"AUTH_STATE_DIR": str(tmp_path / "var")} | environment)
         return settings.load()
 
     return load
@@ -133,7 +134,7 @@ class TestParsing:
         monkeypatch.chdir(tmp_path / "below")
         assert load().jwt_audience == "authenticated"
 
-    @pytest.mark.parametrize(
+    @cases(
         ("base_url", "is_local"),
         [
             ("http://localhost:8000", True),
@@ -152,7 +153,7 @@ class TestParsing:
 
 
 class TestInvalidValues:
-    @pytest.mark.parametrize(
+    @cases(
         ("name", "value"),
         [
             ("DATABASE_URL", "mysql://localhost/x"),
@@ -279,8 +280,8 @@ MAY_BE_EMPTY = [
 
 
 class TestEmptyValues:
-    @pytest.mark.parametrize("value", ["", " "])
-    @pytest.mark.parametrize("name", [name for name in settings.names() if name not in MAY_BE_EMPTY])
+    @cases("value", ["", " "])
+    @cases("name", [name for name in settings.names() if name not in MAY_BE_EMPTY])
     def test_empty_value_is_refused(self, load, tmp_path, name, value):
         assert problems(load, **{name: value}) == {name: "Is empty. Unset it or give it a value."}
         assert list(tmp_path.iterdir()) == []
@@ -381,7 +382,7 @@ class TestUnknownNames:
             "AUTH_SITEURL",
         ]
 
-    @pytest.mark.parametrize(
+    @cases(
         "name",
         [
             "AUTH_SERVICE_HOST",
@@ -434,8 +435,8 @@ class TestSecrets:
 class TestWeakSecrets:
     """32 characters are not enough if anybody may guess them."""
 
-    @pytest.mark.parametrize("name", ["AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_SECRET"])
-    @pytest.mark.parametrize(
+    @cases("name", ["AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_SECRET"])
+    @cases(
         ("value", "problem"),
         [
             ("x" * 40, "at least 8 different characters"),

@@ -9,6 +9,7 @@ import pytest
 
 from sql import Database, InvalidStatement, load_statements
 from tests.support.answers import assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.server import at_once
 
@@ -78,7 +79,7 @@ class TestFiles:
             get.direct == "SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = %(id)s::uuid"
         )
 
-    @pytest.mark.parametrize(
+    @cases(
         "text",
         [
             GOOD.replace(":right", "1"),
@@ -88,15 +89,6 @@ class TestFiles:
             GOOD.replace("add", "Add"),
             GOOD + GOOD,
             "-- name: broken\n-- Does.\nSELECT 1;",
-        ],
-        ids=[
-            "declared and not used",
-            "another name",
-            "used and not declared",
-            "a space",
-            "a capital",
-            "twice",
-            "no parameters",
         ],
     )
     def test_invalid_statement_is_refused_when_loaded(self, statements, text):

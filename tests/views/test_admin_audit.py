@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
 from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse
+from tests.support.cases import cases
 from tests.support.plans import analyze, plan_of
 from tests.views.test_admin_list_users import links, pagination
 
@@ -122,7 +123,7 @@ class TestList:
 
 
 class TestFilters:
-    @pytest.mark.parametrize(
+    @cases(
         ("query", "found"),
         [
             (f"?user={ALICE}", [4, 3, 1]),
@@ -154,7 +155,7 @@ class TestFilters:
         assert days(response) == found
         assert response.json["pagination"]["total"] == len(found)
 
-    @pytest.mark.parametrize(
+    @cases(
         "user",
         [
             "",
@@ -169,7 +170,7 @@ class TestFilters:
     def test_malformed_user_id_is_400(self, look, user):
         assert_error(look(f"?user={quote(user, safe='%')}"), 400, "validation_failed", details=A_SENTENCE)
 
-    @pytest.mark.parametrize(
+    @cases(
         "moment",
         [
             "",
@@ -182,11 +183,11 @@ class TestFilters:
             "%00",
         ],
     )
-    @pytest.mark.parametrize("name", ["since", "until"])
+    @cases("name", ["since", "until"])
     def test_malformed_timestamp_is_400(self, look, name, moment):
         assert_error(look(f"?{name}={moment}"), 400, "validation_failed", details=A_SENTENCE)
 
-    @pytest.mark.parametrize("name", ["user", "action", "since", "until", "request_id", "page", "per_page"])
+    @cases("name", ["user", "action", "since", "until", "request_id", "page", "per_page"])
     def test_repeated_filter_is_400(self, look, name):
         assert_error(
             look(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once"
@@ -214,8 +215,8 @@ class TestPages:
         response = look(f"?per_page=2&page={page}")
         assert (days(response), response.json["pagination"]["total"]) == ([], 5)
 
-    @pytest.mark.parametrize("value", ["0", "-1", "x", "1.0"])
-    @pytest.mark.parametrize("name", ["page", "per_page"])
+    @cases("value", ["0", "-1", "x", "1.0"])
+    @cases("name", ["page", "per_page"])
     def test_page_that_is_not_a_positive_number_is_400(self, look, name, value):
         assert_error(look(f"?{name}={value}"), 400, "validation_failed", details=A_SENTENCE)
 
@@ -233,7 +234,7 @@ def many(all_rows, database_url):
     )
     analyze(database_url, "audit_log")
     yield
-    all_rows.empty()
+    all_rows.truncate()
     analyze(database_url, "audit_log")
 
 

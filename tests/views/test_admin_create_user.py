@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, register, sign_in
 from tests.support.server import at_once
 
@@ -143,7 +144,7 @@ class TestCreatedUser:
         assert password_hash not in renewed
         assert sign_in(client, "dave@example.com", password).status_code == 200
 
-    @pytest.mark.parametrize(
+    @cases(
         "password_hash",
         [
             *("", "x", PASSWORD, "{SSHA}x", f" {A_HASH}", f"{A_HASH}\n", A_HASH[:-1], A_HASH + "."),
@@ -297,7 +298,7 @@ class TestRoles:
     def test_service_role_key_may_set_a_role(self, create, role):
         assert create(DAVE | {"role": role}).json["role"] == role
 
-    @pytest.mark.parametrize(
+    @cases(
         "role",
         [
             "service_role",
@@ -353,7 +354,7 @@ class TestRefusals:
     def test_invalid_email_is_refused(self, create, database, email):
         self.refused(create, database, {"email": email}, 400, "validation_failed", details=A_SENTENCE)
 
-    @pytest.mark.parametrize(
+    @cases(
         "phone",
         [
             "0170 1234567",

@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.server import at_once
 
@@ -115,7 +116,7 @@ def test_pending_messages_of_a_deleted_user_are_not_sent(delete, client, mailbox
     assert mailbox.messages_to(alice.email) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "id",
     [
         str(uuid.UUID(int=0)),

@@ -2,10 +2,9 @@
 
 import uuid
 
-import pytest
-
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
+from tests.support.cases import cases
 
 
 def test_response_is_the_whole_user_object(client, service_role, alice):
@@ -27,7 +26,7 @@ def test_id_is_case_insensitive(client, service_role, alice):
     assert client.get(f"/admin/users/{alice.id.upper()}", headers=service_role).json["id"] == alice.id
 
 
-@pytest.mark.parametrize(
+@cases(
     "id",
     [
         str(uuid.UUID(int=0)),

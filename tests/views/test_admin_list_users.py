@@ -6,6 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok, user
+from tests.support.cases import cases
 
 NAMES = ["ada", "bea", "cleo", "dora", "ella"]
 EMAILS = [f"{name}@example.com" for name in NAMES]
@@ -141,7 +142,7 @@ class TestSearch:
             body = {"email": email, "email_confirm": True} | ({"phone": phone} if phone else {})
             assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
 
-    @pytest.mark.parametrize(
+    @cases(
         ("q", "found"),
         [
             ("ada", {"ada@example.com", "adam@test.example.org"}),
@@ -166,7 +167,7 @@ class TestSearch:
     def test_q_finds_the_beginning_of_an_email_its_domain_or_a_phone(self, find, q, found):
         assert set(emails(find(f"?q={quote(q)}"))) == found
 
-    @pytest.mark.parametrize(
+    @cases(
         "q",
         [
             "%",
@@ -262,7 +263,7 @@ class TestSorting:
         assert pages == sorted(pages, reverse=order == "desc")
         assert len(set(pages)) == 5
 
-    @pytest.mark.parametrize(
+    @cases(
         "query",
         [
             "sort=",
@@ -313,7 +314,7 @@ class TestPages:
             "last": "/admin/users?page=2&per_page=100",
         }
 
-    @pytest.mark.parametrize(
+    @cases(
         "value",
         [
             "0",
@@ -335,7 +336,7 @@ class TestPages:
             "9" * 21,
         ],
     )
-    @pytest.mark.parametrize("name", ["page", "per_page"])
+    @cases("name", ["page", "per_page"])
     def test_page_that_is_not_a_positive_number_is_400(self, find, five, name, value):
         value = value if value.startswith("%") else quote(value)
         assert_error(find(f"?{name}={value}"), 400, "validation_failed", details=A_SENTENCE)
@@ -351,7 +352,7 @@ class TestPages:
             >= {"first": "/admin/users?page=1&per_page=2", "last": "/admin/users?page=3&per_page=2"}.items()
         )
 
-    @pytest.mark.parametrize("name", ["page", "per_page", "sort", "order", "q", "email", "role"])
+    @cases("name", ["page", "per_page", "sort", "order", "q", "email", "role"])
     def test_repeated_parameter_is_400(self, find, name):
         assert_error(
             find(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once"

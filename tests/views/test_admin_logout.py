@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.server import at_once
 
 SIGNED_OUT = {"message": "User signed out", "timestamp": A_TIMESTAMP}
@@ -64,7 +65,7 @@ def test_id_is_case_insensitive(log_out, alice):
     assert session.get("/user").status_code == 401
 
 
-@pytest.mark.parametrize(
+@cases(
     "id",
     [
         str(uuid.UUID(int=0)),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, register, session_of, sign_in
 from tests.support.links import OTHER_PHONE, PHONE, hand_in, type_in
 from tests.support.server import at_once
@@ -85,7 +86,7 @@ class TestUser:
         )
         assert_ok(update(alice, body), before | {"updated_at": A_TIMESTAMP})
 
-    @pytest.mark.parametrize(
+    @cases(
         "name",
         [
             "id",
@@ -122,8 +123,8 @@ class TestUser:
         )
         assert (response.json["id"], response.json["user_metadata"]) == (alice.id, {"x": 1})
 
-    @pytest.mark.parametrize("id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "' OR true --"])
-    @pytest.mark.parametrize("body", [{"role": "admin"}, {"password": NEW}, {}], ids=str)
+    @cases("id", [str(uuid.UUID(int=0)), "1", "me", "%00", "0" * 32, "' OR true --"])
+    @cases("body", [{"role": "admin"}, {"password": NEW}, {}])
     def test_unknown_or_malformed_id_is_404(self, client, service_role, id, body):
         response = client.put(f"/admin/users/{id}", json=body, headers=service_role)
         assert_error(response, 404, "user_not_found", "User not found")
@@ -367,7 +368,7 @@ class TestConfirmations:
     def test_first_and_last_times_of_the_calendar_are_accepted(self, update, alice, sent):
         assert update(alice, {"email_confirmed_at": sent}).json["email_confirmed_at"].startswith(sent[:19])
 
-    @pytest.mark.parametrize(
+    @cases(
         "sent",
         [
             "",
@@ -392,9 +393,8 @@ class TestConfirmations:
             [],
             {},
         ],
-        ids=lambda sent: str(sent)[:40],
     )
-    @pytest.mark.parametrize("name", ["email_confirmed_at", "phone_confirmed_at"])
+    @cases("name", ["email_confirmed_at", "phone_confirmed_at"])
     def test_malformed_timestamp_is_400(self, refused, alice, name, sent):
         refused(
             alice,
@@ -404,8 +404,8 @@ class TestConfirmations:
             details=f"{name}: must be an ISO 8601 timestamp with a time zone",
         )
 
-    @pytest.mark.parametrize("value", ["true", 1, 0, "on", [], "2026-01-31T12:00:00Z"], ids=str)
-    @pytest.mark.parametrize("name", ["email_confirm", "phone_confirm"])
+    @cases("value", ["true", 1, 0, "on", [], "2026-01-31T12:00:00Z"])
+    @cases("name", ["email_confirm", "phone_confirm"])
     def test_confirmation_that_is_not_a_boolean_is_400(self, refused, alice, name, value):
         refused(alice, {name: value}, 400, "validation_failed", details=f"{name}: must be true or false")
 
@@ -523,8 +523,8 @@ class TestMetadata:
         room = 8192 - len(json.dumps({"a": "", "b": ""})) - 4000
         assert update(alice, {name: {"a": "x" * room}}).status_code == 200
 
-    @pytest.mark.parametrize("value", ["x", 1, True, [], [{"a": 1}]], ids=str)
-    @pytest.mark.parametrize("name", ["user_metadata", "app_metadata"])
+    @cases("value", ["x", 1, True, [], [{"a": 1}]])
+    @cases("name", ["user_metadata", "app_metadata"])
     def test_metadata_that_is_not_an_object_is_400(self, refused, alice, name, value):
         refused(alice, {name: value}, 400, "validation_failed", details=f"{name}: must be an object")
 
@@ -548,7 +548,7 @@ class TestRoles:
     def test_role_is_set(self, update, alice, role):
         assert_ok(update(alice, {"role": role}), user(alice.email, id=alice.id, role=role))
 
-    @pytest.mark.parametrize(
+    @cases(
         "role",
         [
             "service_role",
@@ -682,7 +682,7 @@ class TestBans:
                 assert "access_token=" not in client.get(link).location
         assert database.count("sessions") == 0
 
-    @pytest.mark.parametrize(
+    @cases(
         "sent",
         [
             "",
@@ -721,7 +721,6 @@ class TestBans:
             ["24h"],
             {"hours": 24},
         ],
-        ids=lambda sent: repr(sent)[:30],
     )
     def test_malformed_duration_is_400(self, refused, alice, sent):
         refused(alice, {"ban_duration": sent, "role": "editor"}, 400, "validation_failed", details=A_SENTENCE)

@@ -10,6 +10,7 @@ from auth.delivery.senders import TryLater
 from auth.settings import SettingsError
 from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_TIMESTAMP, assert_error
+from tests.support.cases import cases
 from tests.support.deliverers import deliver_due
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 
@@ -219,10 +220,8 @@ class TestAccess:
     def test_disabled_inbox_is_404(self, default_app, database, path):
         assert_error(default_app.test_client().get(path, headers=KEY), 404, "not_found")
 
-    @pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
-    @pytest.mark.parametrize(
-        "host", ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "app.localhost"]
-    )
+    @cases("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+    @cases("host", ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "app.localhost"])
     def test_local_client_needs_no_key(self, client, database, peer, host):
         assert (
             client.get("/dev/inbox", headers={"Host": host}, environ_base={"REMOTE_ADDR": peer}).status_code
@@ -230,12 +229,12 @@ class TestAccess:
         )
 
     @each_path
-    @pytest.mark.parametrize("peer", ["192.168.1.5", "10.0.0.1", "8.8.8.8", "2001:db8::1", "", "unix"])
+    @cases("peer", ["192.168.1.5", "10.0.0.1", "8.8.8.8", "2001:db8::1", "", "unix"])
     def test_remote_client_needs_the_service_role_key(self, client, database, path, peer):
         assert_key_needed(client.get(path, environ_base={"REMOTE_ADDR": peer}))
 
     @each_path
-    @pytest.mark.parametrize(
+    @cases(
         "host",
         [
             "evil.example",
@@ -250,7 +249,7 @@ class TestAccess:
         assert_key_needed(client.get(path, headers={"Host": host}))
 
     @each_path
-    @pytest.mark.parametrize(
+    @cases(
         "header",
         [
             "X-Forwarded-For",

@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, Like, assert_error, assert_ok, identity, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, register, session_of, sign_in
 from tests.support.links import (
     EXPIRED,
@@ -427,7 +428,7 @@ class TestRefusals:
         )
         assert database.count("users") == 0
 
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ({}, A_SENTENCE),
@@ -443,7 +444,6 @@ class TestRefusals:
             ({"type": "signup", "email": DAVE, "password": 1}, A_SENTENCE),
             ({"type": "signup", "email": DAVE, "password": PASSWORD, "data": "x"}, "data: must be an object"),
         ],
-        ids=str,
     )
     def test_invalid_body_is_400(self, client, service_role, database, body, details):
         assert_error(

@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 
 INACTIVE = {"active": False}
@@ -75,7 +76,7 @@ class TestActiveToken:
 class TestInactiveToken:
     """The response is inactive, without a reason."""
 
-    @pytest.mark.parametrize(
+    @cases(
         "token",
         [
             "",

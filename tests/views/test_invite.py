@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.links import PHONE, assert_dead, assert_signed_in, assert_signs_in, hand_in, later, type_in
 from tests.support.server import at_once
@@ -282,7 +283,7 @@ class TestLimits:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ({}, "email: is required"),
@@ -296,7 +297,6 @@ class TestRefusals:
             ({"email": DAVE, "data": {"x": "x" * 9000}}, A_SENTENCE),
             ({"email": DAVE, "options": {"data": {"x": "x" * 9000}}}, A_SENTENCE),
         ],
-        ids=lambda value: str(value)[:60],
     )
     def test_invalid_body_is_400(self, client, service_role, database, body, details):
         assert_error(

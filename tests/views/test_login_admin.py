@@ -11,6 +11,7 @@ from tests.support.answers import (
     token_response,
     user,
 )
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, register, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
@@ -148,7 +149,7 @@ class TestWrongCredentials:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @cases(
         "body",
         [
             {},
@@ -160,7 +161,6 @@ class TestRefusals:
             {"email": "carol@example.com", "password": True},
             {"email": None, "password": None},
         ],
-        ids=str,
     )
     def test_malformed_body_is_400(self, client, carol, database, body):
         assert_error(client.post("/login-admin", json=body), 400, "validation_failed", details=A_SENTENCE)

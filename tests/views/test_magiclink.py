@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.links import (
     ON_ITS_WAY,
@@ -218,7 +219,7 @@ class TestTime:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ({}, "email: is required"),
@@ -232,7 +233,6 @@ class TestRefusals:
             ({"email": "alice@example.com", "redirect_to": 1}, "redirect_to: must be a string"),
             ({"phone": PHONE}, "email: is required"),
         ],
-        ids=str,
     )
     def test_invalid_body_is_400(self, client, alice, outbox, database, body, details):
         assert_error(client.post("/magiclink", json=body), 400, "validation_failed", details=details)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.links import (
     ON_ITS_WAY,
@@ -176,7 +177,7 @@ class TestByEmail:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ({}, "email: give either an email or a phone"),
@@ -195,7 +196,6 @@ class TestRefusals:
             ({"phone": PHONE, "create_user": "yes"}, "create_user: must be true or false"),
             ({"phone": PHONE, "data": "x"}, "data: must be an object"),
         ],
-        ids=str,
     )
     def test_invalid_body_is_400(self, client, phil, database, body, details):
         assert_error(client.post("/otp", json=body), 400, "validation_failed", details=details)

@@ -15,6 +15,7 @@ from auth import __version__
 from auth.delivery import languages
 from auth.pages import page as pages
 from tests.support.answers import Like, assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send, tokens_for
 
@@ -422,7 +423,7 @@ class TestWelcomePage:
 
 
 class TestLanguages:
-    @pytest.mark.parametrize(
+    @cases(
         ("accepted", "language"),
         [
             ("de", "de"),

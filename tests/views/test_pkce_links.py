@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of
 from tests.support.links import (
     BROWSER,
@@ -356,7 +357,7 @@ class TestRequestsWithAChallenge:
             == 200
         )
 
-    @pytest.mark.parametrize(
+    @cases(
         ("challenge", "details"),
         [
             (
@@ -388,7 +389,6 @@ class TestRequestsWithAChallenge:
             ({"code_challenge": CHALLENGE[:-1] + "\n"}, A_SENTENCE),
             ({"code_challenge": [CHALLENGE]}, "code_challenge: must be a string"),
         ],
-        ids=str,
     )
     def test_invalid_challenge_is_400_on_each_route(self, client, alice, database, challenge, details):
         session = alice.sign_in()

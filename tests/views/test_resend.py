@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.links import (
     ON_ITS_WAY,
@@ -161,7 +162,7 @@ class TestPhoneChange:
         assert (len(outbox.sent()), outbox.suppressed()) == (1, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "details"),
     [
         ({"email": DAVE}, "type: is required"),
@@ -182,7 +183,6 @@ class TestPhoneChange:
         ({"type": "phone_change", "email": DAVE}, "phone: must be given for type phone_change"),
         ({"type": "signup", "email": DAVE, "phone": PHONE}, A_SENTENCE),
     ],
-    ids=str,
 )
 def test_invalid_body_is_400(client, database, body, details):
     client.post("/signup", json={"email": DAVE, "password": PASSWORD})

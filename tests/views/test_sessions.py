@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.cases import cases
 
 
 def entry(session, current, user_agent="Werkzeug/3.1.9"):
@@ -151,10 +152,8 @@ class TestPages:
         response = sessions[0].get("/sessions?page=99999999999999999999")
         assert (response.status_code, response.json["data"]) == (200, [])
 
-    @pytest.mark.parametrize("name", ["page", "per_page"])
-    @pytest.mark.parametrize(
-        "value", ["0", "-1", "1.5", "one", "1e3", "+1", "0x1", "%31%32%20", "%D9%A1", "1_0", "9" * 400]
-    )
+    @cases("name", ["page", "per_page"])
+    @cases("value", ["0", "-1", "1.5", "one", "1e3", "+1", "0x1", "%31%32%20", "%D9%A1", "1_0", "9" * 400])
     def test_page_that_is_not_a_positive_number_is_400(self, sessions, name, value):
         response = sessions[0].get(f"/sessions?{name}={value}")
         assert_error(
@@ -214,7 +213,7 @@ class TestEndingASession:
         assert_error(laptop.delete(f"/sessions/{phone.id}"), 404, "not_found", "There is no such session")
         assert database.everything() == before
 
-    @pytest.mark.parametrize(
+    @cases(
         "id",
         [
             str(uuid.UUID(int=0)),

@@ -12,6 +12,7 @@ from tests.support.answers import (
     token_response,
     user,
 )
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signed_in, later, type_in
 
@@ -252,7 +253,7 @@ class TestSettings:
         assert (database.count("users"), database.count("outbox")) == (0, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "status", "error_code"),
     [
         ({"phone": PHONE}, 400, "validation_failed"),
@@ -264,7 +265,6 @@ class TestSettings:
         (DAVE | {"phone": "+49\n1701234567"}, 400, "validation_failed"),
         (DAVE | {"data": "x"}, 400, "validation_failed"),
     ],
-    ids=str,
 )
 def test_invalid_body_is_refused(client, database, body, status, error_code):
     assert_error(client.post("/signup", json=body), status, error_code, details=A_SENTENCE)

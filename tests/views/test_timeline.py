@@ -487,7 +487,7 @@ def many(all_rows, database_url):
     tables = ("users", "audit_log", "sessions", "outbox", "failure_counts")
     analyze(database_url, *tables)
     yield all_rows.value("SELECT id FROM users WHERE email = '7@example.com'")
-    all_rows.empty()
+    all_rows.truncate()
     analyze(database_url, *tables)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of, sign_in
 
 MALFORMED = {
@@ -133,7 +134,7 @@ def test_missing_token_is_401(client, headers):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
     [
         "Bearer",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response, user
+from tests.support.cases import cases
 from tests.support.cast import session_of
 from tests.support.links import (
     BY_CODE,
@@ -327,7 +328,7 @@ class TestMisplacedCodes:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ({}, "type: is required"),
@@ -357,7 +358,6 @@ class TestRefusals:
             ({"type": ["magiclink"], "token_hash": "x"}, "type: must be a string"),
             ({"type": "sms", "token": "123456", "phone": "49170"}, A_SENTENCE),
         ],
-        ids=str,
     )
     def test_invalid_body_is_refused(self, client, magiclink, database, body, details):
         before = database.everything()

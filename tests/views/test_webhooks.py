@@ -7,6 +7,7 @@ import pytest
 
 from auth.delivery import webhooks
 from tests.support.answers import A_TIMESTAMP, A_UUID, Like, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.hooks import verified
 
 URL = "https://192.0.1.1/hooks"
@@ -199,8 +200,8 @@ class TestDeleting:
 
 
 class TestUnknownIds:
-    @pytest.mark.parametrize("id", [NOBODY, "nonsense", "7C4E0A52"])
-    @pytest.mark.parametrize(
+    @cases("id", [NOBODY, "nonsense", "7C4E0A52"])
+    @cases(
         ("method", "path"),
         [
             ("get", ""),

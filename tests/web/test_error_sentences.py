@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.support.answers import ANYTHING, assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.links import PHONE
 
@@ -23,14 +24,14 @@ class TestAddresses:
     SENTENCE = "Unable to validate email address: invalid format"
     PHONE_SENTENCE = "Invalid phone number format (E.164 required)"
 
-    @pytest.mark.parametrize("path", ["/signup", "/token?grant_type=password", "/otp", "/recover", "/verify"])
-    @pytest.mark.parametrize("email", ["dave", "dave@", "", "dave@example..com"])
+    @cases("path", ["/signup", "/token?grant_type=password", "/otp", "/recover", "/verify"])
+    @cases("email", ["dave", "dave@", "", "dave@example..com"])
     def test_malformed_email(self, client, path, email):
         body = {"email": email, "password": PASSWORD, "type": "signup", "token": "123456"}
         assert_error(client.post(path, json=body), 400, "validation_failed", self.SENTENCE, ANYTHING)
 
-    @pytest.mark.parametrize("path", ["/signup", "/token?grant_type=password", "/otp"])
-    @pytest.mark.parametrize("phone", ["dave", "0170123456", "+0123456789", ""])
+    @cases("path", ["/signup", "/token?grant_type=password", "/otp"])
+    @cases("phone", ["dave", "0170123456", "+0123456789", ""])
     def test_malformed_phone_even_if_phones_are_disabled(self, make_app, path, phone):
         client = make_app(AUTH_PHONE_ENABLED="false").test_client()
         body = {"phone": phone, "password": PASSWORD}

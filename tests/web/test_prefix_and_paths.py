@@ -5,6 +5,7 @@ import http.client
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 
 UNKNOWN = "There is nothing at this path"
@@ -66,7 +67,7 @@ class TestPrefix:
 
 
 class TestUnknownPaths:
-    @pytest.mark.parametrize(
+    @cases(
         "path",
         [
             "/nothing",
@@ -83,7 +84,7 @@ class TestUnknownPaths:
             "/%00",
         ],
     )
-    @pytest.mark.parametrize("method", ["GET", "POST"])
+    @cases("method", ["GET", "POST"])
     def test_unknown_path_is_404(self, client, path, method):
         if (path, method) == ("/admin/users/", "POST"):
             return
@@ -100,7 +101,7 @@ class TestUnknownPaths:
 
 
 class TestMethods:
-    @pytest.mark.parametrize(
+    @cases(
         ("path", "allowed"),
         [
             ("/health", {"GET"}),

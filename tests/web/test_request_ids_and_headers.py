@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from tests.support.answers import A_UUID, assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 
 SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
@@ -62,7 +63,7 @@ class TestRequestIds:
     def test_valid_request_id_is_kept(self, client, id):
         assert client.get("/health", headers={"X-Request-Id": id}).headers["X-Request-Id"] == id
 
-    @pytest.mark.parametrize(
+    @cases(
         "id",
         [
             "",
