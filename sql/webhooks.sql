@@ -253,14 +253,23 @@ SELECT w.id, origin_of(w.url) AS origin, w.description, w.events, w.disabled_rea
  WHERE :id IS NULL OR w.id = :id
  ORDER BY w.created_at, w.id;
 
--- name: search_deliveries(webhook_id uuid, is_failed boolean, before_at timestamptz, before_id uuid,
---                         most integer)
--- A custom plan reads those that failed from an index of their own.
+-- name: search_deliveries(webhook_id uuid, before_at timestamptz, before_id uuid, most integer)
 SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_user,
        coalesce(u.email, u.phone) AS address
   FROM outbox AS m
   LEFT JOIN users AS u ON u.id = m.user_id
- WHERE m.channel = 'webhook' AND m.recipient = :webhook_id::text AND (NOT :is_failed OR m.outcome = 'failed')
+ WHERE m.channel = 'webhook' AND m.recipient = :webhook_id::text
+   AND (:before_at IS NULL OR (m.created_at, m.id) < (:before_at, :before_id))
+ ORDER BY m.created_at DESC, m.id DESC
+ LIMIT :most;
+
+-- name: search_failed_deliveries(webhook_id uuid, before_at timestamptz, before_id uuid, most integer)
+-- Not a parameter of the statement above: its generic plan would read all deliveries.
+SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_user,
+       coalesce(u.email, u.phone) AS address
+  FROM outbox AS m
+  LEFT JOIN users AS u ON u.id = m.user_id
+ WHERE m.channel = 'webhook' AND m.recipient = :webhook_id::text AND m.outcome = 'failed'
    AND (:before_at IS NULL OR (m.created_at, m.id) < (:before_at, :before_id))
  ORDER BY m.created_at DESC, m.id DESC
  LIMIT :most;

@@ -18,7 +18,7 @@ from auth.web.input import read_query
 blueprint = Blueprint("audit", __name__)
 
 # Rows that one page may read.
-REACH = 5000
+REACH = 2000
 # The filters that have an index, the most selective first.
 _INDEXED = ("request_id", "subject", "done_by", "action")
 

@@ -32,8 +32,8 @@ def show_webhook(webhook_id: str) -> Response:
     """Show a webhook with its deliveries, newest first."""
     known, query = webhook(webhook_id), read_query(_DeliveryFilters())
     place = {"before_at": query["before_at"], "before_id": query["before_id"], "most": MOST + 1}
-    failed = "state" in query
-    rows = latchkey.db.all("search_deliveries", webhook_id=known.id, is_failed=failed, **place)
+    statement = "search_failed_deliveries" if "state" in query else "search_deliveries"
+    rows = latchkey.db.all(statement, webhook_id=known.id, **place)
     more = len(rows) > MOST
     return console_page(
         "webhook.html",

@@ -89,10 +89,11 @@ class TestDeliveries:
             id=made["id"],
         )
         analyze(database_url, "outbox")
-        for failed, index in ((True, "outbox_failed_events"), (False, "outbox_events")):
-            plan = plan_of(
-                database_url, "search_deliveries", webhook_id=made["id"], is_failed=failed, most=26
-            )
+        for statement, index in (
+            ("search_failed_deliveries", "outbox_failed_events"),
+            ("search_deliveries", "outbox_events"),
+        ):
+            plan = plan_of(database_url, statement, webhook_id=made["id"], most=26)
             assert (index in plan.indexes, "outbox" in plan.read_whole) == (True, False)
 
 
