@@ -115,6 +115,8 @@ def _name(exception: Exception, error: ApiError, field: str | None) -> str:
     name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
     if name == "validation_failed":
         name = "country_invalid" if error.key == "country.validation_failed" else f"{field}_invalid"
+    if name == "over_request_rate_limit" and request.endpoint == "pages.sign_in.submit_sign_in":
+        name = "sign_in_rate_limit"
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
         return f"{name}_phone"
     return name if has_text("errors", name) else "other"

@@ -1,8 +1,14 @@
-"""Passkeys in a real browser, with Chromium's own authenticator."""
+"""Passkeys and security keys in a real browser, with Chromium's own authenticator."""
+
+import json
+from collections.abc import Iterator
 
 import pytest
 
-from tests.pages.test_stories import signed_in
+from tests.pages.test_accessibility import AXE, problems
+from tests.pages.test_stories import fill, signed_in
+from tests.support import security_keys
+from tests.support.cast import PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -51,3 +57,36 @@ def test_removed_passkey_is_refused_and_the_password_still_works(page, here, pas
     page.wait_for("That passkey did not work.")
     page.touch(authenticator, agrees=False)
     signed_in(page, here, alice)
+
+
+@pytest.fixture
+def security_key(page, here, site, alice) -> Iterator[None]:
+    """A security key of Alice, her only second factor, which an application has enrolled by the API."""
+    added = page.add_authenticator(is_key=True)
+    session = alice.sign_in(client=site)
+    factor_id = security_keys.enrol(session, "Blue key")
+    origins = {"rpId": "localhost", "rpOrigins": [here]}
+    asked = session.post(f"/factors/{factor_id}/challenge", json={"factorId": factor_id, "webauthn": origins})
+    options = json.dumps(asked.json["webauthn"]["credential_options"]["publicKey"])
+    page.open(f"{here}/sign-in")
+    credential = page.run(
+        "navigator.credentials.create({ publicKey:"
+        f" PublicKeyCredential.parseCreationOptionsFromJSON({options}) }}).then((made) => made.toJSON())"
+    )
+    answer = {"type": "create", "credential_response": credential, **origins}
+    body = {"challenge_id": asked.json["id"], "webauthn": answer}
+    assert session.post(f"/factors/{factor_id}/verify", json=body).status_code == 200
+    yield
+    page.remove_authenticator(added)
+
+
+def test_security_key_is_the_second_step(page, here, security_key, alice):
+    page.open(f"{here}/sign-in")
+    fill(page, email=alice.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("Use your security key.")
+    if AXE.exists():
+        page.run(AXE.read_text())
+        assert problems(page) == []
+    page.click("Blue key")
+    page.wait_for("Your account")

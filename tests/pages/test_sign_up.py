@@ -106,6 +106,9 @@ class TestForgottenPassword:
         assert visitor.submit().url == f"{SITE}/new-password"
         assert "access_token" not in str(visitor.page.trail)
 
+    def test_dead_link_leads_to_another_one(self, visitor):
+        assert 'href="forgot-password"' in visitor.visit(f"/verify?token={'x' * 43}&type=recovery").text
+
     def test_old_and_weak_passwords_are_refused(self, visitor, alice, outbox):
         visitor.visit("/forgot-password")
         visitor.submit(email=alice.email)

@@ -197,11 +197,15 @@ class Browser:
         """Disable JavaScript on pages."""
         self._call("Emulation.setScriptExecutionDisabled", value=disabled)
 
-    def add_authenticator(self) -> str:
-        """Add an authenticator whose user agrees at once, also to what the email's field offers."""
+    def add_authenticator(self, *, is_key: bool = False) -> str:
+        """Add an authenticator whose user agrees at once, also to what the email's field offers.
+
+        It is that of a device, or a security key, which keeps no passkeys and knows no PIN.
+        """
         self._call("WebAuthn.enable")
-        traits = {"protocol": "ctap2", "transport": "internal", "automaticPresenceSimulation": True}
-        abilities = {"hasResidentKey": True, "hasUserVerification": True, "isUserVerified": True}
+        transport = "usb" if is_key else "internal"
+        traits = {"protocol": "ctap2", "transport": transport, "automaticPresenceSimulation": True}
+        abilities = dict.fromkeys(("hasResidentKey", "hasUserVerification", "isUserVerified"), not is_key)
         return self._call("WebAuthn.addVirtualAuthenticator", options=traits | abilities)["authenticatorId"]
 
     def touch(self, authenticator: str, agrees: bool) -> None:
