@@ -41,3 +41,7 @@ def test_secrets_in_a_query_are_not_repeated(client, path):
     page = client.get(f"{path}?token=secret-of-a-link&password=Correct-Horse-1").text
     assert "secret-of-a-link" not in page
     assert "Correct-Horse-1" not in page
+
+
+def test_style_sheet_stays_small(client):
+    assert len(client.get("/static/page.css").data) < 12_000
