@@ -1,3 +1,3 @@
 """Latchkey: registers users, signs them in and issues tokens."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
