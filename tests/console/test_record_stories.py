@@ -51,7 +51,7 @@ def test_webhook_is_made_with_a_code_without_javascript(page, here, site, carol,
     page.click("Continue")
     page.wait_for("Its secret is shown once")
     fill(page, url=f"{target.url}/hooks", factor_code=codes.code(1))
-    page.click("Make a webhook")
+    page.click("Add a webhook")
     page.wait_for("Copy it now")
     secret = page.run("document.querySelector('.secret').textContent")
     hooks.emit()
