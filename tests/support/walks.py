@@ -100,6 +100,22 @@ def forgetting(walker: Walker) -> None:
     walker.shows("account, new password", "Your password is saved.")
 
 
+def by_phone(walker: Walker) -> None:
+    walker.visit("/sign-up")
+    walker.press("sign-up", email=PHONE, password=PASSWORD)
+    walker.shows("sign-up by phone, code", "Check your phone")
+    sent = walker.outbox.last(PHONE)
+    walker.press("sign-up/verify", code=sent.wrong_code)
+    walker.shows("sign-up by phone, wrong code", "This code is wrong")
+    walker.press("sign-up/verify", code=sent.code)
+    walker.forget()
+    walker.visit("/sign-in")
+    walker.press("sign-in", email=PHONE, password=WRONG)
+    walker.shows("sign-in by phone, wrong", "That phone number and password")
+    walker.press("sign-in/code", email=PHONE)
+    walker.shows("sign-in by phone, code", "It works for ten minutes.")
+
+
 def links(walker: Walker) -> None:
     walker.client.post("/signup", json={"email": DAVE, "password": PASSWORD})
     link = path("signup", walker.outbox.last(DAVE).token)
@@ -288,6 +304,7 @@ WALKS = (
     signing_in,
     signing_up,
     forgetting,
+    by_phone,
     links,
     account,
     removing,
