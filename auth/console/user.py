@@ -37,17 +37,18 @@ def show_user(user_id: str) -> Response:
     id, query = known_id(user_id, "user_not_found"), read_query(TimelineQuery())
     story = _story(id, query)
     known = latchkey.db.one("select_summary", id=id, email=None, phone=None)
-    if known is None and not story["entries"]:
+    # Between the statements the user may be deleted.
+    facts = known and latchkey.db.one("select_user_facts", id=id)
+    if facts is None and not story["entries"]:
         raise ApiError("user_not_found")
     values: dict[str, Any] = {"id": id, "story": story, "notice": told(DONE), "acts": USER_ACTS}
-    if known is None:
+    if facts is None:
         return console_page("user_deleted.html", section="users", **values)
-    return console_page("user.html", section="users", **values, **_about(known))
+    return console_page("user.html", section="users", **values, **_about(known, facts))
 
 
-def _about(user: Any) -> dict[str, Any]:
+def _about(user: Any, facts: Any) -> dict[str, Any]:
     explained = explanation.explain(latchkey.settings, latchkey.db, user)
-    facts = latchkey.db.one("select_user_facts", id=user.id)
     sessions = latchkey.db.all("list_any_sessions", user_id=user.id, most=_SESSIONS)
     is_administrator = user.role == "admin"
     return {

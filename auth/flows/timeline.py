@@ -68,6 +68,7 @@ _REASONS = {
     "bad_oauth_callback": "the provider refused, or its answer was not valid",
     "identity_already_exists": "the identity is another user's, or the user has another one of this provider",
     "single_identity_not_deletable": "the last identity cannot be unlinked",
+    "last_administrator": "the last administrator cannot be deleted by themselves",
     "signup_disabled": "sign-up is disabled",
     "webauthn_challenge_not_found": "the challenge was used before, or is of another session",
     "webauthn_challenge_expired": "the challenge has expired",

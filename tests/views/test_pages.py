@@ -487,7 +487,7 @@ class TestCatalogues:
             for name, text in strings.items()
             if TEXTS[language][table][name] == text
         }
-        assert same <= {"version", "name", "passkey", "which"}
+        assert same <= {"version", "name", "passkey", "which", "console"}
 
     def test_pages_and_messages_have_the_same_languages(self):
         assert set(TEXTS) == set(languages.load_catalogues())
