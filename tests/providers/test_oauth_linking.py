@@ -568,7 +568,7 @@ class TestIdentityUnlinkedMeanwhile:
         database.run("CREATE TRIGGER hidden BEFORE UPDATE ON identities FOR EACH ROW EXECUTE FUNCTION hide()")
         try:
             page = service.sign_in("twitter")
-            assert (page.status, page.headers["Retry-After"], "service_unavailable" in page.text) == (
+            assert (page.status, page.headers["Retry-After"], "Try again shortly" in page.text) == (
                 503,
                 "2",
                 True,
