@@ -21,7 +21,7 @@ def insert(database, count, email, age):
     """Insert users with an identity each; `email` and `age` are SQL expressions over `number`, from 1 to
     `count`.
     """
-    database.run(
+    (database.fill if count > 1000 else database.run)(
         f"WITH made AS (INSERT INTO users (email, email_confirmed_at, made_by, created_at, updated_at)"
         f" SELECT {email}, now(), 'administrator', now() - {age}, now() - {age} FROM generate_series(1, {count}) AS number RETURNING id, email)"
         " INSERT INTO identities (user_id, provider, subject, identity_data)"
