@@ -11,7 +11,7 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: lock_user_by_email(email text)
-SELECT id, email, email_proved, phone, phone_proved, email_confirmed_at IS NOT NULL AS is_confirmed,
+SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS NOT NULL AS is_confirmed,
        (banned_until > now()) IS TRUE AS is_banned,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
   FROM users

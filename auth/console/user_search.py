@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from psycopg2.errors import QueryCanceled
@@ -174,17 +174,20 @@ def _named(row: Any) -> str:
 def _place(order: str, text: str) -> dict[str, str]:
     """Return the parameters for a place in an order. Raises `ApiError`."""
     place, _, user_id = text.rpartition("~")
-    is_time = order not in ("newest", "last_sign_in") or place == _NEVER or _is_timestamp(place)
-    if not is_time or not is_uuid(user_id) or (order == "id" and place != user_id):
+    if order in ("newest", "last_sign_in") and place != _NEVER:
+        place = _timestamp(place)
+    if not place or not is_uuid(user_id) or (order == "id" and place != user_id):
         raise ApiError("validation_failed", "after, before: must be a place that this list has named")
     return {name: value for name, value in (("place", place), ("id", user_id)) if name in _BEGINNINGS[order]}
 
 
-def _is_timestamp(text: str) -> bool:
+def _timestamp(text: str) -> str:
+    """Return a time as Postgres reads it, or nothing: Python knows forms that Postgres does not."""
     try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC).isoformat() if moment.tzinfo else ""
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _total(wanted: Filters, among: list[str] | None, page: _Page) -> str:
@@ -192,11 +195,12 @@ def _total(wanted: Filters, among: list[str] | None, page: _Page) -> str:
     if page.is_first and page.is_last:
         return _users(len(page.rows))
     key = (json.dumps(wanted, sort_keys=True), int(time.monotonic() / _TOTAL_AGE))
-    if key not in _totals:
+    if (total := _totals.get(key)) is None:
+        total = _counted(wanted, among)
         if len(_totals) >= _MOST_TOTALS:
             _totals.clear()
-        _totals[key] = _counted(wanted, among)
-    return _totals[key]
+        _totals[key] = total
+    return total
 
 
 def _counted(wanted: Filters, among: list[str] | None) -> str:

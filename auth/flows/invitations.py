@@ -3,7 +3,7 @@
 from typing import Any
 
 from auth.context import latchkey
-from auth.flows import outgoing
+from auth.flows import outgoing, targets
 from auth.flows.sign_up import create_addressed_user
 from auth.tokens import one_time
 from auth.web import audit
@@ -42,5 +42,6 @@ def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
     user = tx.one("lock_user_by_email", email=body["email"])
     if user is None or not user.is_invited:
         raise ApiError("email_exists")
+    targets.check(tx, user)
     tx.run("renew_invitation", user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
     return user.id, False

@@ -275,6 +275,17 @@ class TestInvitation:
         page = operator.press("invite", email="dave@example.com")
         assert (page.status, 'value="dave@example.com" aria-invalid' in page.text) == (409, True)
 
+    def test_administrator_is_not_invited_again(self, operator, outbox, database):
+        operator.visit("/console/users/invite")
+        operator.press("invite", email="dave@example.com")
+        database.run("UPDATE users SET role = 'admin' WHERE email = 'dave@example.com'")
+        database.run("DELETE FROM request_counts")
+        before = database.everything("users", "outbox", "one_time_tokens")
+        operator.visit("/console/users/invite")
+        page = operator.press("invite", email="dave@example.com")
+        assert (page.status, "Only the service role key may touch" in page.text) == (403, True)
+        assert database.everything("users", "outbox", "one_time_tokens") == before
+
 
 class TestAdministrators:
     def test_other_administrators_and_oneself_are_refused(self, armed, codes, carol, alice, database):

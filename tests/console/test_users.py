@@ -176,6 +176,9 @@ class TestFilters:
             "by=x",
             "after=x",
             "before=2026~x",
+            # Times in forms that Postgres does not read.
+            "after=2024-01-01T00:00:00~11111111-1111-1111-1111-111111111111",
+            "after=0001-01-01T00:00:00%2B23:59~11111111-1111-1111-1111-111111111111",
             "q=a&q=b",
         )
         for query in queries:
@@ -335,3 +338,8 @@ def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_u
     blocker.close()
     assert page.status == 422
     assert "Narrow it" in page.text
+
+
+def test_place_at_an_odd_offset_is_read(find):
+    for time in ("2024-01-01T00:00:00%2B23:59", "2024-W01-1T00:00:00%2B00:00"):
+        assert find(f"?after={time}~11111111-1111-1111-1111-111111111111").status == 200

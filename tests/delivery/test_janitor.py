@@ -438,9 +438,7 @@ def many(all_rows, database_url):
     all_rows.run(
         "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number"
     )
-    all_rows.run(
-        "INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 30)"
-    )
+    all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 30)")
     analyze(database_url, *TABLES)
     yield
     all_rows.truncate()
