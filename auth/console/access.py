@@ -10,10 +10,10 @@ from auth.console.page import console_page
 from auth.context import latchkey
 from auth.delivery import languages
 from auth.flows import browser_sessions
+from auth.flows.reauthentication import has_proof
 from auth.pages.errors import to_step
 from auth.pages.page import to_own
 from auth.pages.problems import ELSEWHERE, Problem, problem_of
-from auth.settings.constants import proof_age
 from auth.web import audit, cookies, guard
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error
@@ -47,8 +47,7 @@ administrator = guard.guard_by(administrator_signed_in, Level.AAL2)
 
 def require_proof() -> None:
     """Raises `ApiError` unless the administrator has given a proof in the last 15 minutes."""
-    age = g.administrator.proof_age
-    if age is None or age >= max(proof_age(latchkey.settings), _LEAST_AGE):
+    if not has_proof(g.administrator, at_least=_LEAST_AGE):
         raise ApiError("reauthentication_needed")
 
 

@@ -23,11 +23,16 @@ _CREDENTIALS = (
 
 def is_needed(known: Any, *, needs_proof: bool = False) -> bool:
     """Whether the session of a caller, a row of `select_caller`, is too old for what it asks for."""
-    settings = latchkey.settings
-    most, age = settings.reauthentication_age, known.authentication_age
     if needs_proof:
-        most, age = proof_age(settings), known.proof_age
+        return not has_proof(known)
+    most, age = latchkey.settings.reauthentication_age, known.authentication_age
     return most is not None and (age is None or age >= most)
+
+
+def has_proof(known: Any, *, at_least: int = 0) -> bool:
+    """Whether a session has a recent proof. One of fewer than `at_least` seconds always counts."""
+    age = known.proof_age
+    return age is not None and age < max(proof_age(latchkey.settings), at_least)
 
 
 def reauthenticate(known: Any, body: dict[str, Any], *, needs_proof: bool = False) -> bool:

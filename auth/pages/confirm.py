@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 from auth.flows.arrivals import own_page
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import send_reauthentication_code
-from auth.flows.reauthentication import is_needed, record_reauthentication
+from auth.flows.reauthentication import has_proof, record_reauthentication
 from auth.pages.page import address, masked, page, to_own
 from auth.pages.problems import Problem, shows
 from auth.web import form_schemas, guard
@@ -21,7 +21,7 @@ blueprint = Blueprint("confirm", __name__)
 
 def require_proof() -> None:
     """Raises `ApiError` if the session has no proof, which leads to the page below."""
-    if is_needed(guard.live_caller(), needs_proof=True):
+    if not has_proof(guard.live_caller()):
         raise ApiError("reauthentication_needed")
 
 
