@@ -23,8 +23,13 @@ class InvalidAddress(ValueError):
 
 
 def is_email(address: str) -> bool:
-    """Whether a canonical address is an email, not a phone number. An email may begin with `+`."""
+    """Whether an address is an email, not a phone number. An email may begin with `+`."""
     return "@" in address
+
+
+def canonical(address: str) -> str:
+    """Return an email or a phone number in its canonical form. Raises `InvalidAddress`."""
+    return canonical_email(address) if is_email(address) else canonical_phone(address)
 
 
 def canonical_email(address: str) -> str:

@@ -93,7 +93,7 @@ class _Search:
 
 
 def _address(text: str) -> dict[str, str | None] | None:
-    if "@" in text:
+    if addresses.is_email(text):
         return {"email": addresses.canonical_email(text), "phone": None}
     # Digits with hyphens may be a request id.
     return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None

@@ -90,9 +90,8 @@ def _id_of(text: str) -> str:
     """Return the id of a user with an address, or a given id, even of a deleted user. Raises `_Unknown`."""
     if is_uuid(text):
         return text.lower()
-    canonical = addresses.canonical_email if "@" in text else addresses.canonical_phone
     try:
-        owner = latchkey.db.one("select_user_of_address", address=canonical(text))
+        owner = latchkey.db.one("select_user_of_address", address=addresses.canonical(text))
     except addresses.InvalidAddress:
         owner = None
     if owner is None:

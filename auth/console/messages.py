@@ -68,9 +68,8 @@ def _counts() -> dict[str, str]:
 
 
 def _canonical(text: str) -> str:
-    canonical = addresses.canonical_email if "@" in text else addresses.canonical_phone
     try:
-        return canonical(text)
+        return addresses.canonical(text)
     except addresses.InvalidAddress:
         return text
 

@@ -129,7 +129,7 @@ def _readings(text: str) -> dict[str, Filters]:
 
 def _whole_address(text: str) -> str | None:
     try:
-        return addresses.canonical_email(text) if "@" in text else addresses.canonical_phone(text)
+        return addresses.canonical(text)
     except addresses.InvalidAddress:
         return None
 

@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
+from auth.addresses import is_email
 from auth.context import latchkey
 from auth.delivery import sanitize
 from auth.flows import browser_sessions
@@ -46,7 +47,7 @@ def address_of(form: Mapping[str, Any]) -> str:
 def code_page(path: str, typed_address: str, *, again: str, problem: Problem | None = None) -> Response:
     """Ask for the code of a mail or an SMS, which `path`/verify takes and `again` sends again."""
     shown = {"typed_address": typed_address, "shown_address": address(masked(typed_address))}
-    channel = "" if "@" in typed_address else "_phone"
+    channel = "" if is_email(typed_address) else "_phone"
     names = {"purpose": path.replace("-", "_") + channel, "channel": channel}
     return form_page("code.html", path, path=path, again=again, problem=problem, **names, **shown)
 
