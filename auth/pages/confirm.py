@@ -38,7 +38,7 @@ def _form(problem: Problem | None = None, *, is_sent: bool = False) -> Response:
         has_password=known.password_hash is not None,
         account=known.email or known.phone,
         asked=address(masked(asked)) if asked else None,
-        is_sent=is_sent or (problem is not None and problem.field == "nonce"),
+        is_sent=is_sent or "again" in request.form or (problem is not None and problem.field == "nonce"),
     )
 
 

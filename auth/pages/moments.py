@@ -1,4 +1,5 @@
 import functools
+import math
 from datetime import UTC, datetime
 
 from markupsafe import Markup
@@ -17,6 +18,13 @@ def ago(timestamp: str) -> Markup:
     exact = moment.astimezone(UTC).isoformat(timespec="seconds")
     title = f"{exact[:10]} {exact[11:16]} UTC"
     return Markup(f'<time datetime="{exact}" title="{title}">{words}</time>')  # noqa: S704 (escaped)
+
+
+def wait(seconds: int) -> Markup:
+    """Return how long to wait, in words; never shorter than it takes."""
+    minutes = math.ceil(seconds / 60)
+    name, number = ("minutes", minutes) if minutes < 60 else ("hours", math.ceil(minutes / 60))
+    return text_in(chosen_language(), "wait", name, n=number)
 
 
 # A list of the console has fifty of them: without the cache they take a third of its time.

@@ -119,11 +119,10 @@ def identifier() -> str | None:
 
 
 def _sayer(language: str) -> Any:
-    settings = latchkey.settings
-    common = {"site": urlsplit(settings.site_url).netloc, "brand": settings.brand_name}
+    brand = latchkey.settings.brand_name
 
     def say(table: str, name: str, /, **variables: Any) -> Markup:
-        return Markup(_template(language, table, name).render(common | variables))  # noqa: S704 (escaped)
+        return Markup(_template(language, table, name).render(brand=brand, **variables))  # noqa: S704 (escaped)
 
     return say
 

@@ -28,6 +28,10 @@ def _code_form(problem: Problem | None = None) -> Response:
     return code_page(path, typed, again=path, problem=problem) if typed else _forgot_form(problem)
 
 
+def _request_form(problem: Problem | None = None) -> Response:
+    return _code_form(problem) if "again" in request.form else _forgot_form(problem)
+
+
 def _new_form(problem: Problem | None = None) -> Response:
     return form_page("new_password.html", "new-password", problem=problem, known=browser_sessions.resume())
 
@@ -39,7 +43,7 @@ def show_forgot_password() -> Response:
 
 
 @blueprint.post("/forgot-password")
-@shows(_forgot_form)
+@shows(_request_form)
 @own_form
 @limited("recover")
 def submit_forgot_password() -> Response:

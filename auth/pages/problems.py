@@ -1,7 +1,6 @@
 """What went wrong with a form, as a sentence beside it, with the field that it is about."""
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from flask_limiter import RateLimitExceeded
 
 from auth.addresses import looks_like_phone
 from auth.context import latchkey
+from auth.pages.moments import wait
 from auth.pages.page import has_text, text
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
@@ -31,6 +31,11 @@ _FIELDS = {
     "user_already_exists": "email",
     "phone_exists": "phone",
     "over_email_send_rate_limit": None,
+}
+# What still works when a form has reached its limit.
+_LIMITS = {
+    "pages.sign_in.submit_sign_in": "sign_in_rate_limit",
+    "pages.sign_in.request_sign_in_code": "code_rate_limit",
 }
 # What other pages deal with: see auth/pages/errors.py.
 ELSEWHERE = {"reauthentication_needed", "insufficient_aal", "session_not_found", "session_expired"}
@@ -84,7 +89,7 @@ def told() -> Mapping[str, Any] | None:
     name = request.args.get("error_code", "")
     if name == "otp_expired":
         return {"text": text("welcome", name)}
-    # The texts of limits name minutes, which a redirect does not.
+    # The texts of limits name a time, which a redirect does not.
     known = has_text("errors", name) and not name.endswith("_rate_limit") and not name.startswith("weak_")
     said = text("errors", name if known else "other", request_id=g.request_id)
     return {"text": said} if name else None
@@ -100,9 +105,12 @@ def problem_of(exception: Exception) -> Problem:
     if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
         field = "recovery_code"
     name = _name(exception, error, field)
-    minutes = math.ceil(int(error.headers.get("Retry-After", "0")) / 60)
-    least = latchkey.settings.password_min_length
-    said = text("errors", name, minutes=minutes, least=least, request_id=g.request_id)
+    values = {
+        "wait": wait(int(error.headers.get("Retry-After", "0"))),
+        "least": latchkey.settings.password_min_length,
+        "request_id": g.request_id,
+    }
+    said = text("errors", name, **values)
     # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
     return Problem(said, field, status, error.headers, error.error_code)
@@ -115,8 +123,8 @@ def _name(exception: Exception, error: ApiError, field: str | None) -> str:
     name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
     if name == "validation_failed":
         name = "country_invalid" if error.key == "country.validation_failed" else f"{field}_invalid"
-    if name == "over_request_rate_limit" and request.endpoint == "pages.sign_in.submit_sign_in":
-        name = "sign_in_rate_limit"
+    if name == "over_request_rate_limit":
+        name = _LIMITS.get(request.endpoint or "", name)
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
         return f"{name}_phone"
     return name if has_text("errors", name) else "other"

@@ -25,11 +25,11 @@ def _name_form(problem: Problem | None = None) -> Response:
 
 
 def _email_form(problem: Problem | None = None) -> Response:
-    return _address_form("email", problem)
+    return _request_form("email", problem)
 
 
 def _phone_form(problem: Problem | None = None) -> Response:
-    return _address_form("phone", problem)
+    return _request_form("phone", problem)
 
 
 def _address_form(kind: str, problem: Problem | None = None) -> Response:
@@ -45,6 +45,10 @@ def _code_form(kind: str, problem: Problem | None = None, typed: str | None = No
     shown, here = address(masked(typed)), f"/account/{kind}"
     names = {"kind": kind, "typed": typed, "shown": shown}
     return page("account_code.html", script=True, here=here, problem=problem, names=names)
+
+
+def _request_form(kind: str, problem: Problem | None) -> Response:
+    return _code_form(kind, problem) if "again" in request.form else _address_form(kind, problem)
 
 
 def _email_code_form(problem: Problem | None = None) -> Response:

@@ -68,6 +68,11 @@ def _code_form(problem: Problem | None = None) -> Response:
     )
 
 
+def _request_form(problem: Problem | None = None) -> Response:
+    # A code that was sent before still works.
+    return _code_form(problem) if "again" in request.form else sign_in_form(problem)
+
+
 @blueprint.get("/sign-in")
 def show_sign_in() -> Response:
     """Ask for an address and a password, or whether to continue with the account that is signed in."""
@@ -87,7 +92,7 @@ def submit_sign_in() -> Response:
 
 
 @blueprint.post("/sign-in/code")
-@shows(sign_in_form)
+@shows(_request_form)
 @own_form
 @limited("recover")
 def request_sign_in_code() -> Response:

@@ -8,11 +8,12 @@ from psycopg2.extensions import parse_dsn
 from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
-from tests.support.links import SITE, path
+from tests.support.links import PHONE, SITE, path
 from tests.support.pages import Visitor
 
 AWAY = "answer at the moment. Try again shortly."
 DAVE = "dave@example.com"
+KNOWN = {"password": PASSWORD}
 
 
 @pytest.fixture
@@ -89,22 +90,50 @@ class TestLimits:
     """The pages and the API count the same requests."""
 
     @pytest.mark.parametrize(
-        ("limit", "url", "where", "action", "fields"),
+        ("limit", "url", "where", "action", "fields", "said"),
         [
-            ("LOGIN", "/token?grant_type=password", "/sign-in", "sign-in", {"password": PASSWORD}),
-            ("SIGNUP", "/signup", "/sign-up", "sign-up", {"password": PASSWORD}),
-            ("RECOVER", "/recover", "/forgot-password", "forgot-password", {}),
-            ("RECOVER", "/otp", "/sign-in", "sign-in/code", {}),
+            ("LOGIN", "/token?grant_type=password", "/sign-in", "sign-in", KNOWN, "or try a code instead."),
+            ("SIGNUP", "/signup", "/sign-up", "sign-up", KNOWN, "Too many tries. Come back in an hour."),
+            ("RECOVER", "/recover", "/forgot-password", "forgot-password", {}, "Come back in an hour."),
+            ("RECOVER", "/otp", "/sign-in", "sign-in/code", {}, "an hour, or use your password."),
         ],
     )
-    def test_request_to_the_api_counts_for_the_page(self, make_app, limit, url, where, action, fields):
+    def test_request_to_the_api_counts_for_the_page(self, make_app, limit, url, where, action, fields, said):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", **{f"AUTH_RATE_LIMIT_{limit}": "1 per hour"})
         app.test_client().post(url, json={"email": DAVE, **fields})
         visitor = Visitor(app)
         visitor.visit(where)
         page = visitor.press(action, email="erin@example.com", **fields)
         assert (page.status, int(page.headers["Retry-After"]) > 3500) == (429, True)
-        assert "Too many tries. Come back in 60 minutes." in page.text
+        assert "Come back in an hour" in page.text
+        assert said in page.text
+
+    def test_wait_of_a_day_is_told_in_hours(self, make_app, alice):
+        limit = {"AUTH_RATE_LIMIT_LOGIN_FAILURES": "1 per 2 days"}
+        visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true", **limit))
+        visitor.visit("/sign-in")
+        visitor.press("sign-in", email=alice.email, password="Wrong-Horse-1")
+        page = visitor.press("sign-in", email=alice.email, password=PASSWORD)
+        assert "Come back in 48 hours, or try a code instead." in page.text
+
+    def test_code_can_still_be_entered_after_asking_for_too_many(self, make_app, alice, outbox):
+        """The forms to ask again stand beside the field for a code that was sent before."""
+        visitor = Visitor(
+            make_app(
+                AUTH_RATE_LIMITS_ENABLED="true",
+                AUTH_RATE_LIMIT_RECOVER="1 per hour",
+                AUTH_RATE_LIMIT_ADDRESS_CHANGES="1 per hour",
+            )
+        )
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/code", email=alice.email)
+        assert visitor.press("sign-in/code").status == 429
+        assert visitor.press("sign-in/verify", code=outbox.last(alice.email).code).url == f"{SITE}/account"
+        visitor.visit("/account/phone")
+        visitor.press("account/phone", phone=PHONE)
+        assert visitor.press("account/phone").status == 429
+        code = outbox.last(PHONE).code
+        assert visitor.press("account/phone/verify", code=code).url == f"{SITE}/account?done=phone"
 
     def test_codes_of_pages_and_of_the_api_are_counted_together(self, make_app, outbox):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour")
@@ -131,7 +160,7 @@ def test_error_of_a_redirect_that_no_text_fits_has_a_general_one(visitor, code):
 
 def test_account_shows_the_error_of_a_provider_that_was_not_connected(visitor, alice):
     page = visitor.signed_in_as(alice).visit("/account?error_code=identity_already_exists")
-    assert "is in use by someone else here" in page.text
+    assert "is already connected to someone else" in page.text
 
 
 def test_browser_gets_a_page_for_an_error_of_a_link_or_form(client, visitor):
@@ -194,7 +223,7 @@ class TestStories:
         visitor.press("sign-in", email=alice.email, password=PASSWORD)
         visitor.press("second-step", code=app.wrong_code())
         page = visitor.press("second-step", code=app.code())
-        assert (page.status, "Come back in 60 minutes." in page.text) == (429, True)
+        assert (page.status, "Come back in an hour." in page.text) == (429, True)
         assert visitor.visit("/account").url.startswith(f"{SITE}/second-step")
         assert visitor.page.status == 429
         assert 'href="">Try again</a>' in visitor.page.text

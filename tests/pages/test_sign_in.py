@@ -88,7 +88,7 @@ class TestPassword:
         visitor.submit(email=alice.email, password="Wrong-Horse-1")
         page = visitor.submit(email=alice.email, password=PASSWORD)
         assert page.status == 429
-        assert "Come back in 15 minutes. Until then, you can have a code sent." in page.text
+        assert "Come back in 15 minutes, or try a code instead." in page.text
         assert page.headers["Retry-After"]
 
     @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class TestSignUp:
         ("password", "said"),
         [
             ("Short-1", "at least 8 characters"),
-            ("lowercase-only", "lacks a kind"),
+            ("lowercase-only", "needs another kind"),
             ("P@ssw0rd1!", "easy to guess"),
         ],
     )

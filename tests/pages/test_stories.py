@@ -145,7 +145,7 @@ def test_language_and_theme_are_remembered(page, here):
     page.open(f"{here}/sign-up")
     assert page.run("document.documentElement.lang") == "de"
     page.run("document.querySelectorAll('footer summary')[1].click()")
-    page.click("Wie das System")
+    page.click("System")
     page.wait(lambda: page.run("document.documentElement.dataset.theme") is None)
     page.run("document.querySelector('footer summary').click()")
     page.click("English")

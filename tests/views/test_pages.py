@@ -261,7 +261,7 @@ class TestPagesOfAddressChanges:
         assert page.heading == "Undo the change"
         assert "Continue to undo the change to your account at localhost:8000" in page.text
         assert "erin@example.com" in page.text
-        assert "This also signs you out everywhere, removes your password" in page.text
+        assert "This also signs you out everywhere and removes your password" in page.text
         assert "new@" not in page.html
         assert set(fragment(press(client, "undo", restore))) == {"message", "type"}
         assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)
@@ -316,6 +316,11 @@ class TestFormsOfOtherSites:
         assert_error(response, 403, "insufficient_permissions", "This form was sent by another site")
         assert database.everything() == before
 
+    def test_pages_of_links_call_the_service_by_its_name(self, make_app, link):
+        branded = make_app(AUTH_BRAND_NAME="Acme").test_client()
+        assert "and sign in to Acme." in look(branded, link).text
+        assert "contact Acme." in look(branded, path("undo", "x" * 43)).text
+
 
 class TestDeadLinkPage:
     def test_used_link_shows_reasons_and_advice(self, client, link):
@@ -348,7 +353,7 @@ class TestDeadLinkPage:
     @pytest.mark.parametrize("type", ["signup", "magiclink", "recovery", "invite", "email_change", "undo"])
     def test_advice_depends_on_the_type_of_the_link(self, client, type):
         assert look(client, path(type, "x" * 43)).texts["p"][-1] == TEXTS["en"]["dead"][type].replace(
-            "{{ site }}", "localhost:8000"
+            "{{ brand }}", "localhost:8000"
         )
 
     @pytest.mark.parametrize(
@@ -487,7 +492,7 @@ class TestCatalogues:
             for name, text in strings.items()
             if TEXTS[language][table][name] == text
         }
-        assert same <= {"version", "name", "passkey", "which", "console"}
+        assert same <= {"version", "name", "passkey", "which", "console", "system"}
 
     def test_pages_and_messages_have_the_same_languages(self):
         assert set(TEXTS) == set(languages.load_catalogues())
