@@ -14,7 +14,7 @@ from auth.net import probes
 from auth.net.bounded_http import BoundedSession
 from auth.net.networks import is_loopback
 from auth.net.sockets import Deadline, tls, why
-from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
+from auth.operations.doctor.check import NOT_PUBLIC, Check, Failure, NotChecked, Patient
 from auth.settings import Settings
 from auth.tokens import one_time
 
@@ -55,7 +55,7 @@ def _public_url(patient: Patient) -> Failure | None:
 def _certificate(patient: Patient) -> Failure | None:
     parts = urlsplit(patient.settings.base_url)
     if parts.scheme != "https" or not parts.hostname:
-        return None
+        raise NotChecked("AUTH_BASE_URL is not https")
     try:
         with (
             Deadline(_DEADLINE) as deadline,
@@ -160,7 +160,7 @@ def _redirects(patient: Patient) -> Failure | None:
 def _test_settings(patient: Patient) -> Failure | None:
     settings = patient.settings
     if settings.is_local:
-        return None
+        raise NotChecked(NOT_PUBLIC)
     if not settings.rate_limits_enabled:
         return Failure("Nothing is limited: passwords can be guessed.", "AUTH_RATE_LIMITS_ENABLED=true")
     if settings.rate_limit_storage.startswith("memory:"):

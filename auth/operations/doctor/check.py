@@ -18,7 +18,10 @@ class Failure:
 
 
 class NotChecked(Exception):
-    """The check cannot tell, because of what another check reports."""
+    """The check cannot tell, because of what another check reports, or does not apply here."""
+
+
+NOT_PUBLIC = "AUTH_BASE_URL is this machine"
 
 
 @dataclass(frozen=True)

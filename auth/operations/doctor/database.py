@@ -6,7 +6,7 @@ import psycopg2
 from psycopg2.errors import UndefinedTable
 
 from auth.operations import start_checks
-from auth.operations.doctor.check import Check, Failure, Patient
+from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
 from sql import schema
 from sql.pool import SIZE
 
@@ -14,6 +14,7 @@ LEAST_VERSION = 14
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
 # Of the delivery process, the master and a command.
 _OTHER_CONNECTIONS = 6
+_POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
 
 
 def _answers(patient: Patient) -> Failure | None:
@@ -69,7 +70,9 @@ def _schema(patient: Patient) -> Failure | None:
 
 
 def _pooler(patient: Patient) -> Failure | None:
-    if not patient.settings.db_prepare or start_checks.pooler_problem(patient.url) is None:
+    if not patient.settings.db_prepare:
+        raise NotChecked(_POOLED)
+    if start_checks.pooler_problem(patient.url) is None:
         return None
     return Failure(
         "DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer.", "AUTH_DB_PREPARE=false"
@@ -78,7 +81,7 @@ def _pooler(patient: Patient) -> Failure | None:
 
 def _connections(patient: Patient) -> Failure | None:
     if not patient.settings.db_prepare:
-        return None  # the pooler shares them
+        raise NotChecked(_POOLED)
     available = patient.db.one("select_server").connections
     needed = patient.settings.workers * SIZE + _OTHER_CONNECTIONS
     if needed <= available:

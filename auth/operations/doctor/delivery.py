@@ -1,6 +1,6 @@
 """Checks of delivery: the process, what waits, what fails, and the backup."""
 
-from auth.operations.doctor.check import Check, Failure, Patient
+from auth.operations.doctor.check import NOT_PUBLIC, Check, Failure, NotChecked, Patient
 
 HEARTBEAT_LIMIT = 180  # seconds
 LATE = 300
@@ -57,13 +57,13 @@ def _webhooks(patient: Patient) -> Failure | None:
     others = f" So do {len(failing) - 1} others." if len(failing) > 1 else ""
     return Failure(
         f"The webhook {first.id} at {first.origin} {state}{days}.{others}",
-        f'PUT /admin/webhooks/{first.id} {{"url": "…"}} or {{"enabled": true}}',
+        f'PUT /admin/webhooks/{first.id} {{"url": "…"}} or {{"disabled": false}}',
     )
 
 
 def _backup(patient: Patient) -> Failure | None:
     if patient.settings.is_local:
-        return None
+        raise NotChecked(NOT_PUBLIC)
     last = patient.db.one("select_last_done", task="backup")
     if last and last.seconds_ago <= _OLDEST_BACKUP * _DAY:
         return None

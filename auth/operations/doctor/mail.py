@@ -6,8 +6,8 @@ import dns.resolver
 from auth.delivery import channels
 from auth.delivery.senders import TryLater
 from auth.net.networks import is_loopback
-from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
-from auth.settings import Settings, targets
+from auth.operations.doctor.check import NOT_PUBLIC, Check, Failure, NotChecked, Patient
+from auth.settings import targets
 
 _DEADLINE = 3.5  # seconds
 
@@ -15,10 +15,12 @@ _DEADLINE = 3.5  # seconds
 def _server(patient: Patient) -> Failure | None:
     settings = patient.settings
     if not settings.email_enabled:
-        return None
+        raise NotChecked("AUTH_EMAIL_ENABLED is false")
     example = "AUTH_SMTP_URL=smtp://user:password@host:587"
     if settings.smtp_url in (None, targets.CONSOLE):
-        return None if settings.is_local else Failure("There is no mail server: no mail is sent.", example)
+        if settings.is_local:
+            raise NotChecked("mails are printed")
+        return Failure("There is no mail server: no mail is sent.", example)
     sender = channels.mail_server(settings, reply_timeout=_DEADLINE, message_timeout=_DEADLINE)
     try:
         sender.check()
@@ -41,8 +43,10 @@ def _remedy(reason: str, example: str) -> str:
 
 def _sender(patient: Patient) -> Failure | None:
     settings = patient.settings
-    if not _sends_mail(settings):
-        return None
+    if settings.is_local:
+        raise NotChecked(NOT_PUBLIC)
+    if not settings.email_enabled or settings.smtp_url in (None, targets.CONSOLE):
+        raise NotChecked("no mail is sent")
     domain = targets.mail_address(settings.mail_from).domain
     if is_loopback(domain) or "." not in domain:
         return Failure(
@@ -63,11 +67,6 @@ def _sender(patient: Patient) -> Failure | None:
     if not missing:
         return None
     return Failure(f"The domain {domain} does not say who may send its mail.", f"DNS: {'; '.join(missing)}")
-
-
-def _sends_mail(settings: Settings) -> bool:
-    has_server = settings.smtp_url not in (None, targets.CONSOLE)
-    return settings.email_enabled and has_server and not settings.is_local
 
 
 def _parent(domain: str) -> str:
@@ -101,7 +100,9 @@ def _exists(resolver: dns.resolver.Resolver, name: str) -> bool:
 
 def _sms(patient: Patient) -> Failure | None:
     settings = patient.settings
-    if not settings.phone_enabled or settings.sms_provider == "none" or settings.offers_phone:
+    if not settings.phone_enabled or settings.sms_provider == "none":
+        raise NotChecked("phones are not used")
+    if settings.offers_phone:
         return None
     return Failure(
         "There is no SMS provider: phone sign-ins are refused.", "AUTH_SMS_PROVIDER=twilio, webhook or none"

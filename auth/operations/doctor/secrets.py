@@ -6,7 +6,7 @@ import stat
 import tempfile
 
 from auth.operations import fingerprints, rotation
-from auth.operations.doctor.check import Check, Failure, Patient
+from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
 from auth.operations.fingerprints import OtherKeys
 from auth.tokens.keys import format_time
 
@@ -63,7 +63,7 @@ def _modes(patient: Patient) -> Failure | None:
 def _disk(patient: Patient) -> Failure | None:
     directory = patient.settings.state_dir
     if not directory.exists():
-        return None  # all keys come from the environment
+        raise NotChecked("there is no state directory")
     room = os.statvfs(directory)
     free = room.f_bavail * room.f_frsize
     remedy = f"AUTH_STATE_DIR={directory} on a larger disk, or a larger quota"
