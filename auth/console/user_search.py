@@ -1,8 +1,6 @@
 """Finding users among a million: by the beginning of an address or id, by filters, a page at a time."""
 
-import json
 import re
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -20,10 +18,7 @@ PAGE_SIZE = 25
 # the way through all users.
 _FEW = 2_000
 # The users that stand for all in an estimate, and the fewest of them that say something.
-_SAMPLE, _LEAST_IN_SAMPLE = 2_000, 10
-# Seconds for which a total is kept, and the most that are kept.
-_TOTAL_AGE, _MOST_TOTALS = 60, 256
-_totals: dict[tuple[str, int], str] = {}
+_SAMPLE, _LEAST_IN_SAMPLE = 1_000, 5
 
 SIGNED_IN = {
     "day": {"within": "1 day"},
@@ -194,16 +189,6 @@ def _total(wanted: Filters, among: list[str] | None, page: _Page) -> str:
     """Say how many users there are: exactly if that costs little, else an estimate that says so."""
     if page.is_first and page.is_last:
         return _users(len(page.rows))
-    key = (json.dumps(wanted, sort_keys=True), int(time.monotonic() / _TOTAL_AGE))
-    if (total := _totals.get(key)) is None:
-        total = _counted(wanted, among)
-        if len(_totals) >= _MOST_TOTALS:
-            _totals.clear()
-        _totals[key] = total
-    return total
-
-
-def _counted(wanted: Filters, among: list[str] | None) -> str:
     try:
         with latchkey.db.transaction() as tx:
             tx.run("bound_search")

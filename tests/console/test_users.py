@@ -15,12 +15,6 @@ from tests.support.pages import Visitor
 from tests.support.plans import analyze, plan_of
 
 
-@pytest.fixture(autouse=True)
-def _no_totals(monkeypatch):
-    """Forget the totals of other tests."""
-    monkeypatch.setattr(user_search, "_totals", {})
-
-
 @pytest.fixture
 def find(operator):
     return lambda query="": operator.visit(f"/console/users{query}")
