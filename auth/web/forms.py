@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Response, request
 from flask.typing import ResponseReturnValue
+from werkzeug.datastructures import ImmutableMultiDict
 
 from auth.tokens import one_time
 from auth.web import cookies
@@ -65,6 +66,9 @@ def _check() -> None:
     whole_body()
     # A browser without either cookie gets a new secret here, whose token no form has.
     is_bound = hmac.compare_digest(request.form.get(FIELD, "").encode(), token_of(secret()).encode())
-    is_own = request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
-    if not is_own or not is_bound:
+    site = request.headers.get("Sec-Fetch-Site")
+    if site not in (None, "same-origin") or not is_bound:
+        if site != "same-origin":
+            # The page is shown again, with a good token: not with what another site has filled in.
+            request.form = ImmutableMultiDict()
         raise ApiError("form.insufficient_permissions")

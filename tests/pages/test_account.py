@@ -167,6 +167,18 @@ class TestForms:
         assert visitor.post(f"{SITE}{path}", fields).status in (200, 403)
         assert database.everything() == before
 
+    @pytest.mark.parametrize(
+        ("site", "is_kept"), [("same-site", False), (None, False), ("same-origin", True)]
+    )
+    def test_form_with_a_wrong_token_comes_back_without_the_values_of_other_sites(
+        self, app, visitor, site, is_kept
+    ):
+        headers = {"Cookie": f"latchkey={visitor.session_cookie.value}", "Accept": "text/html"}
+        headers |= {"Sec-Fetch-Site": site} if site else {}
+        form = {"name": "Mallory", "form_token": "old"}
+        page = app.test_client(use_cookies=False).post("/account/name", data=form, headers=headers)
+        assert (page.status_code, "Mallory" in page.text) == (403, is_kept)
+
     @pytest.mark.parametrize("path", ["/sign-out", "/account/sessions/end-others", "/account/two-step"])
     def test_request_without_a_form_changes_nothing(self, app, visitor, database, path):
         before, cookie = database.everything(), f"latchkey={visitor.session_cookie.value}"
