@@ -61,7 +61,7 @@ class Settings:
     key_files: Mapping[str, Path]
     # `environment` or the path of the file, by the name of the variable.
     origins: Mapping[str, str] = dataclasses.field(compare=False)
-    database_url: str = kinds.secret_url(kinds.text("", checks.optional(checks.postgres_url)))
+    database_url: str = kinds.shown_as(kinds.database, kinds.text("", checks.optional(checks.postgres_url)))
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.text("127.0.0.1")
     workers: int = kinds.number(_cores(), 1, 256)

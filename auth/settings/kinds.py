@@ -8,6 +8,7 @@ from typing import Any
 import limits
 from environs import Env
 from marshmallow.validate import OneOf, Range
+from psycopg2.extensions import parse_dsn
 
 from auth.settings import checks
 from auth.settings.checks import Check, validator
@@ -19,6 +20,7 @@ def _hidden(value: Any) -> str:
     return "hidden" if value else ""
 
 
+_SHOWN_OF_DATABASES = ("host", "hostaddr", "port", "dbname", "sslmode", "target_session_attrs")
 # The metadata of a field whose value the console hides.
 SECRET = {"shows": _hidden}
 
@@ -59,6 +61,12 @@ def _place(value: str | None) -> str:
     """Return scheme, host and port of a URL. A password may hold an @ that should have been encoded."""
     scheme, separator, rest = (value or "").partition("://")
     return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
+
+
+def database(url: str) -> str:
+    """Return where a database is, in libpq's words: a host, or the directory of a socket."""
+    parts = parse_dsn(url)
+    return " ".join(f"{name}={parts[name]}" for name in _SHOWN_OF_DATABASES if name in parts)
 
 
 def text(default: str | None, *each: Check) -> Any:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auth.settings import Settings, kinds, name_of
+from auth.settings import Settings, kinds, name_of, state
 from auth.settings.providers import PROVIDER_PREFIX
 
 DEFAULT = "default"
@@ -14,7 +14,7 @@ class Listed(NamedTuple):
     name: str
     # Empty if the setting is unset.
     value: str
-    # `environment`, `default`, or the path of a file.
+    # `environment`, `default`, the path of a file, or `embedded` for the Postgres that the service starts.
     origin: str
 
 
@@ -25,6 +25,8 @@ def listed(settings: Settings) -> Iterator[Listed]:
             name = name_of(field.name)
             file = settings.key_files.get(field.name)
             origin = str(file) if file else settings.origins.get(name, DEFAULT)
+            if field.name == "database_url" and state.is_embedded(settings.state_dir, settings.database_url):
+                origin = "embedded"
             yield Listed(name, kinds.shown(field, getattr(settings, field.name)), origin)
     for provider, chosen in settings.providers.items():
         for field in dataclasses.fields(chosen):

@@ -78,5 +78,13 @@ def running_postgres_url(directory: Path) -> str:
     return postgres_url(Path(lines[4] or data))
 
 
+def is_embedded(directory: Path, database_url: str) -> bool:
+    """Whether a database is the embedded Postgres of this state directory, which runs."""
+    try:
+        return database_url == running_postgres_url(directory)
+    except NotRunningError:
+        return False
+
+
 def postgres_url(socket_dir: Path) -> str:
     return f"postgresql://postgres@/postgres?host={quote(str(socket_dir), safe='')}&port={POSTGRES_PORT}"

@@ -2,8 +2,11 @@
 
 import html
 import json
+import os
 
-from auth.settings import names
+import pytest
+
+from auth.settings import kinds, names
 from tests.conftest import secret
 from tests.support.pages import Visitor
 
@@ -52,3 +55,29 @@ def test_page_shows_no_password_of_a_url(make_app, carol):
     assert "AUTH_PROVIDER_GITHUB_CLIENT_SECRET" in text
     for each in ("the-smtp-password", hidden["AUTH_JWT_SECRET"], "the-client-secret"):
         assert each not in text
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (
+            "postgresql://ada:pa%40ss@a:6432,b:6433/auth?sslmode=require",
+            "host=a,b port=6432,6433 dbname=auth sslmode=require",
+        ),
+        ("postgresql:///auth?host=%2Frun%2Fpostgresql&password=pass", "host=/run/postgresql dbname=auth"),
+        ("", ""),
+    ],
+)
+def test_database_is_shown_without_its_user_and_password(url, shown):
+    assert kinds.database(url) == shown
+
+
+@pytest.mark.skipif("TEST_DATABASE_URL" in os.environ, reason="the database is not embedded")
+def test_embedded_database_says_so(operator, state_dir):
+    row = (
+        operator.visit("/console/settings")
+        .text.partition("<code>DATABASE_URL</code>")[2]
+        .partition("</tr>")[0]
+    )
+    assert "embedded" in row
+    assert f"host={state_dir}/postgres" in row
