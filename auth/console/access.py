@@ -69,6 +69,12 @@ def _count() -> None:
     """Count an act. Raises `RateLimitExceeded`."""
 
 
+# Apart from the acts, which links of other sites to confirmations must not use up.
+@limited("console", key=lambda: f"confirmation {guard.caller_id()}")
+def count_challenges() -> None:
+    """Count a confirmation that asks for a factor: its challenges are rows. Raises `RateLimitExceeded`."""
+
+
 def register_in(console: Blueprint) -> None:
     console.register_error_handler(Exception, _error)
     console.after_request(for_no_other_origin)

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, g, request
 from marshmallow import Schema
 
 from auth.console.access import act as acting
-from auth.console.access import administrator, explain, needs_factor, require_proof
+from auth.console.access import administrator, count_challenges, explain, needs_factor, require_proof
 from auth.console.page import console_page
 from auth.console.proofs import asked_factors, give_factor
 from auth.pages.page import to_own
@@ -79,11 +79,14 @@ def _views(name: str, act: Act, find: Callable[..., Subject], section: str) -> t
         require_proof()
         if act.needs_factor and not g.administrator.has_factor:
             return needs_factor()
+        if act.needs_factor:
+            count_challenges()
         return confirmation(**ids)
 
+    # A form of another site is not shown again, and one that no limit has counted gets no challenges.
     @administrator
-    @shows(confirmation, explain)
     @acting
+    @shows(confirmation, explain)
     def submit(**ids: Any) -> Response:
         subject = find(**ids)
         form = act.check(subject, read_form(act.form()))

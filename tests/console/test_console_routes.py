@@ -8,9 +8,12 @@ from urllib.parse import quote
 import pytest
 
 from auth.web import forms
+from tests.support.authenticator import Authenticator
+from tests.support.cast import Session
 from tests.support.contract import console_routes
 from tests.support.factors import App, set_up
 from tests.support.pages import Visitor
+from tests.support.passkeys import register as register_passkey
 from tests.test_contract import guard_of, layers
 
 PUBLIC_URL = "https://auth.example.com"
@@ -49,7 +52,8 @@ class Console:
         assert len(self.pages) > 2
 
     def open(self, method: str, path: str, cookie: str | None, **options: Any) -> Answer:
-        headers = options.pop("headers", {}) | ({"Cookie": f"__Host-latchkey={cookie}"} if cookie else {})
+        headers = {"Accept": "text/html"} | options.pop("headers", {})
+        headers |= {"Cookie": f"__Host-latchkey={cookie}"} if cookie else {}
         client = self.app.test_client(use_cookies=False)
         response = client.open(path, method=method, base_url=PUBLIC_URL, headers=headers, **options)
         return Answer(response.status_code, response.location or "", response.text, response.headers)
@@ -69,8 +73,18 @@ class Console:
 
 
 @pytest.fixture
-def app_of_carol(carol) -> App:
-    return set_up(carol.sign_in())[0]
+def set_up_by_carol(carol) -> tuple[App, Session]:
+    return set_up(carol.sign_in())
+
+
+@pytest.fixture
+def app_of_carol(set_up_by_carol) -> App:
+    return set_up_by_carol[0]
+
+
+@pytest.fixture
+def passkey_of_carol(set_up_by_carol) -> Authenticator:
+    return register_passkey(set_up_by_carol[1])[0]
 
 
 @pytest.fixture
@@ -175,9 +189,11 @@ def test_old_cookie_opens_nothing_once_the_administrator_is(console, carol, app_
         assert status == 403 or "sign-in?error_code=session_expired&next=console" in answer.location, path
 
 
-def test_form_of_another_page_or_site_is_refused(console, carol, app_of_carol, database):
+def test_form_of_another_page_or_site_is_refused_and_not_shown_again(
+    console, carol, app_of_carol, passkey_of_carol, database
+):
     cookie = signed_in(console, carol, app_of_carol)
-    before = database.everything(*TABLES)
+    before = database.everything(*TABLES, "factor_challenges")
     for path in console.forms:
         token = {"form_token": forms.token_of(cookie)}
         sandboxed = {"Origin": "null", "Sec-Fetch-Site": "cross-site"}
@@ -190,8 +206,9 @@ def test_form_of_another_page_or_site_is_refused(console, carol, app_of_carol, d
             console.open("post", path, cookie),
         ]
         assert [answer.status for answer in refused] == [403] * 5, path
+        assert not [answer for answer in refused if FIELDS["email"] in answer.text], path
         assert console.open("post", path, cookie, json=FIELDS | token).status == 403, path
-    assert database.everything(*TABLES) == before
+    assert database.everything(*TABLES, "factor_challenges") == before
 
 
 def test_act_that_needs_a_factor_is_refused_without_one_and_with_a_wrong_one(
@@ -243,6 +260,20 @@ def test_acts_are_limited_per_administrator(console, make_app, carol, app_of_car
     refused = console.post(f"/console/users/{ids['user_id']}/unban", cookie)
     assert (refused.status, "Retry-After" in refused.headers) == (429, True)
     assert database.count("users", "banned_until > now()") == 1
+
+
+def test_challenges_of_confirmations_are_limited_per_administrator(
+    console, make_app, carol, app_of_carol, passkey_of_carol, ids, database
+):
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_CONSOLE": "1 per hour"}
+    console.app = make_app(AUTH_BASE_URL=PUBLIC_URL, **limits)
+    cookie = signed_in(console, carol, app_of_carol)
+    database.run("DELETE FROM factor_challenges")
+    path = f"/console/users/{ids['user_id']}/delete"
+    assert [console.open("get", path, cookie).status for _ in range(3)] == [200, 429, 429]
+    assert [console.post(path, cookie).status for _ in range(3)] == [400, 429, 429]
+    assert database.count("factor_challenges") == 2
+    assert database.count("users", "email = 'alice@example.com'") == 1
 
 
 def test_without_the_console_no_route_answers(console, make_app, carol, app_of_carol):
