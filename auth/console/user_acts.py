@@ -13,7 +13,7 @@ from auth.console.acts import Act, Subject
 from auth.console.page import counted
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows import factors, invitations, passkeys, timeline, user_administration
+from auth.flows import factors, invitations, passkeys, targets, timeline, user_administration
 from auth.flows.message_requests import request_message
 from auth.pages.page import to_own
 from auth.web import fields, schemas
@@ -50,7 +50,7 @@ def _user(user_id: str) -> Subject:
     row = latchkey.db.one("select_effects", id=known_id(user_id, "user_not_found"))
     user = found(row, "user_not_found")
     if user.role == "admin":
-        raise ApiError("target.insufficient_permissions")
+        raise targets.refusal(user.id)
     shown = {"version": user_administration.metadata_version(user)}
     shown |= {f"{kind}_text": pretty(getattr(user, kind)) for kind in ("user_metadata", "app_metadata")}
     row = SimpleNamespace(**user._asdict(), **shown)
@@ -108,7 +108,7 @@ def _change(user: Subject, body: dict[str, Any]) -> None:
 def _recover(user: Subject, _form: dict[str, Any]) -> None:
     if not user.row.email:
         raise ApiError("undue.validation_failed")
-    request_message("recovery", {"email": user.row.email}, is_told=True)
+    request_message("recovery", {"email": user.row.email}, target_id=user.row.id)
 
 
 def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:

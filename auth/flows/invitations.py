@@ -42,6 +42,6 @@ def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
     user = tx.one("lock_user_by_email", email=body["email"])
     if user is None or not user.is_invited:
         raise ApiError("email_exists")
-    targets.check(tx, user)
+    targets.check(tx, user.id, user)
     tx.run("renew_invitation", user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
     return user.id, False

@@ -5,7 +5,7 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
-from auth.flows import outgoing
+from auth.flows import outgoing, targets
 from auth.flows.reauthentication import lock_caller
 from auth.flows.sign_up import create_addressed_user
 from auth.web import audit, guard
@@ -14,21 +14,23 @@ from auth.web.input import checked_redirect
 from sql import Transaction
 
 
-def request_message(purpose: str, body: dict[str, Any], *, is_told: bool = False) -> str:
+def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None = None) -> str:
     """Send a message and return its id. Each address runs the same statements and writes a message, perhaps
-    of kind `none`; an administrator `is_told` instead why none is sent, by an `ApiError`."""
+    of kind `none`; an administrator, who acts on the user `target_id`, is told why by an `ApiError`."""
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_channel(email, phone)
     link = {"redirect_to": checked_redirect(body)}
     message = outgoing.Message(email or body["phone"])
     may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
     with latchkey.db.transaction() as tx:
-        take = outgoing.take_quota if is_told else outgoing.count_to
+        take = outgoing.take_quota if target_id else outgoing.count_to
         has_quota = take(tx, email or body["phone"]).seconds_left == 0
         created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
+        if target_id:
+            targets.lock(tx, target_id)
         user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
-        if is_told and not is_due:
+        if target_id and not (is_due and user_id == target_id):
             raise ApiError("undue.validation_failed")
         bound_to = {"code_challenge": body.get("code_challenge"), "session_id": user and user.session_id}
         write_requested(tx, message, purpose, user, link, bound_to, is_due=is_due)

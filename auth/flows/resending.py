@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from auth.context import latchkey
-from auth.flows import outgoing
+from auth.flows import outgoing, targets
 from auth.flows.message_requests import write_requested
 from auth.tokens import one_time
 from auth.web import audit
@@ -17,15 +17,16 @@ REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_ch
 
 
 def find(message_id: str) -> Any:
-    """Return the row of a mail or SMS. Raises `ApiError`."""
+    """Return the row of a mail or SMS. Raises `ApiError`, also if it is for an administrator."""
     id = known_id(message_id, "message.not_found")
-    return found(latchkey.db.one("select_message", id=id), "message.not_found")
+    message = found(latchkey.db.one("select_message", id=id), "message.not_found")
+    if message.is_for_administrator:
+        raise targets.refusal(message.user_id)
+    return message
 
 
 def obstacle(message: Any) -> str | None:
     """Return why a message, a row of `find`, cannot be sent again."""
-    if message.is_for_administrator:
-        return "it is for an administrator"
     if message.outcome == "waiting":
         return None
     if not message.has_user:
@@ -43,14 +44,23 @@ def resend(message_id: str) -> str:
     if why := obstacle(message):
         raise ApiError("message.validation_failed", why=why)
     if message.outcome == "waiting":
-        latchkey.db.one("hurry_message", id=message.id)
-        return message.id
+        return _hurry(message)
     with latchkey.db.transaction() as tx:
         quota = outgoing.take_quota(tx, message.recipient)
+        # The user may have become an administrator.
+        targets.lock(tx, message.user_id)
         id = _way(message.kind)(tx, message)
         audit.record(tx, message.user_id, None, ["message_resent"], [], kind=message.kind)
     outgoing.note_quota(quota)
     return id
+
+
+def _hurry(message: Any) -> str:
+    with latchkey.db.transaction() as tx:
+        if message.has_user:
+            targets.lock(tx, message.user_id)
+        tx.one("hurry_message", id=message.id)
+    return message.id
 
 
 def _way(kind: str) -> Callable[[Transaction, Any], str]:

@@ -2,23 +2,29 @@
 
 from typing import Any
 
-from auth.web import guard
+from auth.web import audit, guard
 from auth.web.errors import ApiError, found
 from sql import Transaction
 
 
 def lock(tx: Transaction, user_id: str) -> Any:
     """Lock and return a user's row. Raises `ApiError` if the caller may not touch this user."""
-    return check(tx, tx.one("lock_user", user_id=user_id))
+    return check(tx, user_id, tx.one("lock_user", user_id=user_id))
 
 
-def check(tx: Transaction, user: Any) -> Any:
+def check(tx: Transaction, user_id: str, user: Any) -> Any:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
     found(user, "user_not_found")
     if user.role != "admin":
         return user
     if not guard.is_service_role():
-        raise ApiError("target.insufficient_permissions")
+        raise refusal(user_id)
     # The service role key may remove the last administrator, but not while the last but one leaves.
     tx.one("lock_administrators")
     return user
+
+
+def refusal(user_id: str) -> ApiError:
+    """Return the error for an act on another administrator, who is named in the audit log."""
+    audit.about(user_id=user_id)
+    return ApiError("target.insufficient_permissions")

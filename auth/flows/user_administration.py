@@ -44,14 +44,14 @@ def create_user(body: dict[str, Any]) -> str:
 def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
-        before = targets.check(tx, tx.one("lock_any_user", id=user_id))
+        before = targets.check(tx, user_id, tx.one("lock_any_user", id=user_id))
         return _update(tx, user_id, before, body, password_hash)
 
 
 def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
     """Replace both metadata of a user, unless they have changed since `version`. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
-        before = targets.check(tx, tx.one("lock_any_user", id=user_id))
+        before = targets.check(tx, user_id, tx.one("lock_any_user", id=user_id))
         if metadata_version(before) != version:
             raise ApiError("stale.validation_failed")
         body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}

@@ -188,10 +188,10 @@ class TestRefusals:
     def refused(self, operator, database):
         """Try to send a message again, which must change nothing, and return the page."""
 
-        def refused(id):
+        def refused(id, status=409):
             before = database.everything("outbox", "one_time_tokens", "users", "audit_log")
             page = resend(operator, id)
-            assert page.status == 409, page.text
+            assert page.status == status, page.text
             assert database.everything("outbox", "one_time_tokens", "users", "audit_log") == before
             return page.text
 
@@ -199,9 +199,31 @@ class TestRefusals:
 
     def test_message_of_an_administrator_is_not(self, refused, client, carol, deliver):
         id = ask(client, carol)
-        assert "it is for an administrator" in refused(id)
+        assert "Only the service role key may touch" in refused(id, 403)
         deliver("550 No")
-        assert "it is for an administrator" in refused(id)
+        assert "Only the service role key may touch" in refused(id, 403)
+
+    @pytest.mark.parametrize("kind", ["waiting", "recovery", "invite", "notice"])
+    def test_lock_decides_whether_a_message_is_for_an_administrator(
+        self, operator, client, service_role, alice, deliver, database, kind
+    ):
+        if kind == "invite":
+            body = {"email": "dave@example.com"}
+            id = client.post("/admin/invite", json=body, headers=service_role).json["message_id"]
+        else:
+            id = ask(client, alice)
+        if kind != "waiting":
+            deliver("550 No")
+        if kind == "notice":
+            database.run("UPDATE outbox SET kind = 'password_changed' WHERE id = %(id)s", id=id)
+        owner = database.value("SELECT user_id FROM outbox WHERE id = %(id)s", id=id)
+        operator.visit(f"/console/messages/{id}/resend")
+        before = database.everything("outbox", "one_time_tokens", "audit_log")
+        promotion = "UPDATE users SET role = 'admin' WHERE id = %s"
+        with database.locked("users", owner, promotion) as lock:
+            sent = lock.start(lambda: operator.press("/resend"))
+        assert sent.result().status == 403
+        assert database.everything("outbox", "one_time_tokens", "audit_log") == before
 
     def test_confirmation_that_is_not_needed_is_not(self, refused, client, outbox, database, deliver):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})

@@ -308,6 +308,28 @@ class TestAdministrators:
         assert banned.result().status == 403
         assert database.value("SELECT banned_until FROM users WHERE id = %(id)s", id=alice.id) is None
 
+    def test_lock_decides_whether_a_recovery_is_for_an_administrator(self, operator, alice, database):
+        operator.visit(f"/console/users/{alice.id}/recover")
+        promotion = "UPDATE users SET role = 'admin' WHERE id = %s"
+        with database.locked("users", alice.id, promotion) as lock:
+            sent = lock.start(lambda: operator.press("recover"))
+        assert sent.result().status == 403
+        assert database.count("outbox") == database.count("one_time_tokens") == 0
+
+    def test_recovery_goes_to_no_address_that_the_user_gave_up(self, operator, alice, outbox, database):
+        operator.visit(f"/console/users/{alice.id}/recover")
+        change = "UPDATE users SET email = 'new@example.com' WHERE id = %s"
+        with database.locked("users", alice.id, change) as lock:
+            sent = lock.start(lambda: operator.press("recover"))
+        assert (sent.result().status, outbox.kinds()) == (409, [])
+
+    def test_refusal_names_the_administrator_who_is_its_target(self, operator, carol, alice, database):
+        database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=alice.id)
+        assert operator.visit(f"/console/users/{alice.id}/ban").status == 403
+        refusal = database.one("SELECT * FROM audit_log WHERE reason IS NOT NULL")
+        assert (refusal.action, refusal.reason) == ("admin_refused", "insufficient_permissions")
+        assert (refusal.actor_id, refusal.user_id) == (carol.id, alice.id)
+
 
 def test_administrators_who_act_at_once_leave_one_outcome(app, client, service_role, database, alice):
     visitors = []
