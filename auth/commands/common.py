@@ -43,4 +43,6 @@ def failures(file: Path) -> Iterator[None]:
     except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"{error.filename or file}: {error.strerror}") from None
+        # A draft beside FILE bears its name.
+        name = str(error.filename or file)
+        raise click.ClickException(f"{file if file.name in name else name}: {error.strerror}") from None

@@ -1,4 +1,6 @@
+import getpass
 import json
+import warnings
 from typing import Any
 
 import click
@@ -14,7 +16,10 @@ from auth.passwords.policy import WeakPassword, check_strength
 @click.command("create-admin", short_help="Make a user an administrator.")
 @click.argument("email")
 @click.option(
-    "--password", envvar="LATCHKEY_ADMIN_PASSWORD", help="For a new user. Prompts for it if missing."
+    "--password",
+    envvar="LATCHKEY_ADMIN_PASSWORD",
+    show_envvar=True,
+    help="For a new user. Prompts for it if missing.",
 )
 @json_option
 def command(email: str, password: str | None, as_json: bool) -> None:
@@ -65,8 +70,11 @@ def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:
     if not password:
         text = "Password of the new administrator"
         try:
-            password = click.prompt(text, hide_input=True, confirmation_prompt=True)
-        except click.Abort:
+            with warnings.catch_warnings():
+                # Raise it instead of reading, and echoing, where there is no terminal.
+                warnings.simplefilter("error", getpass.GetPassWarning)
+                password = click.prompt(text, hide_input=True, confirmation_prompt=True)
+        except (click.Abort, getpass.GetPassWarning):
             missing = "No password was given. Without a terminal, set LATCHKEY_ADMIN_PASSWORD."
             raise click.ClickException(missing) from None
     password = hashing.normalize(password)

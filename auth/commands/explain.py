@@ -83,11 +83,16 @@ class _Search:
     def _address(self, address: str) -> dict[str, Any]:
         pending = self._db.all("list_pending_users", address=address)
         messages = self._db.all("list_messages_to", recipient=address, most=_MAX_LINES)
+        limits = counts.against(self._settings, self._db, [address])
+        if not (pending or limits or messages):
+            raise _NothingKnown(
+                f"Nothing is known of {address}: no user has it, and no message to it was sent in 30 days."
+            )
         return {
             "kind": "address",
             "address": address,
             "pending_users": [user._asdict() for user in pending],
-            "limits": counts.against(self._settings, self._db, [address]),
+            "limits": limits,
             "events": _events(messages),
         }
 

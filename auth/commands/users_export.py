@@ -24,6 +24,8 @@ def export(file: Path, passphrase_file: Path | None, plaintext: bool, as_json: b
     \b
     Example: latchkey users export users.age --passphrase-file /etc/latchkey.passphrase
     """
+    if plaintext and passphrase_file:
+        raise click.UsageError("--plaintext and --passphrase-file exclude each other.")
     with failures(file):
         passphrase = None if plaintext else backups.read_passphrase(passphrase_file, " or --plaintext")
         if passphrase and len(passphrase) < backups.SHORTEST_PASSPHRASE:

@@ -74,10 +74,8 @@ def import_(
         with failures(file), _decrypted(file, passphrase_file) as readable:
             entries, total = reading.read(readable)
             counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
-    except age.CannotDecrypt as error:
+    except (age.CannotDecrypt, reading.UnreadableFile) as error:
         raise click.ClickException(f"{file} cannot be used: {error}.") from None
-    except reading.UnreadableFile as error:
-        raise click.ClickException(str(error)) from None
     except psycopg2.Error as error:
         reason = " ".join(str(error).split())
         raise click.ClickException(f"{reason}. Run it again: users who exist are unchanged.") from None

@@ -47,6 +47,7 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
     metavar="WHSEC",
     callback=_checked(targets.webhook_secret),
     envvar="LATCHKEY_WEBHOOK_SECRET",
+    show_envvar=True,
     help="Sign with this secret instead of a new one.",
 )
 @json_option

@@ -30,6 +30,10 @@ _TRUTH = {
 }
 
 
+# A CSV without any of these columns has no users.
+_ADDRESSES = {"email", "phone", "identities", "factors", "user_email"}
+
+
 class UnreadableFile(Exception):
     """The message is for operators."""
 
@@ -47,11 +51,14 @@ def read(path: Path) -> tuple[Iterator[Entry], int]:
     """Return the users of a file and how many there may be, for a progress bar. Raises `UnreadableFile`."""
     try:
         first = _first_line(path)
+        if first.startswith(b'{"latchkey_backup":'):
+            raise UnreadableFile("it is a backup; latchkey restore reads it")
         if not first.startswith((b"{", b"[")):
+            _check_header(first)
             return _of_csv(path), _count_lines(path)
         users = _users_of_document(path, first)
     except OSError as error:
-        raise UnreadableFile(f"{path}: {error.strerror}") from None
+        raise UnreadableFile(error.strerror) from None
     if users is None:
         return _of_lines(path), _count_lines(path)
     return (_entry(f"user {number}", value) for number, value in enumerate(users, 1)), len(users)
@@ -61,6 +68,12 @@ def _first_line(path: Path) -> bytes:
     with path.open("rb") as file:
         lines = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in file)
         return next(filter(None, lines), b"")
+
+
+def _check_header(line: bytes) -> None:
+    names = line.decode(errors="replace").replace('"', "").split(",")
+    if line and not _ADDRESSES.intersection(names):
+        raise UnreadableFile("it is neither JSON nor CSV whose first line names the columns, such as email")
 
 
 def _count_lines(path: Path) -> int:

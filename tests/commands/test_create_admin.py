@@ -168,6 +168,7 @@ class TestCommand:
                 capture_output=True,
                 text=True,
                 stdin=subprocess.DEVNULL,
+                start_new_session=True,  # without a terminal
                 check=False,
             )
 
@@ -181,6 +182,11 @@ class TestCommand:
         )
         assert PASSWORD not in done.stderr
         assert log_in(client).status_code == 200
+
+    def test_missing_terminal_is_one_line_that_names_the_setting(self, run, environment, database):
+        done = run(environment | {"LATCHKEY_ADMIN_PASSWORD": ""}, CAROL)
+        assert (done.returncode, done.stderr.count("\n"), database.count("users")) == (1, 1, 0)
+        assert "LATCHKEY_ADMIN_PASSWORD" in done.stderr
 
     def test_command_finds_the_embedded_database_of_a_running_service(self, run, new_state_dir):
         with Service(new_state_dir, AUTH_BCRYPT_COST="4", AUTH_WORKERS="1") as service:

@@ -357,7 +357,9 @@ class TestSubject:
         act(database, "11111111-1111-1111-1111-111111111111", "user_deleted")
         assert explain(REQUEST_ID)[1].endswith("(deleted, user 11111111-1111-1111-1111-111111111111)")
 
-    @pytest.mark.parametrize("subject", ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%"])
+    @pytest.mark.parametrize(
+        "subject", ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%", "nobody@example.com", PHONE]
+    )
     def test_unknown_subject_is_reported(self, app, subject):
         result = run_command(app, "explain", subject)
         assert result.exit_code == 3

@@ -46,6 +46,20 @@ def test_outcome_is_printed_as_json(export, alice):
     assert json.loads(output) == {"users": 1, "file": str(path)}
 
 
+def test_passphrase_of_a_plaintext_export_is_refused(app, tmp_path):
+    path, passphrase = tmp_path / "users.jsonl", tmp_path / "passphrase"
+    passphrase.write_text("correct horse battery")
+    options = ("--plaintext", "--passphrase-file", str(passphrase))
+    result = run_command(app, "users", "export", str(path), *options)
+    assert (result.exit_code, path.exists()) == (2, False)
+
+
+def test_file_that_cannot_be_made_is_named_itself(app, tmp_path):
+    path = tmp_path / "missing" / "users.jsonl"
+    result = run_command(app, "users", "export", str(path), "--plaintext")
+    assert (result.exit_code, result.stderr) == (1, f"Error: {path}: No such file or directory\n")
+
+
 def test_pages_are_complete(export, database, monkeypatch):
     monkeypatch.setattr(exporting, "_PAGE", 7)
     database.run(

@@ -228,6 +228,26 @@ class TestRefusals:
         result = run_command(app, "users", "import", str(tmp_path / "empty"))
         assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 0, 0, 0))
 
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [
+            (b"\x1f\x8b\x08\x00\nnot, decompressed\n", "it is neither JSON nor CSV"),
+            (b"number,colour\n1,red\n", "it is neither JSON nor CSV"),
+            (
+                b'{"latchkey_backup": 1, "release": "0.2.0"}\n\x1f\x8b',
+                "it is a backup; latchkey restore reads it",
+            ),
+        ],
+        ids=["compressed", "another table", "backup"],
+    )
+    def test_file_without_users_is_refused_as_a_whole(self, app, tmp_path, content, reason):
+        path = tmp_path / "file"
+        path.write_bytes(content)
+        result = run_command(app, "users", "import", str(path))
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"Error: {path} cannot be used: {reason}")
+        assert result.stderr.count("\n") == 1
+
 
 class TestAdministrators:
     def test_administrator_is_imported_when_allowed(self, import_users, client):
