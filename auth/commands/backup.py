@@ -9,7 +9,7 @@ import psycopg2
 
 from auth.commands import load_settings
 from auth.commands.common import failures, json_option, new_file, passphrase_option, progress_of
-from auth.operations import backups, rehearsals
+from auth.operations import backup_files, backups, rehearsals
 from sql import Database
 
 
@@ -39,11 +39,11 @@ def command(file: Path, passphrase_file: Path | None, verify: bool, keep: int, a
     begin = time.monotonic()
     with failures(file):
         settings = None if verify else load_settings()
-        passphrase = backups.read_passphrase(passphrase_file)
+        passphrase = backup_files.read_passphrase(passphrase_file)
         if settings is None:
             size = file.stat().st_size
             with progress_of(f"Reading {file}", size) as progress:
-                manifest = backups.verify(file, passphrase, progress)
+                manifest = backup_files.verify(file, passphrase, progress)
             with progress_of("Restoring into a temporary Postgres", size) as progress:
                 rehearsals.rehearse(file, passphrase, manifest, progress)
         else:

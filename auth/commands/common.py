@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from auth.operations.backups import BackupError, UnusableFileError
+from auth.operations.backup_files import BackupError, UnusableFileError
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.operations.postgres_programs import NoProgramError
 

@@ -6,7 +6,7 @@ import click
 
 from auth.commands import load_settings
 from auth.commands.common import existing_file, failures, json_option, passphrase_option, progress_of
-from auth.operations import backups, restores
+from auth.operations import backup_files, restores
 from auth.operations.embedded_postgres import EmbeddedPostgres, StateInUseError
 from auth.operations.restored_secrets import RestoredSecrets
 
@@ -34,10 +34,10 @@ def command(
     options = restores.Options(keep_sessions=keep_sessions, resend=resend)
     with failures(file):
         settings = load_settings(missing_secrets="ignore")
-        passphrase = backups.read_passphrase(passphrase_file)
+        passphrase = backup_files.read_passphrase(passphrase_file)
         size = file.stat().st_size
         with progress_of(f"Verifying {file}", size) as progress:
-            manifest = backups.verify(file, passphrase, progress)
+            manifest = backup_files.verify(file, passphrase, progress)
         secrets = RestoredSecrets(settings, manifest)
         postgres = None if settings.database_url else EmbeddedPostgres(settings.state_dir)
         try:

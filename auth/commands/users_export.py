@@ -5,7 +5,7 @@ import click
 
 from auth.commands import open_database, open_parts
 from auth.commands.common import failures, json_option, new_file, passphrase_option, progress_of
-from auth.operations import age, backups
+from auth.operations import age, backup_files
 from auth.tokens.keys import CannotOpen
 from auth.transfer import exporting
 
@@ -27,11 +27,9 @@ def export(file: Path, passphrase_file: Path | None, plaintext: bool, as_json: b
     if plaintext and passphrase_file:
         raise click.UsageError("--plaintext and --passphrase-file exclude each other.")
     with failures(file):
-        passphrase = None if plaintext else backups.read_passphrase(passphrase_file, " or --plaintext")
-        if passphrase and len(passphrase) < backups.SHORTEST_PASSPHRASE:
-            raise backups.BackupError(
-                f"The passphrase must have at least {backups.SHORTEST_PASSPHRASE} characters."
-            )
+        passphrase = None if plaintext else backup_files.read_passphrase(passphrase_file, " or --plaintext")
+        if passphrase:
+            backup_files.check_new(passphrase)
         database = open_database()
         everybody = {"email": None, "role": None, "q": None, "is_anonymous": False, "most": None}
         total = database.one("count_users", **everybody).total

@@ -12,7 +12,7 @@ import psycopg2
 
 from auth.commands import open_database, open_parts
 from auth.commands.common import existing_file, failures, json_option, passphrase_option, progress_of
-from auth.operations import age, backups
+from auth.operations import age, backup_files
 from auth.transfer import reading
 from auth.transfer.importing import Import, Outcome
 from auth.transfer.products import PRODUCTS
@@ -99,7 +99,7 @@ def _decrypted(path: Path, passphrase_file: Path | None) -> Iterator[Path]:
             return
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
-            for piece in age.decrypt(file, backups.read_passphrase(passphrase_file)):
+            for piece in age.decrypt(file, backup_files.read_passphrase(passphrase_file)):
                 plaintext.write(piece)
             plaintext.flush()
             yield Path(plaintext.name)

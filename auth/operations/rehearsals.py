@@ -15,7 +15,8 @@ from pathlib import Path
 import requests
 
 from auth.operations import restores
-from auth.operations.backups import BackupError, Manifest, Progress, connect, statement
+from auth.operations.backup_files import BackupError, Manifest, Progress
+from auth.operations.backups import connect, statement
 from auth.operations.embedded_postgres import EmbeddedPostgres
 
 _CHECKOUT = Path(__file__).resolve().parents[2]

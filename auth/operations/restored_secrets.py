@@ -6,7 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from auth.operations.backups import BackupError, Manifest, read_jwks
+from auth.operations.backup_files import BackupError, Manifest
+from auth.operations.backups import read_jwks
 from auth.settings import Settings, state
 from auth.tokens.keys import split_time
 

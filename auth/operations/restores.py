@@ -15,8 +15,9 @@ import psycopg2
 from psycopg2 import sql as composed
 from psycopg2.extensions import make_dsn, parse_dsn
 
-from auth.operations import backups, postgres_programs
-from auth.operations.backups import BackupError, Manifest, Progress, connect, statement
+from auth.operations import backup_files, backups, postgres_programs
+from auth.operations.backup_files import BackupError, Manifest, Progress
+from auth.operations.backups import connect, statement
 from auth.tokens import keys
 from sql import schema
 
@@ -97,7 +98,7 @@ def _check_target(target: Any) -> None:
 
 def _fill(url: str, path: Path, passphrase: str, postgres: int, options: Options, progress: Progress) -> None:
     """Load the file into an empty database, in two transactions: the data, then what has become invalid."""
-    with backups.reading(path, passphrase, progress) as (manifest, pieces):
+    with backup_files.reading(path, passphrase, progress) as (manifest, pieces):
         _load(url, pieces, postgres)
     with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(_UNLOCK_SCHEMA)

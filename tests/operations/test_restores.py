@@ -10,8 +10,8 @@ import psycopg2
 import pytest
 
 from auth.commands.common import progress_of
-from auth.operations import age, backups, restores
-from auth.operations.backups import BackupError
+from auth.operations import age, backup_files, backups, restores
+from auth.operations.backup_files import BackupError
 from auth.operations.restored_secrets import RestoredSecrets
 from auth.settings import kept_secrets
 
@@ -58,7 +58,7 @@ def restore(backup, parts, tmp_path):
     """Return a function that restores into a database, with the secrets of a state directory."""
 
     def restore(url):
-        manifest = backups.verify(backup, PASSPHRASE, lambda _: None)
+        manifest = backup_files.verify(backup, PASSPHRASE, lambda _: None)
         settings = dataclasses.replace(parts.settings, state_dir=tmp_path / "var")
         secrets = RestoredSecrets(settings, manifest)
         return restores.restore(url, backup, PASSPHRASE, secrets, restores.Options(), lambda _: None)
