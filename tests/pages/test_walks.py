@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ import pytest
 from auth.pages.page import LANGUAGES
 from tests.support.cast import PASSWORD
 from tests.support.contract import page_routes
+from tests.support.deliverers import deliver_due
 from tests.support.fake_provider import FakeProvider
 from tests.support.user_agent import Page
 from tests.support.walkers import HttpWalker
@@ -36,7 +38,8 @@ def walker(make_app, service_role, outbox, database, provider) -> HttpWalker:
     app = make_app(
         AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**", **SETTINGS, **provider.settings("google")
     )
-    return HttpWalker(app, app.test_client(), service_role, outbox, database)
+    deliver = partial(deliver_due, app.extensions["latchkey"])
+    return HttpWalker(app, app.test_client(), service_role, outbox, database, deliver)
 
 
 def walk_all(walker: HttpWalker, database) -> None:
@@ -76,6 +79,8 @@ def test_html_is_valid(walker, database, language):
     walker.check = lambda name: pages.update({name: walker.visitor.page.text})
     walker.speak(language)
     walk_all(walker, database)
+    walker.visit("/docs")
+    walker.check("docs")
     node = shutil.which("node")
     assert node
     found = subprocess.run(

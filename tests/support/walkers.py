@@ -19,10 +19,18 @@ class Walker:
     """A person, with what the mail, the API and the clock do around them."""
 
     def __init__(
-        self, here: str, application: str, client: Any, service_role: Any, outbox: Outbox, rows: Rows
+        self,
+        here: str,
+        application: str,
+        client: Any,
+        service_role: Any,
+        outbox: Outbox,
+        rows: Rows,
+        deliver: Callable[[], Any],
     ):
         self.here, self.application = here, application
         self.client, self.service_role, self.outbox, self.rows = client, service_role, outbox, rows
+        self.deliver = deliver
         self.check: Check = lambda name: None
         self.language = "en"
 

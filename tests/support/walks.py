@@ -16,6 +16,7 @@ WEAK, WRONG, NEW = "Ab-1", "Wrong-Horse-1", "Fresh-Horse-2"
 # What every service of a walker needs, besides its addresses and Google.
 SETTINGS = {
     "AUTH_BRAND_NAME": "Acme",
+    "AUTH_DEV_INBOX": "true",
     "AUTH_PROVIDER_GITHUB_CLIENT_ID": "walks",
     "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a-secret-of-the-walks",
 }
@@ -200,12 +201,18 @@ def removing(walker: Walker) -> None:
     walker.visit("/account/phone")
     walker.shows("phone, to remove", "New phone number")
     walker.press("account/phone/remove")
-    walker.shows("account, phone removed", "Your account")
+    walker.shows("account, phone removed", "Your phone number is removed.")
     _add_phone(walker)
     walker.visit("/account/changes")
     walker.shows("changes", "in the last seven days")
     walker.press("account/changes")
     walker.shows("changes, removed", "signed out")
+    _add_phone(walker)
+    walker.visit("/account/email")
+    walker.press("account/email/remove")
+    walker.shows("account, email removed", "Your email address is removed.")
+    walker.visit("/account/email")
+    walker.shows("email, to add", "New email address")
 
 
 def _add_phone(walker: Walker) -> None:
@@ -298,6 +305,13 @@ def others(walker: Walker) -> None:
     walker.press("sign-in", form_token="0" * 64, email=ALICE, password=PASSWORD)
     walker.shows("sign-in, old form", "This form was open for too long")
     walker.press("preferences", language=walker.language)
+    walker.visit("/dev/inbox")
+    walker.shows("inbox, empty", "Nothing has been sent yet.")
+    walker.client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    walker.client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
+    walker.deliver()
+    walker.visit("/dev/inbox")
+    walker.shows("inbox", DAVE)
 
 
 WALKS = (
