@@ -1,4 +1,4 @@
-"""Configuration of gunicorn: names that it knows are settings and hooks, others begin with an underscore."""
+"""Configuration of gunicorn. Names without an underscore are its settings and hooks."""
 
 # Before all other imports, which would keep blocking sockets and locks. Processes and signals are left alone:
 # the master starts processes in signal handlers, where a greenlet cannot wait.
@@ -42,8 +42,8 @@ workers = _loaded.workers
 worker_class = "auth.web.gunicorn_worker.Worker"
 # Below the usual limit of 1,024 open files of a process. Further connections wait in the backlog.
 worker_connections = 800
-# Longer than the 60 s of nginx and the clouds' load balancers: a request that they send while we close the
-# connection would be lost.
+# Longer than the 60 s of nginx and cloud load balancers: a request sent while we close the connection would
+# be lost.
 keepalive = 75
 graceful_timeout = 8  # Docker allows 10 s, in which Postgres stops too
 # An access token with 16 KiB of metadata is 24 KiB long. The number of fields bounds a connection's memory.
@@ -52,7 +52,7 @@ limit_request_fields = 50
 limit_request_line = 8190  # a percent-encoded URL of 2,048 characters in a query, and a token
 # No peer may set the scheme or address of a request; the application reads AUTH_TRUSTED_PROXIES.
 forwarded_allow_ips = ""
-sendfile = False  # it would send past Connection.sendall
+sendfile = False  # it would bypass Connection.sendall
 reuse_port = False  # a second service would share the port unnoticed
 control_socket_disable = True  # all services of a system user would share it
 errorlog = "-"
@@ -118,7 +118,7 @@ def post_fork(server, worker) -> None:
 
 
 def post_worker_init(worker) -> None:
-    # What was loaded stays, and few requests leave cycles: 4 % of GET /user.
+    # What is loaded stays, and few requests leave cycles: saves 4 % of GET /user.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     # A terminal sends these to every process; the master decides when a worker ends.
@@ -142,7 +142,7 @@ def on_exit(server) -> None:
 def _start_embedded_postgres(server) -> str:
     connections = max(100, workers * _POOL_SIZE + 20)  # 20 for operators and their tools
     server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
-    # gunicorn does not call on_exit when the port is taken or the schema cannot be applied.
+    # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
     atexit.register(server.embedded_postgres.stop)
     try:
         database_url = server.embedded_postgres.start()

@@ -1,4 +1,4 @@
-"""Emails and phone numbers in canonical form, the only one that is stored, compared, mailed or counted."""
+"""Emails and phone numbers in canonical form, the only form that is stored, compared, mailed or counted."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ import unicodedata
 import email_validator
 from email_validator import EmailNotValidError, validate_email
 
-# Developers use `.test` and `.local`.
+# Developers test with `.test` and `.local`.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 _PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
@@ -55,5 +55,5 @@ def canonical_phone(number: str) -> str:
 
 
 def looks_like_phone(typed: str) -> bool:
-    """Whether an input that takes emails and phone numbers is meant as a number, perhaps a malformed one."""
+    """Whether the user meant a phone number, perhaps a malformed one, in a field that also takes emails."""
     return _LIKE_PHONE.fullmatch(typed) is not None

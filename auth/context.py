@@ -1,4 +1,4 @@
-"""The parts of a running service, made once from its settings."""
+"""The parts of a running service, created once from its settings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Latchkey:
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
-    """Make the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
+    """Create the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
     key_ring = KeyRing(settings)
     return Latchkey(
         settings=settings,

@@ -15,7 +15,7 @@ import structlog
 
 from auth.settings import Settings
 
-# json.dumps with an argument makes an encoder for each line.
+# json.dumps with arguments would create an encoder for each line.
 _JSON = json.JSONEncoder(default=str)
 
 
@@ -45,7 +45,7 @@ class _Logger:
 
 
 def say(settings: Settings, line: str) -> None:
-    """Tell the operator something, at any log level: a plain line, or an event where the log is JSON."""
+    """Inform the operator, at any log level, by a plain line, or an event if the log is JSON."""
     if _is_json(settings):
         timestamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         line = json.dumps({"event": line, "level": "info", "timestamp": timestamp}, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """Files in which each process counts, for one process that adds them up and serves them to Prometheus.
 
 Imported only if AUTH_METRICS_BIND is set. Files are named after a slot. A later process takes over the slot
-of one that has ended, and counts on: totals never fall, and restarts do not add files.
+of one that has ended, and continues its counts: totals never fall, and restarts do not add files.
 """
 
 import fcntl
@@ -18,12 +18,12 @@ from prometheus_client.values import MultiProcessValue
 
 from auth.settings.state import METRICS_DIRECTORY
 
-# Open for as long as the process lives, which the kernel then tells by the lock.
+# Stays open: its lock tells others whether this process lives.
 _locks: list[IO[bytes]] = []
 
 
 def join() -> None:
-    """Take a free slot for the metrics that this process makes from now on."""
+    """Take a free slot for the metrics of this process."""
     directory = Path(os.environ[METRICS_DIRECTORY])
     for number in itertools.count():
         lock = (directory / f"{number}.lock").open("wb")

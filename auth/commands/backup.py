@@ -13,10 +13,10 @@ from auth.operations import backup_files, backups, rehearsals
 from sql import Database
 
 
-@click.command("backup", short_help="Back up the database and the secrets, or prove a backup.")
+@click.command("backup", short_help="Back up the database and the secrets, or verify a backup.")
 @new_file
 @passphrase_option
-@click.option("--verify", is_flag=True, help="Prove the existing FILE instead of writing one.")
+@click.option("--verify", is_flag=True, help="Check the existing FILE instead of writing one.")
 @click.option(
     "--keep",
     metavar="N",
@@ -67,7 +67,7 @@ def command(file: Path, passphrase_file: Path | None, verify: bool, keep: int, a
 
 
 def _note(url: str) -> None:
-    """Tell `latchkey doctor` of the backup."""
-    # A database that is not upgraded has no place for it.
+    """Record the backup for `latchkey doctor`."""
+    # The table is missing in a database that has not been upgraded.
     with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
         db.run("note_done", task="backup")

@@ -12,11 +12,11 @@ from auth.settings import state
 from sql import Database
 
 
-@click.command("deliver", short_help="Deliver messages and events, beside the service.")
+@click.command("deliver", short_help="Deliver messages and events, alongside the service.")
 def command() -> None:
     """Deliver the messages and events of the outbox until SIGTERM or Ctrl-C, then finish what is being sent.
 
-    Run it beside services with AUTH_DELIVER=false.
+    Run it alongside services with AUTH_DELIVER=false.
 
     \b
     Example: AUTH_DELIVER=false make run & latchkey deliver
@@ -33,5 +33,5 @@ def command() -> None:
     for notice in channels.notices(settings):
         click.echo(notice, err=True)
     click.echo("Delivering. Ctrl-C stops it.", err=True)
-    # This process has loaded more than delivery needs.
+    # Exec, because this process has loaded more than delivery needs.
     os.execve(sys.executable, [sys.executable, "-W", "ignore", "-m", "auth.delivery"], environment)  # noqa: S606

@@ -15,11 +15,11 @@ _MARKS = {"ok": "✓", "failed": "✗", "skipped": "-"}
 _FAILED = 3
 
 
-@click.command("doctor", short_help="Check the deployment, and say what to mend.")
-@click.option("--skip", multiple=True, type=click.Choice(_NAMES), help="Leave out a check; may be repeated.")
+@click.command("doctor", short_help="Check the deployment, and show how to fix it.")
+@click.option("--skip", multiple=True, type=click.Choice(_NAMES), help="Skip a check; may be repeated.")
 @json_option
 def command(skip: tuple[str, ...], as_json: bool) -> None:
-    """Check what fails in practice, and print for each failure the setting to write.
+    """Check what tends to go wrong, and print the setting to change for each failure.
 
     Takes five seconds at most. Run it on the machine of the service, with its settings.
 

@@ -23,13 +23,17 @@ class _NothingKnown(click.ClickException):
 @click.command("explain", short_help="Explain what happened to a user, or in a request.")
 @click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
 @click.option(
-    "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Newest entries to show."
+    "--most",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="How many entries to show, newest first.",
 )
 @json_option
 def command(subject: str, most: int, as_json: bool) -> None:
     """Explain whether a user can sign in and what happened to the user, or what a request did. Times are UTC.
 
-    Exits with 3 if nothing is known of the subject.
+    Exits with 3 if nothing is known about the subject.
 
     \b
     Example: latchkey explain alice@example.com

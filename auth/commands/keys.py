@@ -26,10 +26,10 @@ def command() -> None:
 _kind_argument = click.argument("kind", type=click.Choice(list(rotation.FIELDS)))
 
 
-@command.command("list", short_help="List the keys, and what needs the old ones.")
+@command.command("list", short_help="List the keys, and what still needs the old ones.")
 @json_option
 def list_command(as_json: bool) -> None:
-    """List the keys: which are in use, from when on a new one is, and what still needs an old one.
+    """List the keys: which are in use, when a new one will be, and what still needs an old one.
 
     \b
     Example: latchkey keys list
@@ -48,20 +48,20 @@ def list_command(as_json: bool) -> None:
         click.echo(f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({_place(settings, key)})")
 
 
-@command.command("rotate", short_help="Make a new key, which is used a day later.")
+@command.command("rotate", short_help="Create a new key, which is used a day later.")
 @_kind_argument
 @click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
 @click.option(
     "--algorithm",
     type=click.Choice(ALGORITHMS),
-    help="Of a new signing key, instead of that of the key in use.",
+    help="For a new signing key; by default that of the key in use.",
 )
 @json_option
 def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
-    """Make a new key, which is accepted at once and used after AUTH_KEY_OVERLAP.
+    """Create a new key, which is accepted at once and used after AUTH_KEY_OVERLAP.
 
-    Running services find it in the file of the state directory. Where the key comes from the environment,
-    prints the value to set. The old key is accepted until `keys remove`.
+    Running services pick it up from the state directory. If the key comes from the environment, prints the
+    value to set. The old key is accepted until `keys remove`.
 
     \b
     Example: latchkey keys rotate signing
@@ -85,7 +85,7 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
 def add(kind: str, file: TextIO, as_json: bool) -> None:
     """Accept a key that this service does not use itself: a secret, a JWK or a JWK Set in FILE.
 
-    What another service has made with it stays valid. FILE may be - for standard input.
+    What another service has signed with it stays valid. FILE may be - for standard input.
 
     \b
     Example: latchkey keys add signing old-service.jwks.json
@@ -102,7 +102,7 @@ def add(kind: str, file: TextIO, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Remove it even if it is needed: a key that has leaked.")
 @json_option
 def remove(id: str, force: bool, as_json: bool) -> None:
-    """Accept a key no longer. Refuses if a session, code, message, webhook or access token still needs it.
+    """Stop accepting a key. Refuses if a session, code, message, webhook or access token still needs it.
 
     Exits with 3 if the key is still needed.
 
@@ -117,7 +117,7 @@ def remove(id: str, force: bool, as_json: bool) -> None:
 
 @command.command("accept", short_help="Accept these keys in place of lost ones.")
 def accept() -> None:
-    """Accept the keys of these settings for a database that was used with others, which are lost.
+    """Accept the keys of these settings for a database that was used with other keys, which are lost.
 
     Stop all nodes first. What the lost keys protected stays invalid: refresh tokens, codes, waiting messages
     and the secrets of webhooks.
@@ -144,7 +144,7 @@ def _accept(url: str, settings: Settings) -> None:
 
 
 def _accept_in_embedded_postgres(settings: Settings) -> None:
-    # The service, which would start it, refuses to.
+    # The service would start it, but does not start with these keys.
     postgres = EmbeddedPostgres(settings.state_dir)
     try:
         _accept(postgres.start(), settings)
@@ -173,7 +173,7 @@ def _failures(settings: Settings) -> Iterator[None]:
 
 
 def _report(key: Key, value: str, text: str, deadline: str, as_json: bool) -> None:
-    """Print the outcome. `value` is what the environment must have, if no file has it."""
+    """Print the outcome. `value` is to be set in the environment, if the key is not in a file."""
     name, _, text_of_value = value.partition("=")
     line = f"{name}={shlex.quote(text_of_value)}" if value else None
     if as_json:

@@ -12,12 +12,12 @@ from auth.delivery.messages import Message, load_templates
 from auth.delivery.senders import Refused, TryLater
 
 
-@click.command("mail-test", short_help="Send one mail, and print the answer of the server.")
+@click.command("mail-test", short_help="Send one mail, and print the server's reply.")
 @click.argument("address")
 @click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of mail instead.")
 @json_option
 def command(address: str, sends_all: bool, as_json: bool) -> None:
-    """Send one mail to ADDRESS, without the outbox, and print the answer of the mail server.
+    """Send one mail to ADDRESS directly, not through the outbox, and print the mail server's reply.
 
     \b
     Example: latchkey mail-test ops@example.com

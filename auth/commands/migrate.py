@@ -8,10 +8,10 @@ from auth.commands.common import json_option, progress_of
 from sql import schema
 
 
-@click.command("migrate", short_help="Make the schema, or bring it up to date.")
+@click.command("migrate", short_help="Create the schema, or bring it up to date.")
 @json_option
 def command(as_json: bool) -> None:
-    """Make the schema of the database, or bring it up to date. The service does the same when it starts.
+    """Create the database schema, or bring it up to date. The service does the same when it starts.
 
     \b
     Example: DATABASE_URL=postgresql://auth@db/auth latchkey migrate

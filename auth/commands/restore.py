@@ -11,16 +11,16 @@ from auth.operations.embedded_postgres import EmbeddedPostgres, StateInUseError
 from auth.operations.restored_secrets import RestoredSecrets
 
 
-@click.command("restore", short_help="Replace the database and the secrets by a backup.")
+@click.command("restore", short_help="Replace the database and the secrets with a backup.")
 @existing_file
 @passphrase_option
-@click.option("--keep-sessions", is_flag=True, help="Leave users signed in who were so at the backup.")
-@click.option("--resend", is_flag=True, help="Send the messages and events that waited at the backup.")
+@click.option("--keep-sessions", is_flag=True, help="Keep the sessions that were live at the backup.")
+@click.option("--resend", is_flag=True, help="Send the messages and events that the backup holds.")
 @json_option
 def command(
     file: Path, passphrase_file: Path | None, keep_sessions: bool, resend: bool, as_json: bool
 ) -> None:
-    """Replace the database and the secrets by those of the backup FILE. Stop the service on all nodes first.
+    """Replace the database and the secrets with those of the backup FILE. First stop all nodes.
 
     Verifies all of FILE before it changes anything. An interrupted restore leaves everything as it was. Links
     and codes in messages become invalid.

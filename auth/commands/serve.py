@@ -11,7 +11,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 def command() -> None:
     """Run the service in the foreground until SIGTERM or Ctrl-C, as `make run` does.
 
-    State and `.env` are those of the current directory. Exits with 2 if another service uses the state
+    Uses the state and the `.env` of the current directory. Exits with 2 if another service uses the state
     directory, and with 1 if the service cannot start for another reason, or if its embedded Postgres dies.
 
     \b

@@ -22,12 +22,12 @@ _AGE = b"age-encryption.org/v1\n"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
-@click.command("import", short_help="Create users from a file of another product or service.")
+@click.command("import", short_help="Create users from a file or an export of another product.")
 @existing_file
 @click.option(
     "--format", "product", type=click.Choice(list(PRODUCTS)), help="Who wrote FILE. Otherwise detected."
 )
-@click.option("--dry-run", is_flag=True, help="Change nothing; report what would become of each row.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; report what would happen to each row.")
 @click.option("--trust-addresses", is_flag=True, help="The addresses are proved, unless FILE says otherwise.")
 @click.option("--allow-admins", is_flag=True, help="Import administrators, which are refused otherwise.")
 @click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
@@ -55,7 +55,7 @@ def import_(
     """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
     WordPress.
 
-    Takes over password hashes. Never changes a user who exists, so that it can be repeated, and sends neither
+    Takes over password hashes. Never changes an existing user, so it can be repeated, and sends neither
     messages nor events. Exits with 3 if rows were refused, and with 1 after any other failure.
 
     \b
@@ -107,7 +107,7 @@ def _decrypted(path: Path, passphrase_file: Path | None) -> Iterator[Path]:
 
 def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
-    # Lines of the report would break the bar.
+    # The lines of the report would break up the bar.
     with progress_of("Importing", total, is_hidden=as_json or reports_all) as progress:
         for outcome in outcomes:
             progress(1)

@@ -1,4 +1,4 @@
-"""Who may see the console, and what an act in it needs besides."""
+"""Who may see the console, and what else an act in it requires."""
 
 import functools
 from typing import Any
@@ -21,13 +21,13 @@ from auth.web.forms import SESSION, own_form
 from auth.web.levels import Level
 from auth.web.limits import limited
 
-# Seconds. AUTH_REAUTHENTICATION_AGE may be shorter than it takes to fill in the form of an act.
+# Seconds. AUTH_REAUTHENTICATION_AGE may be shorter than the time it takes to fill in the form of an act.
 _LEAST_AGE = 300
 
 
 def administrator_signed_in() -> None:
-    """Admit browsers in which an administrator is signed in, and has been through the second step."""
-    # Operators read the API's errors too, which are in English.
+    """Admit browsers in which an administrator is signed in and has completed the second step."""
+    # In English, like the API's errors, which operators read too.
     g.language = languages.DEFAULT
     g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
     known = browser_sessions.resume()
@@ -52,7 +52,7 @@ def require_proof() -> None:
 
 
 def act(view: guard.View) -> guard.View:
-    """Make a view one that changes something. `administrator` goes outside."""
+    """Guard and limit a view that changes something. `administrator` goes outside."""
 
     @functools.wraps(view)
     def proved(*args: Any, **kwargs: Any) -> Any:
@@ -63,7 +63,7 @@ def act(view: guard.View) -> guard.View:
     return own_form(proved)
 
 
-# One function: Flask-Limiter adds up the limits of functions that share a name, as the views of acts do.
+# A single function, because the views of acts share a name, and Flask-Limiter adds up limits by name.
 @limited("console", key=guard.caller_id)
 def _count() -> None:
     """Count an act. Raises `RateLimitExceeded`."""
@@ -81,7 +81,7 @@ def register_in(console: Blueprint) -> None:
 
 
 def explain(error: Exception) -> Problem:
-    """Return an error as a form of the console shows it, in the words of the API."""
+    """Return an error for a form of the console, in the words of the API."""
     known, problem = as_api_error(error), problem_of(error)
     details = f" ({known.details})" if known.details else ""
     field = (known.details or "").partition(":")[0] or problem.field
@@ -89,7 +89,7 @@ def explain(error: Exception) -> Problem:
 
 
 def _error(error: Exception) -> Response:
-    """Lead to the step that is missing, or show what went wrong."""
+    """Redirect to the missing step, or show what went wrong."""
     known = as_api_error(error)
     if known.error_code == "insufficient_aal" and not g.administrator.has_factor:
         return needs_factor()

@@ -44,7 +44,7 @@ class Act:
     needs_factor: bool = False
     is_destructive: bool = False
     form: type[Schema] = Input
-    # Before the factor is asked for: a field that is wrong must not cost a code.
+    # Before the factor, so that a wrong field does not cost a code.
     check: Callable[[Subject, dict[str, Any]], dict[str, Any]] = lambda _subject, form: form
     template: str = "act.html"
 
@@ -61,7 +61,8 @@ def serve(
 
 
 def told(acts: Mapping[str, Act]) -> str | None:
-    """Return what the query's `done` says, after an act has led back to the subject's page."""
+    """Return the message for the query's `done`, which an act adds when it leads back to the subject's
+    page."""
     act = acts.get(request.args.get("done", ""))
     return act.done if act else None
 

@@ -58,7 +58,8 @@ class _Unknown(Exception):
 
 
 def _search(query: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries and the URL of the next page; with few of them, the time back to which it looked."""
+    """Return the entries, the URL of the next page and, if the search gave up early, how far back it has
+    looked."""
     place = {name: query[name] for name in ("since", "until", "before_at", "before_id")}
     wanted = {
         "subject": _id_of(query["user"]) if "user" in query else None,

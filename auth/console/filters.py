@@ -1,4 +1,4 @@
-"""The filters of lists, which are in the query of the URL, and the keys of their pages."""
+"""The filters of lists, from the query of the URL, and the keys of their pages."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -30,7 +30,7 @@ def first_page() -> str | None:
 
 
 def page_after(at: str, id: str) -> str:
-    """Return the URL of a list's page with what is older than a row."""
+    """Return the URL of the page of a list that continues after a row."""
     return _url({"before_at": at, "before_id": id})
 
 

@@ -1,4 +1,4 @@
-"""The mails and SMS of the outbox: what waits, what failed and why. Never their text, links or codes."""
+"""The mails and SMS of the outbox: which wait, which failed and why. Never their texts, links or codes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from auth.web.input import read_query
 
 blueprint = Blueprint("messages", __name__)
 
-# The outcomes of a filter. One that expired has failed too: it could not be sent in time.
+# The outcomes of a filter. An expired message has failed too: it could not be sent in time.
 STATES = {
     "waiting": ["waiting"],
     "failed": ["failed", "expired"],

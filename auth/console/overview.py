@@ -51,7 +51,7 @@ def show_overview() -> Response:
 
 
 def _chart(days: Sequence[Any], name: str, title: str) -> dict[str, Any]:
-    """Return the bars of a chart `_HEIGHT` high, one each `_STEP`."""
+    """Return the bars of a chart `_HEIGHT` high, one every `_STEP`."""
     counts = [getattr(day, name) for day in days]
     most = max(counts)
     heights = [round(count * _HEIGHT / most, 1) if most else 0 for count in counts]

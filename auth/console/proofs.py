@@ -1,4 +1,4 @@
-"""The factor or passkey that an act asks for, besides that of the session."""
+"""The factor or passkey that an act requires, in addition to that of the session."""
 
 from typing import Any
 

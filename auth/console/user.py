@@ -37,7 +37,7 @@ def show_user(user_id: str) -> Response:
     id, query = known_id(user_id, "user_not_found"), read_query(TimelineQuery())
     story = _story(id, query)
     known = latchkey.db.one("select_summary", id=id, email=None, phone=None)
-    # Between the statements the user may be deleted.
+    # The user may be deleted between the statements.
     facts = known and latchkey.db.one("select_user_facts", id=id)
     if facts is None and not story["entries"]:
         raise ApiError("user_not_found")
@@ -96,7 +96,7 @@ def _identity(identity: dict[str, Any]) -> dict[str, Any]:
 
 
 def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of the timeline, with the URLs of the filters and of the pages beside it."""
+    """Return a page of the timeline, with the URLs of the filters and of the adjacent pages."""
     kind, before = query.get("kind"), query.get("before")
     cursor = {f"before_{name}": value for name, value in (before or {}).items()}
     cursor = dict.fromkeys(("before_at", "before_place", "before_id")) | cursor

@@ -1,4 +1,4 @@
-"""What an administrator can do to a user. Only the service role key touches other administrators."""
+"""What an administrator can do to a user. Changing other administrators takes the service role key."""
 
 import json
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def pretty(metadata: dict[str, Any]) -> str:
 
 
 def _user(user_id: str) -> Subject:
-    """Return the user that an act is about. Raises `ApiError` for one whom administrators may not touch."""
+    """Return the user that an act is about. Raises `ApiError` for one whom administrators may not change."""
     row = latchkey.db.one("select_effects", id=known_id(user_id, "user_not_found"))
     user = found(row, "user_not_found")
     if user.role == "admin":

@@ -14,10 +14,10 @@ from auth.web.fields import is_uuid
 from sql import Transaction
 
 PAGE_SIZE = 25
-# If a filter admits no more users, only these are read. Users that other filters admit are met soon enough on
-# the way through all users.
+# If a filter matches at most this many users, only these are read. Otherwise a walk through all users finds
+# matches soon enough.
 _FEW = 2_000
-# The users that stand for all in an estimate, and the fewest of them that say something.
+# The size of the sample for an estimate, and the fewest matches in it that are significant.
 _SAMPLE, _LEAST_IN_SAMPLE = 1_000, 5
 
 SIGNED_IN = {
@@ -29,7 +29,7 @@ SIGNED_IN = {
     "not_year": {"not_within": "1 year"},
     "never": {"not_within": "1000 years"},
 }
-# By what a search is taken for, else by `sort`.
+# By the reading of the search, or else by `sort`.
 _STATEMENTS = {
     "newest": "list_users_by_age",
     "last_sign_in": "list_users_by_last_sign_in",
@@ -38,7 +38,7 @@ _STATEMENTS = {
     "id": "list_users_by_id",
 }
 _LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
-# Where the orders that have no place yet begin.
+# Where each order begins.
 _BEGINNINGS = {
     "newest": {"place": "infinity", "id": _LAST_ID},
     "last_sign_in": {"place": "infinity", "id": _LAST_ID},
@@ -53,9 +53,9 @@ Filters = dict[str, Any]
 
 
 class Found(NamedTuple):
-    """A page of users, with the places before and after it.
+    """A page of users, with the places of the pages before and after it.
 
-    `reading` is what the search was taken for, one of `readings`. `pending` are users who have asked for
+    `reading` is how the search was understood, one of `readings`. `pending` are users who have requested
     exactly this address, but not confirmed it.
     """
 
@@ -105,7 +105,7 @@ def _filters(query: dict[str, Any]) -> Filters:
 
 
 def _readings(text: str) -> dict[str, Filters]:
-    """Return what a search may be for, as filters, in the order in which they are tried."""
+    """Return the possible readings of a search, as filters, in the order in which they are tried."""
     if not text:
         return {"all": {}}
     lower = text.lower()
@@ -130,7 +130,7 @@ def _whole_address(text: str) -> str | None:
 
 
 def _few(tx: Transaction, filters: Filters) -> list[str] | None:
-    """Return the users that a filter without an index on `users` admits, if they are few."""
+    """Return the users that match a filter without an index on `users`, if they are few."""
     for statement, parameters in _candidates(filters):
         if (ids := tx.one(statement, **parameters, few=_FEW).ids) is not None:
             return ids
@@ -177,7 +177,7 @@ def _place(order: str, text: str) -> dict[str, str]:
 
 
 def _timestamp(text: str) -> str:
-    """Return a time as Postgres reads it, or nothing: Python knows forms that Postgres does not."""
+    """Return a time as Postgres reads it, or None. Python accepts forms that Postgres does not."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC).isoformat() if moment.tzinfo else ""
@@ -186,7 +186,7 @@ def _timestamp(text: str) -> str:
 
 
 def _total(wanted: Filters, among: list[str] | None, page: _Page) -> str:
-    """Say how many users there are: exactly if that costs little, else an estimate that says so."""
+    """Return the number of users as text: exact if that is cheap, otherwise an estimate marked as one."""
     if page.is_first and page.is_last:
         return _users(len(page.rows))
     try:

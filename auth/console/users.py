@@ -18,7 +18,7 @@ from auth.web.schemas import Input
 
 blueprint = Blueprint("console_users", __name__)
 
-# The filters as they are offered; "" admits all users.
+# The filters on offer; "" matches all users.
 _STATUSES = {
     "": "Any state",
     "banned": "Banned",
@@ -72,7 +72,7 @@ def show_users() -> Response:
 
 
 def _linker(query: dict[str, Any]) -> Any:
-    """Return a function that links to this list with another place or reading."""
+    """Return a function that returns the URL of this list with another place or reading."""
     kept = {name: value for name, value in query.items() if name not in ("after", "before")}
 
     def link(**changes: str) -> str:

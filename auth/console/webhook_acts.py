@@ -1,4 +1,4 @@
-"""What administrators do with webhooks. Of a URL only the origin is shown: the rest may be secret."""
+"""What administrators do with webhooks. Only the origin of a URL is shown: the rest may be secret."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ blueprint = Blueprint("webhook_acts", __name__)
 
 # Waiting events are counted up to here, and then shown as `1,000+`.
 _COUNTED = 1000
-# A form has a box for each event. marshmallow reads a dot as a member of an object.
+# A form has a checkbox for each event; marshmallow takes a dot in a name for a nested object.
 _BOXES = {event.replace(".", "_"): event for event in EVENTS}
 _WebhookForm = Input.from_dict(
     {
