@@ -24,7 +24,7 @@ def asked_factors() -> dict[str, Any]:
 
 
 def give_factor() -> None:
-    """Spend the code, or the answer of a passkey or security key, of the sent form. Raises `ApiError`."""
+    """Spend the code, or the response of a passkey or security key, in a form. Raises `ApiError`."""
     if "credential" in request.form:
         _give_credential()
         return

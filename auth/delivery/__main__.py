@@ -1,6 +1,6 @@
-"""The delivery process. It does not load Flask and the application, which would double its memory.
+"""The delivery process. It does not load Flask or the application, which would double its memory.
 
-With the argument `metrics` it only serves these.
+With the argument `metrics` it only serves the metrics.
 """
 
 import os
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _serve_metrics(config: settings.Settings, db: Database) -> Callable[[str, str], None] | None:
-    """Return the function that counts deliveries, if they are to be counted."""
+    """Serve the metrics, and return the function that counts deliveries, if there is an address for them."""
     if config.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
         return None
     from auth.delivery.metrics_server import DeliveryMetrics

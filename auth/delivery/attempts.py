@@ -20,14 +20,14 @@ from sql import Database
 LEASE = 90
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
-# Seconds without a failure until recovery is logged: a flapping target must not fill the log.
+# Seconds without a failure before a recovery is logged, so that a flapping target does not fill the log.
 _SETTLED_AFTER = 10.0
 
 log = structlog.get_logger()
 
 
 class FailureLog:
-    """Logs when a channel or the database begins to fail and when it recovers, not each failure."""
+    """Logs when a channel or the database begins to fail and when it recovers, but not each failure."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -56,7 +56,7 @@ class FailureLog:
 
 
 class Attempts:
-    """Sends claimed messages. Used by several threads at once. `count` is told channels and outcomes."""
+    """Sends claimed messages, in several threads at once. Calls `count` with each channel and outcome."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Attempts:
     def make(self, row: Any, sender: Sender, failures: FailureLog) -> None:
         """Send a claimed message and record the outcome. Raises `psycopg2.Error`."""
         if row.outcome is not None:
-            # The claim found the message void, expired or too old.
+            # The claim has found that the message is void, expired or too old.
             log.info("message_not_sent", **_names(row), outcome=row.outcome, reason=row.last_error)
             self._count(row.channel, row.outcome)
             return

@@ -1,4 +1,4 @@
-"""Takes due messages from the outbox and sends each in a thread of its own.
+"""Takes due messages from the outbox and sends each in its own thread.
 
 A message is claimed for a lease and sent outside any transaction. If the process dies, another one claims the
 message after the lease: nothing is lost, and at most the messages in flight are sent twice.
@@ -24,7 +24,7 @@ from sql.notifications import Notifications
 # Seconds. Nothing announces that a deferred message becomes due, so the outbox is polled too.
 POLL_INTERVAL = 2.0
 HOUSEKEEPING_INTERVAL = 3600
-_KEY_INTERVAL = 10.0  # between looks for a new key
+_KEY_INTERVAL = 10.0  # between checks for a new key
 _COUNT_INTERVAL = 60.0
 _HEARTBEAT_INTERVAL = 60.0
 GRACE = 5.0
@@ -50,7 +50,8 @@ class _Channel:
 
 
 class _Lane:
-    """The threads for a channel's slow targets (mail hosts, webhooks), or for others, which must not wait."""
+    """The threads for a channel's slow targets (mail hosts, webhooks), or for all others, which must not
+    wait."""
 
     def __init__(self, channel: _Channel, *, is_slow: bool) -> None:
         self.channel = channel
@@ -81,7 +82,7 @@ class Deliverer:
         self._database_failures = FailureLog("database")
         self._stopping = threading.Event()
         self._beat_at = -_HEARTBEAT_INTERVAL
-        # PgBouncer, for which AUTH_DB_PREPARE is turned off, does not pass notifications on.
+        # PgBouncer, for which AUTH_DB_PREPARE is off, does not forward notifications.
         self._listen_url = settings.database_url if settings.db_prepare else None
         self._notifications: Notifications | None = None
 

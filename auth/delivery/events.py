@@ -62,7 +62,7 @@ class EventSender(Sender):
             response = self._post(endpoint, secrets, message)
         except TryLater as failure:
             self._note_failure(recipient, str(failure))
-            # Without `is_down`: the log names the webhook, not the channel.
+            # Without `is_down`, because the log names the webhook, not the channel.
             raise TryLater(str(failure)) from failure
         reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}")
         if response.is_success:
@@ -84,7 +84,7 @@ class EventSender(Sender):
         return http.post(endpoint.url, body, headers, timeout=self._timeout, allows=allows)
 
     def _note_success(self, endpoint: Any, webhook_id: str) -> None:
-        # The webhook has the event, so a lost note must not fail the attempt.
+        # The webhook has received the event, so a failure to record that must not fail the attempt.
         with contextlib.suppress(psycopg2.Error):
             if endpoint.is_failing and self._db.run("note_webhook_success", id=webhook_id):
                 log.warning("webhook_works_again", webhook_id=webhook_id)

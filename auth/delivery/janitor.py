@@ -1,4 +1,4 @@
-"""Hourly cleaning. Nothing depends on it: statements refuse expired rows themselves."""
+"""Hourly clean-up. Nothing depends on it: statements ignore expired rows themselves."""
 
 from auth.delivery import resealing
 from auth.tokens.keys import Sealer
@@ -34,9 +34,9 @@ def keep_house(db: Database, sealer: Sealer) -> None:
 
 
 def count(db: Database) -> None:
-    """Count what the console draws, one process of all nodes at a time. Raises `psycopg2.Error`.
+    """Count what the console draws, in one process of all nodes at a time. Raises `psycopg2.Error`.
 
-    Not as part of sign-ins, which would wait for the row of the hour.
+    Sign-ins do not count themselves, because all would wait for the row of the hour.
     """
     is_complete = False
     while not is_complete:
@@ -45,7 +45,7 @@ def count(db: Database) -> None:
 
 
 def clean(db: Database) -> int:
-    """Remove expired rows in batches, one process of all nodes at a time. Raises `psycopg2.Error`."""
+    """Remove expired rows in batches, in one process of all nodes at a time. Raises `psycopg2.Error`."""
     removed = 0
     for statement in STATEMENTS:
         count = BATCH

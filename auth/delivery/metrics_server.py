@@ -20,10 +20,10 @@ from sql import Database
 
 PATH = "/metrics"
 _TIMEOUT = 10  # seconds for a client to send its request
-_REMEMBERED = 5.0  # seconds: several Prometheus servers must not count the outbox each
+_REMEMBERED = 5.0  # seconds, so that several Prometheus servers do not each count the outbox
 _MOST_COUNTED = 10_000
 _CHANNELS = ("email", "sms", "webhook")
-_FIRST_WARNING = 10.0  # seconds: the process before this one holds the port until it has stopped
+_FIRST_WARNING = 10.0  # seconds: the previous process holds the port until it has stopped
 
 log = structlog.get_logger()
 
@@ -83,7 +83,7 @@ class _Handler(MetricsHandler):
 
 
 class _DatabaseMetrics(Collector):
-    """What the database knows, which is the same on all nodes."""
+    """Metrics from the database, the same on all nodes."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -110,7 +110,7 @@ class _DatabaseMetrics(Collector):
         for name, text in (
             ("waiting", f"Messages and events to be sent, counted up to {_MOST_COUNTED:,}."),
             ("oldest_seconds", "Age of the oldest of them."),
-            ("overdue_seconds", "For how long one of them has been due without an attempt."),
+            ("overdue_seconds", "How long one of them has been due without an attempt."),
         ):
             family = GaugeMetricFamily(f"latchkey_outbox_{name}", text, labels=["channel"])
             for channel in _CHANNELS:

@@ -23,7 +23,7 @@ def reseal(db: Database, sealer: Sealer) -> None:
         while rows := db.all(select, newest=sealer.newest, after=after, batch=_BATCH):
             for row in rows:
                 sealed = bytes(row.sealed)
-                # What cannot be opened fails when it is used, with the reason.
+                # A secret that cannot be opened fails when it is used, with the reason.
                 with contextlib.suppress(CannotOpen):
                     renewed = sealer.seal(sealer.open(sealed, row.id), row.id)
                     db.run(update, id=row.id, old=sealed, sealed=renewed)

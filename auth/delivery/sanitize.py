@@ -1,4 +1,4 @@
-"""Values from users and browsers, made safe for messages: none looks like a link."""
+"""Values from users and browsers, made safe for messages, where none may look like a link."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from auth.settings.presets import PRESETS
 
-# The first match counts: browsers also name their ancestors.
+# The first match counts, because browsers also name their ancestors.
 _BROWSERS = (
     ("Edge", r"Edg(e|A|iOS)?/"),
     ("Opera", r"OPR/|Opera"),
@@ -43,7 +43,7 @@ def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
 
 
 def provider(name: object, titles: Mapping[str, str]) -> str | None:
-    """Return what people call a provider; `titles` are those of the settings."""
+    """Return the name of a provider that users see; `titles` are those of the settings."""
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
     return titles.get(name) or _PROVIDERS.get(name, name)

@@ -14,7 +14,7 @@ class Refused(Exception):
 
 
 class TryLater(Exception):
-    """The message cannot be sent now; with `is_down` no other can. `seconds` is the server's Retry-After."""
+    """The message cannot be sent now; with `is_down`, no other can either. `seconds` is the Retry-After."""
 
     def __init__(self, reason: str, *, seconds: float | None = None, is_down: bool = False) -> None:
         super().__init__(reason)

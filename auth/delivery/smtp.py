@@ -27,7 +27,7 @@ _MESSAGES_PER_CONNECTION = 50
 # Not every server accepts 8-bit text.
 _POLICY = email.policy.SMTP.clone(cte_type="7bit")
 _INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
-# Replies to RCPT that ask for authentication or TLS.
+# Replies to RCPT that demand authentication or TLS.
 _ABOUT_CLIENT = {530, 535, 538}
 
 

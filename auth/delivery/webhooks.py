@@ -1,4 +1,4 @@
-"""Webhooks: the URLs that they may have, and their secrets."""
+"""Webhooks: their permitted URLs, and their secrets."""
 
 import base64
 import os
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from auth.net.networks import reach
 
 EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")
-MAX_WEBHOOKS = 20  # every act that makes events reads all of them
+MAX_WEBHOOKS = 20  # every act that creates events reads all webhooks
 SECRET_OVERLAP = 86_400  # seconds for which the previous secret signs too
 VOIDED_AT_ONCE = 2_000  # waiting deliveries, when a webhook is deleted
 _SECRET_BYTES = 32

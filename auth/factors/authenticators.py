@@ -1,7 +1,7 @@
 """The names of common authenticators, for passkeys that the user has not named."""
 
-# By their AAGUIDs (WebAuthn, section 6.5.1), which the providers publish. Without attestation anyone can send
-# them, so they are good for names only.
+# By their AAGUIDs (WebAuthn, section 6.5.1), which the vendors publish. Without attestation anyone can send
+# them, so they only serve as names.
 _NAMES = {
     "08987058-cadc-4b81-b6e1-30de50dcbe96": "Windows Hello",
     "0ea242b4-43c4-4a1b-8b17-dd6d0b6baec6": "Keeper",

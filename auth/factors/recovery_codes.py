@@ -15,5 +15,5 @@ def new_codes() -> list[str]:
 
 
 def canonical(code: str) -> str:
-    """Return a code as its MAC is made of. Ignores case, spaces and hyphens."""
+    """Return the form of a code that its MAC is computed from. Ignores case, spaces and hyphens."""
     return re.sub(r"[\s-]", "", code).lower().translate(_LOOKALIKES)

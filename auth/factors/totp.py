@@ -16,7 +16,7 @@ def new_secret() -> str:
 
 
 def is_usable(secret: str) -> bool:
-    """Whether a secret is base32, and as long as pyotp wants it: 112 bits."""
+    """Whether a secret is base32 of at least 112 bits, as pyotp requires."""
     try:
         return bool(pyotp.TOTP(secret).byte_secret())
     except (binascii.Error, ValueError):

@@ -1,7 +1,7 @@
 """WebAuthn, by py_webauthn: options for browsers, and the verification of their responses.
 
-A security key, which is a second factor, proves the user's presence; a passkey also who they are, by a PIN or
-biometrics.
+A security key, which is a second factor, proves that the user is present; a passkey also verifies the user,
+by a PIN or biometrics.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,8 +42,8 @@ from auth.settings import Settings
 
 TRANSPORTS = {transport.value for transport in AuthenticatorTransport}
 CHALLENGE_LIFETIME = 300  # seconds
-WRONG_SIGNATURE = "Could not verify authentication signature"  # as py_webauthn says
-# An ES256 key (the base point of P-256), to verify signatures by unknown credentials with.
+WRONG_SIGNATURE = "Could not verify authentication signature"  # the message of py_webauthn
+# An ES256 key (the base point of P-256), to verify signatures of unknown credentials against.
 NOBODYS_KEY = bytes.fromhex(
     "a5010203262001"
     "2158206b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
@@ -58,7 +58,7 @@ Result = TypeVar("Result")
 
 
 class InvalidResponse(Exception):
-    """The message says what is wrong with the response of an authenticator."""
+    """The message describes what is wrong with an authenticator's response."""
 
 
 @dataclass(frozen=True)
@@ -201,14 +201,14 @@ def user_handle(user_id: str) -> bytes:
 def _checked(act: Callable[[], Result]) -> Result:
     try:
         return act()
-    except Exception as error:  # the parsers let those of json, cbor2 and cryptography through
+    except Exception as error:  # the parsers pass on those of json, cbor2 and cryptography
         is_own = type(error).__module__.startswith("webauthn.")
         message = str(error) if is_own and "__cause__" not in str(error) else "it is malformed"
         raise InvalidResponse(message[:500]) from None
 
 
 def _refuse_frame(client_data: bytes) -> None:
-    # A page of another site could lay itself over the frame, and have the user click.
+    # A page of another site could overlay the frame and get the user to click.
     if parse_client_data_json(client_data).cross_origin:
         raise InvalidResponse("the page is in a frame of another site")
 

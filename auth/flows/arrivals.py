@@ -19,7 +19,7 @@ from auth.web import audit, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.levels import Level
 
-# The pages that a sign-in, a second step or a proof may lead back to, by their names in `next`.
+# The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
 _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "delete")} | {
     "new-password": "new-password"
 }
@@ -36,7 +36,7 @@ def own_page(name: str | None) -> str | None:
 class Destination:
     """The application that the browser came from: its URL, and a code challenge (RFC 7636).
 
-    Or the page of ours, `next`, which sees the rest.
+    Or a page of ours, `next`, which also gets the other two.
     """
 
     redirect_to: str | None = None
@@ -45,7 +45,8 @@ class Destination:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Destination":
-        """Return the destination that a query or form names. A URL that is not allowed becomes the site's."""
+        """Return the destination in a query or form. A URL that is not allowed is replaced with the
+        site's."""
         sent = values.get("redirect_to")
         checked = latchkey.redirects.checked(sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
@@ -69,7 +70,7 @@ class Destination:
         return {name: value for name, value in asdict(self).items() if value}
 
     def path(self, page: str) -> str:
-        """Return the path of a page of ours that knows this destination."""
+        """Return the path of a page of ours, with this destination in its query."""
         return f"{page}?{urlencode(self.parameters)}" if self.parameters else page
 
     def own_url(self, page: str) -> str:
@@ -84,7 +85,7 @@ class Destination:
 def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = None) -> Response:
     """Redirect with an authorization code in the query (RFC 7636), or with tokens in the fragment.
 
-    A page of ours gets neither, but a signed-in browser.
+    A page of ours gets neither: the browser is signed in instead.
     """
     if outcome.authorization_code:
         return see_other(with_query(target, {"code": outcome.authorization_code}))
@@ -95,7 +96,7 @@ def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = No
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
-    """Redirect with an error of RFC 6749, section 4.1.2.1, in the fragment; to our page in the query."""
+    """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
     audit.refused(refusal.error_code)
     if latchkey.redirects.is_own_page(target):
         return see_other(with_query(target, {"error_code": refusal.error_code}))
@@ -104,7 +105,7 @@ def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
 
 
 def redirect_done(target: str, what: str, message: str) -> Response:
-    """Redirect with a message in the fragment, to our page with `done` in the query."""
+    """Redirect with a message in the fragment, or to a page of ours with `done` in the query."""
     if latchkey.redirects.is_own_page(target):
         return see_other(with_query(target, {"done": what}))
     return see_other(with_fragment(target, {"message": message, "type": what}))
@@ -124,7 +125,7 @@ def go_on(destination: Destination, done: str | None = None) -> Response:
 
 
 def hand_over(destination: Destination) -> Response:
-    """Redirect to the application with a code or tokens for a session of its own.
+    """Redirect to the application with a code or tokens for its own session.
 
     Raises `ApiError` if the user's second step is missing.
     """
@@ -143,7 +144,7 @@ def hand_over(destination: Destination) -> Response:
 def _sign_in_browser(target: str, session: Any) -> Response:
     parts = urlsplit(target)
     query = dict(parse_qsl(parts.query))
-    # The request for the link chose it, unchecked.
+    # The client that requested the link chose it, and it was not checked then.
     destination = Destination.read({} if form_schemas.Arrival().validate(query) else query)
     token = browser_sessions.begin(session)
     response = _after_sign_in(destination) if parts.path.endswith("/sign-in") else see_other(target)

@@ -23,12 +23,12 @@ from sql import Database, Transaction
 log = structlog.get_logger()
 
 PASSKEY, SECURITY_KEY = "passkey", "webauthn"
-# The owner of a sign-in's challenge: no user is known yet.
+# The owner of a sign-in's challenge, as the user is not known yet.
 _NOBODY = {"user_id": None, "session_id": None, "factor_id": None}
 
 
 def write_challenge(db: Database | Transaction, purpose: str, challenge: bytes, **owner: str | None) -> Any:
-    """Write a challenge, and return its id and the second when it expires."""
+    """Write a challenge, and return its id and expiry in Unix seconds."""
     columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
     return db.one("write_challenge", purpose=purpose, **columns, **_NOBODY | owner)
 
@@ -72,7 +72,7 @@ def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str
 
 
 def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:
-    """Return the row of the credential that has made an assertion. Raises `ApiError`."""
+    """Return the row of the credential that made an assertion. Raises `ApiError`."""
 
     def find(credential_id: bytes) -> Any:
         return latchkey.db.one("select_credential", credential_id=credential_id, factor_type=factor_type)
@@ -88,7 +88,7 @@ def check(
         sent = parse_assertion(response)
         row = find(sent.raw_id)
         audit.about(user_id=row and row.user_id)
-        # An unknown credential is refused like a wrong signature, and as late.
+        # An unknown credential is refused like a wrong signature, and takes as long.
         public_key = bytes(row.public_key) if row else NOBODYS_KEY
         assertion = latchkey.relying_party.verify_request(sent, challenge, public_key, is_passkey=is_passkey)
     except InvalidResponse as error:
@@ -101,9 +101,9 @@ def check(
 
 
 def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
-    """Store the counter of a credential whose user's row is locked, or return why it is refused.
+    """Store the counter of a credential, or return why it is refused. The user's row must be locked.
 
-    The caller raises the error after the transaction, which has recorded it.
+    The caller raises the error after the transaction that records it.
     """
     counted = {"sign_count": assertion.sign_count, "backed_up": assertion.is_backed_up}
     if tx.one("use_credential", id=credential.id, **counted):

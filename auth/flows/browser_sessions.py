@@ -1,6 +1,6 @@
-"""Browsers that are signed in on our pages: a cookie of 256 random bits, stored hashed, beside a session.
+"""Browsers that are signed in on our pages: a cookie of 256 random bits, stored hashed, with a session.
 
-It is no refresh token, and an application gets a session of its own.
+It is not a refresh token, and applications get their own sessions.
 """
 
 import json
@@ -29,7 +29,7 @@ def resume() -> Any:
 def begin(session: Any) -> str:
     """Sign the browser in with a new session, a row of `open_session`, and return its cookie's value.
 
-    The cookie is a new one: a value from before the sign-in may be known to others.
+    The cookie is always new, because an attacker may know a value from before the sign-in.
     """
     if resume():
         end("local")
@@ -43,7 +43,7 @@ def begin(session: Any) -> str:
 
 
 def renew(response: Response) -> None:
-    """Give the browser of the caller a new cookie, as its level has changed."""
+    """Give the caller's browser a new cookie, because its level has changed."""
     token = one_time.new_token()
     renewed = {"session_id": g.caller.session_id, "token_hash": one_time.hash_token(token)}
     latchkey.db.run("renew_browser_session", **renewed)

@@ -14,14 +14,14 @@ from sql import Transaction
 
 
 def is_without_address(user: Any) -> bool:
-    """Whether the next address is the first, which may belong to somebody who never heard of the user."""
+    """Whether the next address is the first, which may belong to a person unrelated to the user."""
     return user.is_anonymous or not (user.email or user.phone)
 
 
 def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
     """Send the link or code that confirms an address. A taken one runs the same statements.
 
-    Anybody can be an anonymous user, and must not learn which addresses have a user.
+    Anyone can become an anonymous user, and must not learn which addresses have a user.
     """
     message, is_email = outgoing.Message(address), addresses.is_email(address)
     purpose = "email_change" if is_email else "phone_change"
@@ -45,7 +45,7 @@ def set_addresses(tx: Transaction, caller: Any, email: str | None, phone: str | 
 
 
 def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
-    """End the sessions but that which asked, and tell the owner of the address.
+    """End all sessions except the one that asked, and notify the owner of the address.
 
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
@@ -72,6 +72,6 @@ def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
 
 
 def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:
-    # Without a proof, as an anonymous user, the session may have begun to register a passkey.
+    # As an anonymous user, the session may have begun to register a passkey without a proof.
     tx.run("void_challenges", user_id=user_id)
     tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="address_proved")

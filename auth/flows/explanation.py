@@ -1,4 +1,4 @@
-"""Whether a user can sign in, how, and what is in the way."""
+"""Whether a user can sign in, how, and what prevents it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "
 
 @dataclass(frozen=True)
 class Obstacle:
-    """What is in the way of a user, and what to do about it; `act` is an act of the console."""
+    """What keeps a user from signing in, and what to do about it; `act` is an act of the console."""
 
     text: str
     advice: str

@@ -1,4 +1,5 @@
-"""Codes of authenticator apps, and recovery codes: counted before they are checked, each good once."""
+"""Codes of authenticator apps, and recovery codes. They are counted before they are checked, and work
+once."""
 
 from collections.abc import Iterable
 from typing import Any

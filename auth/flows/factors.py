@@ -34,7 +34,7 @@ _NO_CREDENTIAL = dict.fromkeys(
 def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Begin to enrol a factor of the caller, who needs a proof. Raises `ApiError`."""
     factor_type = body["factor_type"]
-    # The clients offer phones. Codes by SMS are no second factor here: a number can be taken over.
+    # The clients offer phones. SMS codes are not a second factor here, because a number can be taken over.
     if not latchkey.settings.mfa_enabled or factor_type == "phone":
         raise ApiError(_DISABLED[factor_type])
     reauthenticated = reauthenticate(known, body, needs_proof=True)
@@ -142,7 +142,7 @@ def complete(tx: Transaction, caller: Any, factor: Any, method: str, **credentia
 
 
 def end_other_sessions(tx: Transaction, user_id: str) -> None:
-    """End the other sessions of a user who is about to get the first factor: they began without its rules."""
+    """End the other sessions of a user who is about to get a first factor: they began under other rules."""
     if tx.one("count_verified_factors", user_id=user_id).total == 0:
         kept = g.caller.session_id
         tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="factor_added")
@@ -156,7 +156,7 @@ def check_room(tx: Transaction, user_id: str) -> None:
 
 
 def remove(factor_id: str, body: dict[str, Any]) -> None:
-    """Remove one of the caller's factors. Without a proof only one that was never verified."""
+    """Remove one of the caller's factors. Without a proof, only an unverified one."""
     ids = {"id": factor_id, "user_id": guard.caller_id(), "session_id": None, "with_expired": True}
     known = latchkey.db.one("select_factor", **ids)
     needs_proof = known is not None and known.is_verified

@@ -28,7 +28,7 @@ def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, re
     """Begin a flow for the caller, and return its state. Raises `ApiError`."""
     state, session_id = one_time.new_token(), guard.caller()["caller_session_id"]
     with latchkey.db.transaction() as tx:
-        # No password: logs keep the URL.
+        # Not the password, because logs keep the URL.
         wanted = "nonce with the code that GET /reauthenticate sends"
         caller = lock_caller(tx, reauthenticated, wanted, needs_proof=True, unless_anonymous=True)
         owner = {"user_id": caller.id, "session_id": str(session_id)}

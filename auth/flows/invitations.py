@@ -15,7 +15,7 @@ def invite(body: dict[str, Any], redirect_to: str | None) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email = latchkey.settings, body["email"]
     message = outgoing.Message(email, code=False, lifetime=one_time.INVITATION_LIFETIME)
-    # First the address: an invitation that its window refuses does not count for the service.
+    # The address first, so that an invitation refused by its window does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
     windows.append(("invite", settings.rate_limit_invite))
     with latchkey.db.transaction() as tx:

@@ -1,4 +1,5 @@
-"""Requests for a message. No outcome tells whether it was sent: any client may ask for any address."""
+"""Requests for a message. The outcome does not reveal whether one was sent, as anyone may enter any
+address."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sign-ins with providers under way. A cookie binds each to its browser, against login CSRF."""
+"""Sign-ins with providers in progress. A cookie binds each to its browser, against login CSRF."""
 
 from typing import Any
 
@@ -116,7 +116,7 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
 
 
 def _apple_user(query: dict[str, Any]) -> dict[str, Any] | None:
-    # Apple sends the user's name beside the code, unsigned, and only the first time.
+    # Apple sends the user's name next to the code, unsigned, and only the first time.
     try:
         return json_bodies.decode(query["user"].encode()) if "user" in query else None
     except (json_bodies.InvalidJson, UnicodeError):

@@ -41,7 +41,7 @@ def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any
         raise unavailable("provider.service_unavailable") from None
     except ProviderError:
         raise invalid_id_token() from None
-    # Without the signature, which has several spellings: the token is accepted once.
+    # Without the signature, which can be spelled in several ways: a token is accepted once.
     signed = body["id_token"].rpartition(".")[0]
     return identity, {"token_hash": hashlib.sha256(signed.encode()).digest(), "expires_at": expires_at}
 
@@ -104,7 +104,7 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     if user.email_proved:
         tell_of_identity(tx, user, "identity_linked", identity.provider, None)
     else:
-        # What the user had before is dropped, and must not come back by a link.
+        # What the user had before is dropped, and an undo link must not bring it back.
         notify(tx, user.id, user.email, "identity_linked", provider=identity.provider)
     is_confirmed = user.email_proved and user.is_confirmed
     acts = ["identity_linked", None if is_confirmed else "email_confirmed"]

@@ -118,7 +118,7 @@ def quota(tx: Transaction, address: str) -> Windows:
     if addresses.is_email(address):
         return windows
     total = settings.rate_limit_sms_total
-    # As many windows for a known number, so that it takes as long.
+    # The same number of windows for a known number, so that it takes as long.
     if tx.one("select_phone_is_proved", phone=address).is_proved:
         return [*windows, (f"sms_known {network}", total), ("sms_known", total), ("sms", total)]
     per_network, share = settings.rate_limit_sms_new_numbers, counts.share_of_new_numbers(total)

@@ -114,7 +114,7 @@ def remove_any(user_id: str, passkey_id: str) -> None:
 
 
 def _needs_proof(known: Any) -> bool:
-    """Whether a user has something to give a proof with. A user without it has nothing to protect yet."""
+    """Whether a user has anything to give a proof with. One without has nothing to protect yet."""
     return bool(known.email or known.phone) or removal.can_sign_in(latchkey.db, guard.caller_id())
 
 
@@ -128,7 +128,7 @@ def _credentials(tx: Transaction, user_id: str) -> list[Any]:
 
 
 def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Any) -> ApiError | None:
-    # The user or the passkey may be gone since it was looked up.
+    # The user or the passkey may have been deleted since the lookup.
     if user is None or tx.one("select_passkey", user_id=user.id, passkey_id=passkey.id) is None:
         return assertions.failed(WRONG_SIGNATURE)
     return assertions.use(tx, passkey, assertion, user.email)

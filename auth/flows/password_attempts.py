@@ -1,4 +1,4 @@
-"""Password attempts. Each counts as failed until it is checked, so that concurrency gains nothing."""
+"""Password attempts. Each counts as failed until it is checked, so that concurrent ones gain nothing."""
 
 import functools
 from typing import Any

@@ -22,7 +22,7 @@ _CREDENTIALS = (
 
 
 def is_needed(known: Any, *, needs_proof: bool = False) -> bool:
-    """Whether the session of a caller, a row of `select_caller`, is too old for what it asks for."""
+    """Whether the session of a caller, a row of `select_caller`, is too old for the requested change."""
     if needs_proof:
         return not has_proof(known)
     most, age = latchkey.settings.reauthentication_age, known.authentication_age
@@ -65,7 +65,7 @@ def lock_caller(
 ) -> Any:
     """Lock and return the caller's row. Raises `ApiError` if the session ended or needs reauthentication.
 
-    `unless_anonymous` lets an anonymous user, who could not get a code, do it without.
+    `unless_anonymous` exempts anonymous users, who could not get a code.
     """
     needs = {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
     caller = guard.admit(tx.one("lock_caller", **needs, **guard.caller()))

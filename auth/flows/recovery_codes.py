@@ -1,4 +1,4 @@
-"""Recovery codes: make them, and use one in place of a lost factor."""
+"""Recovery codes: create them, and use one in place of a lost factor."""
 
 from typing import Any
 

@@ -12,7 +12,7 @@ from auth.web.errors import ApiError, found
 from auth.web.input import known_id
 from sql import Transaction
 
-# Messages that a user asks for. Sending one again makes another link or code.
+# Messages that users request. Resending one creates another link or code.
 REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
 
 

@@ -15,7 +15,7 @@ from sql import Transaction
 
 @dataclass(frozen=True)
 class Answer:
-    """A verified response: the columns of a new credential, or an assertion of a known one."""
+    """A verified response: the columns of a new credential, or an assertion of a registered one."""
 
     columns: dict[str, Any] = field(default_factory=dict)
     credential: Any = None

@@ -60,8 +60,8 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
-    one message too, so that a client cannot tell them apart. Else a taken address raises `ApiError`.
-    Several people may sign up with one address: the link or code that is used decides whose password counts.
+    one message too, so that clients cannot tell them apart. Otherwise it raises `ApiError`. Several people
+    may sign up with one address: the link or code that is used decides whose password counts.
     """
     address, settings, email = _address(body), latchkey.settings, body.get("email")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
@@ -71,7 +71,7 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         user = _insert(tx, body, password_hash, is_confirmed=False)
         owner = tx.one("select_address_owner", address=address)
         owner_id = owner and owner.id
-        # Without quota no mail goes out, and the sign-up could not be confirmed.
+        # Over the quota no mail is sent, and the sign-up could not be confirmed.
         kind = _kind(body, user, owner, is_hidden) if has_quota else "none"
         has_secrets = kind == "signup"
         tx.run("dispute_sign_up", address=address, is_repeated=has_secrets and not user.is_created)

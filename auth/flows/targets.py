@@ -1,4 +1,4 @@
-"""The users that administrators act on. Other administrators, and they themselves, are not among them."""
+"""The users that administrators may act on: not other administrators, and not themselves."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from sql import Transaction
 
 
 def lock(tx: Transaction, user_id: str) -> Any:
-    """Lock and return a user's row. Raises `ApiError` if the caller may not touch this user."""
+    """Lock and return a user's row. Raises `ApiError` if the caller may not change this user."""
     return check(tx, user_id, tx.one("lock_user", user_id=user_id))
 
 
@@ -19,7 +19,7 @@ def check(tx: Transaction, user_id: str, user: Any) -> Any:
         return user
     if not guard.is_service_role():
         raise refusal(user_id)
-    # The service role key may remove the last administrator, but not while the last but one leaves.
+    # The service role key may remove the last administrator, but not while the second-to-last one leaves.
     tx.one("lock_administrators")
     return user
 

@@ -20,7 +20,7 @@ def tell(
     restored_factor: str | None = None,
     **others: Any,
 ) -> None:
-    """Write the notice of a change, with a link that undoes it, to the address from before.
+    """Write the notice of a change, with a link that undoes it, to the previous address.
 
     Call it before the change. `restored` is the provider of the identity that the change replaces or removes,
     `restored_factor` the id of a factor; `others` are variables of the template.
@@ -81,7 +81,7 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
 
 
 def list_undone(token_hash: bytes | None, db: Any = None) -> Any:
-    """Return what the undo by a link removes, in the order in which it was added."""
+    """Return what undoing by a link removes, in the order in which it was added."""
     return (db or latchkey.db).all("list_undone", token_hash=token_hash, purposes=list(one_time.UNDO))
 
 

@@ -1,4 +1,4 @@
-"""Passkeys and security keys as the factor that the undo of a change asks for."""
+"""Passkeys and security keys as the factor that undoing a change requires."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +20,11 @@ class Answer:
 
 
 def challenge(token: str) -> dict[str, Any] | None:
-    """Return a challenge for the user of a link, with options, or None if there is nothing to answer it."""
+    """Return a challenge for the user of a link, with options, or None if the user has no credential."""
     known = _credentials(token)
     if not known:
         return None
-    # The link proves the mailbox, so that presence is enough of passkeys too.
+    # The link proves the mailbox, so presence is enough, for passkeys too.
     sent, options = latchkey.relying_party.request_options(known, is_passkey=False)
     row = assertions.write_challenge(latchkey.db, assertions.SECURITY_KEY, sent, user_id=known[0].user_id)
     return {"challenge_id": row.id, "options": options}

@@ -49,7 +49,7 @@ def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -
 
 
 def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
-    """Replace both metadata of a user, unless they have changed since `version`. Raises `ApiError`."""
+    """Replace all metadata of a user, unless it has changed since `version`. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
         before = targets.check(tx, user_id, tx.one("lock_any_user", id=user_id))
         if metadata_version(before) != version:
@@ -60,15 +60,15 @@ def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: s
 
 
 def metadata_version(user: Any) -> str:
-    """Return what tells a form whether the metadata that it shows have changed since."""
+    """Return a version by which a form can tell whether the metadata that it shows has changed."""
     metadata = json.dumps([user.user_metadata, user.app_metadata], sort_keys=True)
     return hashlib.sha256(metadata.encode()).hexdigest()
 
 
 def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Return what a merge must change. Null removes a member; the others keep each digit of their numbers."""
+    """Return what a merge must change. Null removes a member; other numbers keep every digit."""
     removed = dict.fromkeys(before.keys() - after.keys())
-    # As JSON, in which 1 is not true.
+    # Compared as JSON, because 1 equals True in Python.
     kept = {name: json.dumps(value, sort_keys=True) for name, value in before.items()}
     return removed | {
         name: value for name, value in after.items() if kept.get(name) != json.dumps(value, sort_keys=True)
@@ -93,7 +93,7 @@ def end_session(user_id: str, session_id: str) -> None:
     """End one session of any user, with those that it opened. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
         targets.lock(tx, user_id)
-        # One that has ended meanwhile is what the administrator wants.
+        # If it has ended meanwhile, so much the better.
         tx.one("end_any_session", id=user_id, session_id=session_id)
 
 

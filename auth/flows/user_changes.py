@@ -66,7 +66,7 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     removes = bool(body.get("remove")) or any(body.get(kind, kind) is None for kind in removal.ADDRESSES)
     if not email and not phone and password is None and not removes:
         return change, None, {"reauthenticated": True}
-    # A recovery by mail makes `aal1` and must be able to remove what a thief added.
+    # A recovery by mail gives `aal1`, and must be able to remove what a thief added.
     guard.require(Level.SESSION if _sensitive(body) == {"remove"} else Level.AAL2)
     known = guard.live_caller()
     change["new_email"] = None if email == known.email else email
@@ -85,7 +85,7 @@ def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     check_strength(latchkey.settings, password, [known.email, known.phone])
     # A request that the queue refuses must not have spent its code.
     with latchkey.passwords.queue():
-        # First, or an old session could guess the current password by `same_password`.
+        # Comes first, or an old session could guess the current password by `same_password`.
         reauthenticated = reauthenticate(known, body, needs_proof=needs_proof)
         if known.password_hash is not None and latchkey.passwords.check(password, known.password_hash):
             raise ApiError("same_password", "password: must differ from the current one")
@@ -98,7 +98,7 @@ def _sensitive(body: dict[str, Any]) -> set[str]:
 
 
 def _addresses_at_once(known: Any, change: dict[str, Any]) -> dict[str, Any]:
-    """Take from a change the addresses that `AUTH_AUTOCONFIRM` gives an anonymous user without a message."""
+    """Take the addresses from a change that `AUTH_AUTOCONFIRM` gives an anonymous user without a message."""
     first = {name: change[name] for name in ("new_email", "new_phone")}
     if not any(first.values()) or not known.is_anonymous or not latchkey.settings.autoconfirm:
         return {}

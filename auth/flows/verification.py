@@ -37,7 +37,7 @@ def spend(
 ) -> Outcome:
     """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`.
 
-    `factor_code` or `answer` is for the undo of a change that was made with a second factor.
+    `factor_code` or `answer` is for undoing a change that was made with a second factor.
     """
     audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     try:
@@ -57,7 +57,8 @@ def _spend(
     factor_code: str,
     answer: undo_credentials.Answer | None,
 ) -> Outcome:
-    # A refusal is returned, not raised: the transaction commits the counted try or the spent link.
+    # A refusal is returned, not raised, so that the transaction commits the counted attempt or the spent
+    # link.
     purposes = one_time.PURPOSES.get(link_type)
     if purposes is None:
         return _expired()
@@ -156,7 +157,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
         tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
     tx.run("void_tokens", user_id=user.id)
 
-    # A link may have been sent by a stranger, to sign its reader in to a user that the stranger knows.
+    # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
     signs_in = not redirects and not (is_first and proof["token_hash"])
     session = open_session(tx, user.id, "otp") if signs_in else None
     acts = [kind, "signed_in" if session else None]

@@ -1,4 +1,4 @@
-"""Making, changing and testing webhooks, and sending their events again."""
+"""Creating, changing and testing webhooks, and sending their events again."""
 
 from typing import Any
 

@@ -37,7 +37,7 @@ class BoundedSession(requests.Session):
             if len(body) > _MAX_BODY:
                 response.close()
                 raise requests.exceptions.ContentDecodingError("the answer is too large")
-        # A head or a body that the deadline cut off may look whole.
+        # A head or body cut off by the deadline may look complete.
         if deadline.has_passed:
             response.close()
             raise requests.Timeout("not done in time")
@@ -51,7 +51,7 @@ class _Connection(HTTPConnection):
         try:
             return Deadline.current().connect(self.host, self.port, _CONNECT_TIMEOUT)
         except OSError as error:
-            # urllib3 takes a bare ECONNRESET for one of the request, and reads from the missing socket.
+            # urllib3 takes a bare ECONNRESET for a reset of the request, and reads from the missing socket.
             raise NewConnectionError(self, str(error)) from error
 
 

@@ -1,7 +1,7 @@
 """How `latchkey doctor` finds out what is in front of the service.
 
 It sends GET /health through the public URL with a nonce, whose hash it has put into the database, and a
-forged address. The service notes there how the request arrived, so that only this process can read it.
+forged address. The service records there how the request arrived, so that only this process can read it.
 """
 
 HEADER = "X-Latchkey-Probe"

@@ -56,7 +56,8 @@ class AllowList:
         return url if any(pattern.allows(parts) for pattern in self._patterns) else self.site_url
 
     def is_own_page(self, url: str) -> bool:
-        """Whether an allowed URL is a page of ours, which gets no tokens but a signed-in browser."""
+        """Whether an allowed URL is a page of ours, which gets no tokens: the browser is signed in
+        instead."""
         return any(page.allows(urlsplit(url)) for page in self._own_pages)
 
 

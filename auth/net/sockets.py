@@ -75,7 +75,7 @@ class Deadline:
         raise failure
 
     def watch(self, connection: socket.socket) -> None:
-        """Apply the deadline to a connection that was made earlier."""
+        """Apply the deadline to an existing connection."""
         # Duplicated, because TLS moves the connection's descriptor to another object.
         self._watched.append(socket.socket(fileno=os.dup(connection.fileno())))
         if self.has_passed:
@@ -90,7 +90,7 @@ class Deadline:
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Trust the system's certificates, and certifi's because small images have none."""
+    """Trust the system's certificates, and certifi's because small container images have none."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context

@@ -23,7 +23,7 @@ _ID = form_schemas.IdForm()
 def end_device() -> Response:
     """End one of the user's sessions."""
     session_id = known_id(read_form(_ID)["id"], "session.not_found")
-    # One that has ended meanwhile is what the user wants.
+    # If it has ended meanwhile, so much the better.
     guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
     if session_id == g.caller.session_id:
         return to_own("sign-in")
@@ -44,7 +44,7 @@ def end_other_devices() -> Response:
 @own_form
 @limited("user_changes", key=guard.caller_id)
 def connect_provider() -> Response:
-    """Begin to link an identity; the page of the link names the account again."""
+    """Begin to link an identity; the page that confirms this names the account."""
     identity_linking.require_manual_linking()
     provider = oauth_flows.provider_named(request.form.get("provider", ""))
     back = f"{latchkey.settings.base_url}/account"

@@ -29,7 +29,7 @@ _MOST_ACTIVITY = 10_000
 @blueprint.get("/account")
 @signed_in
 def show_account() -> Response:
-    """Show the user what the account holds, with one action for each item."""
+    """Show the user what is in the account, with one action for each item."""
     user, known = _user(), guard.live_caller()
     return page(
         "account.html",
@@ -52,7 +52,7 @@ def show_account() -> Response:
 @signed_in
 @limited("links")
 def download_data() -> Response:
-    """Return everything that the account holds, as a file."""
+    """Return everything in the account as a file."""
     activity = latchkey.db.one("list_activity", user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
     data = {
         "user": _user(),

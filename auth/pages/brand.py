@@ -17,7 +17,7 @@ from auth.web.limits import limited
 blueprint = Blueprint("brand", __name__)
 
 _CACHED = {"Cache-Control": "public, max-age=300"}
-# A logo runs nothing and loads nothing, also when it is opened alone.
+# A logo must not run or load anything, even if it is opened on its own.
 _LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _YEAR = 365 * 86_400
 # A path of ours, relative to the root.

@@ -1,4 +1,4 @@
-"""What was added to the account in the last seven days, which the owner may not have added."""
+"""What was added to the account in the last seven days, perhaps by someone other than the owner."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def _form(problem: Problem | None = None) -> Response:
 @blueprint.get("/account/changes")
 @signed_in
 def show_changes() -> Response:
-    """Show what was added, also to a user who lacks a second step that a thief has added."""
+    """Show what was added, even to a user who cannot pass a second step that a thief has added."""
     return _form()
 
 

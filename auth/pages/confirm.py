@@ -1,4 +1,4 @@
-"""Asks for a proof that the user is present: what is sensitive needs one of the last 15 minutes."""
+"""Asks for a proof that the user is present. Sensitive changes need one from the last 15 minutes."""
 
 from urllib.parse import urlencode
 
@@ -20,7 +20,7 @@ blueprint = Blueprint("confirm", __name__)
 
 
 def require_proof() -> None:
-    """Raises `ApiError` if the session has no proof, which leads to the page below."""
+    """Raises an `ApiError` that leads to the page below if the session has no proof."""
     if not has_proof(guard.live_caller()):
         raise ApiError("reauthentication_needed")
 

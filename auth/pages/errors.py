@@ -1,4 +1,4 @@
-"""Errors that no form shows: pages for people, where programs get the envelope."""
+"""Errors that no form shows: a page for people, the envelope for programs."""
 
 from urllib.parse import urlencode
 
@@ -11,7 +11,7 @@ from auth.pages.problems import ELSEWHERE, asks_for_page, problem_of
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error, envelope
 
-# Where an error of a page leads.
+# Where an error on a page leads.
 STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
 # Links, redirects and forms that are not under `pages`.
 _OPENED_BY_BROWSERS = {
@@ -33,13 +33,13 @@ def register_in(pages: Blueprint) -> None:
 
 
 def _error(error: Exception) -> Response:
-    """Lead to the step that is missing, or show what went wrong."""
+    """Redirect to the missing step, or show what went wrong."""
     known = as_api_error(error)
     # The page checks both again.
     application = {name: request.values[name] for name in _APPLICATION if name in request.values}
     if known.error_code in STEPS:
         return to_step(known.error_code, {"next": request.path.rpartition("/")[2]} | application)
-    # A link that failed says why.
+    # The page shows why a link failed.
     said = {name: request.args[name] for name in ("error_code",) if name in request.args}
     return to_step(known.error_code, said) if known.error_code in ELSEWHERE else _answer(known)
 

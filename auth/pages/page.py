@@ -43,7 +43,7 @@ def page(
         "language": language,
         "languages": {code: _template(code, "common", "language").render() for code in LANGUAGES},
         "theme": _theme(),
-        # A query may hold a token, which belongs into one field only.
+        # A query may contain a token, which belongs in one field only.
         "here": None if request.args else request.path,
         "brand": settings.brand_name,
         "logo": _logo(settings.brand_logo),
@@ -111,7 +111,7 @@ def has_text(table: str, name: str) -> bool:
 
 
 def identifier() -> str | None:
-    """Return the text that names what users sign in with beside a password or a code, if anything."""
+    """Return the text that names the ways to sign in other than a password or a code, if there are any."""
     settings = latchkey.settings
     if settings.email_enabled:
         return "email_or_phone" if settings.offers_phone else "email"

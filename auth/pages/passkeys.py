@@ -1,4 +1,4 @@
-"""Passkeys on the pages: signing in, and those of the account. They alone need JavaScript."""
+"""Passkeys on the pages: signing in, and those of the account. Only these pages need JavaScript."""
 
 import json
 from typing import Any
@@ -57,7 +57,7 @@ def submit_passkey() -> Response:
 @own_form
 @limited("user_changes", key=guard.caller_id)
 def show_new_passkey() -> Response:
-    """Ask the browser to make a passkey."""
+    """Ask the browser to create a passkey."""
     _require_passkeys()
     require_proof()
     challenge = passkeys.begin_registration(guard.live_caller(), {})

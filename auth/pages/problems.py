@@ -1,4 +1,4 @@
-"""What went wrong with a form, as a sentence beside it, with the field that it is about."""
+"""What went wrong with a form, as a sentence next to it, with the field that it concerns."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -37,10 +37,10 @@ _LIMITS = {
     "pages.sign_in.submit_sign_in": "sign_in_rate_limit",
     "pages.sign_in.request_sign_in_code": "code_rate_limit",
 }
-# What other pages deal with: see auth/pages/errors.py.
+# Handled by other pages: see auth/pages/errors.py.
 ELSEWHERE = {"reauthentication_needed", "insufficient_aal", "session_not_found", "session_expired"}
 
-# Constraints decide some; without the database, the form is shown again with what was typed.
+# Constraints raise some of these. Without the database, the form is shown again with what was typed.
 _REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2.Error)
 
 
@@ -61,7 +61,7 @@ class Problem:
 def shows(
     page: Callable[..., Response], explain: Callable[[Exception], Problem] | None = None
 ) -> Callable[[View], View]:
-    """Make a decorator of form views: what refuses the form shows `page(problem=…)` again."""
+    """Return a decorator for form views that shows `page(problem=…)` again if the form is refused."""
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
@@ -85,7 +85,7 @@ def shows(
 
 
 def told() -> Mapping[str, Any] | None:
-    """Return what a redirect to this page says went wrong, if anything."""
+    """Return the problem named by a redirect to this page, if any."""
     name = request.args.get("error_code", "")
     if name == "otp_expired":
         return {"text": text("welcome", name)}
@@ -96,7 +96,7 @@ def told() -> Mapping[str, Any] | None:
 
 
 def problem_of(exception: Exception) -> Problem:
-    """Return what the reader is told about an exception, and record the refusal in the audit log."""
+    """Return the problem to show for an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)
     audit.refused(error.error_code)
     field = _FIELDS.get(error.error_code)

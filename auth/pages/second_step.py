@@ -32,7 +32,7 @@ def _form(problem: Problem | None = None) -> Response:
 
 
 def own_factors(ways: Any) -> dict[str, Any]:
-    """Return what a form asks the caller for, a row of `select_second_steps`, with new challenges."""
+    """Return the factors to ask the caller for, a row of `select_second_steps`, with new challenges."""
     return {
         "apps": ways.apps,
         "challenge": challenge() if ways.has_passkey else None,
@@ -52,7 +52,7 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
 @limited("verify", key=guard.caller_id)
 def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
-    # Never go on from a GET request, which another site may have begun.
+    # Never continue from a GET request, which another site may have started.
     return _form() if g.caller.aal != "aal2" else to_own(destination().path("sign-in"))
 
 
@@ -100,7 +100,7 @@ def submit_key_second_step() -> Response:
 
 
 def _raised(session: Any) -> Response:
-    """Go on with a session that has been raised, under a new cookie."""
+    """Continue with a raised session, under a new cookie."""
     g.caller = replace(g.caller, aal=session.aal)
     response = go_on(destination())
     browser_sessions.renew(response)

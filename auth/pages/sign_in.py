@@ -27,7 +27,7 @@ blueprint = Blueprint("sign_in", __name__)
 
 
 def destination() -> Destination:
-    """Return the destination that the page's query or the sent form names."""
+    """Return the destination in the page's query or the submitted form."""
     read = read_form if request.method == "POST" else read_query
     return Destination.read(read(form_schemas.Arrival()))
 
@@ -136,7 +136,7 @@ def sign_out() -> Response:
 
 
 def _providers() -> list[dict[str, str]]:
-    """Return the links of the providers, which lead back here to be signed in."""
+    """Return the links of the providers, which return here after the sign-in."""
     back = destination().own_url("sign-in")
     return [
         {

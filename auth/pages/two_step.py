@@ -44,7 +44,7 @@ def begin_two_step() -> Response:
     enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": ""})
     secret = enrolled["totp"]["secret"]
     totp = {
-        # Ours, not a user's.
+        # The SVG is ours, not a user's.
         "qr_code": Markup(enrolled["totp"]["qr_code"]),  # noqa: S704
         "secret": " ".join(secret[place : place + 4] for place in range(0, len(secret), 4)),
         "uri": enrolled["totp"]["uri"],
