@@ -19,7 +19,7 @@ from limits import RateLimitItem
 from marshmallow.validate import Length, OneOf, Regexp
 
 from auth.net.networks import is_loopback
-from auth.settings import brand, checks, kept_secrets, kinds, relying_party, state, targets
+from auth.settings import brand, checks, contradictions, kept_secrets, kinds, relying_party, state, targets
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 
@@ -29,10 +29,6 @@ _WITHOUT_PREFIX = {"database_url", "port"}
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
 # Read by the commands backup and restore alone.
 _OF_COMMANDS = {"AUTH_BACKUP_PASSPHRASE"}
-_NEEDED_BY_SMS_PROVIDER = {
-    "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
-    "webhook": ("sms_webhook_url", "sms_webhook_secret"),
-}
 
 
 def _reauthentication_age(env: Env, name: str) -> int | None:
@@ -138,7 +134,7 @@ class Settings:
     smtp_url: str | None = kinds.secret_url(kinds.text(None, checks.smtp_url))
     mail_from: str = kinds.text("Latchkey <no-reply@localhost>", targets.mail_address)
     mail_templates: Path | None = kinds.text(None, checks.folder)
-    sms_provider: str | None = kinds.choice(None, "none", targets.CONSOLE, *_NEEDED_BY_SMS_PROVIDER)
+    sms_provider: str | None = kinds.choice(None, "none", targets.CONSOLE, "twilio", "webhook")
     sms_countries: tuple[str, ...] = kinds.list_of((), checks.country_prefix)
     twilio_account_sid: str = kinds.text("", checks.twilio_id)
     twilio_auth_token: str = kinds.secret(kinds.text(""))
@@ -234,7 +230,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> S
     values["verify_on_get"] = values["verify_on_get"] or ("programs" if is_local else "never")
     if values["webhook_private_networks"] is None:
         values["webhook_private_networks"] = is_local and is_loopback(values["bind"])
-    _refuse(_contradictions(values, is_local) or kept_secrets.add(values, missing_secrets), values)
+    _refuse(contradictions.lines(values, is_local) or kept_secrets.add(values, missing_secrets), values)
     return Settings(**values)
 
 
@@ -265,31 +261,6 @@ def _empty(environment: Mapping[str, str | None]) -> list[str]:
         and not value.strip()
         and (name in set(names()) - may_be or name.startswith(PROVIDER_PREFIX))
     ]
-
-
-def _contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
-    provider = values["sms_provider"]
-    lines = [
-        f"{name_of(field)}: Must be set where AUTH_SMS_PROVIDER is {provider}."
-        for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
-        if not values[field]
-    ]
-    if values["jwt_keys"] and not values["jwt_secret"]:
-        try:
-            checks.signing_jwk_set(values["jwt_keys"])
-        except ValueError as error:
-            lines.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
-    if values["mfa_required"] != "none" and not values["mfa_enabled"]:
-        lines.append("AUTH_MFA_REQUIRED: Must be none where AUTH_MFA_ENABLED is false.")
-    if values["console"] and not values["pages"]:
-        lines.append("AUTH_CONSOLE: Must be false where AUTH_PAGES is false: administrators sign in there.")
-    # The inbox shows every link to the holder of the service role key.
-    if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
-        lines.append(
-            "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, or"
-            " AUTH_RATE_LIMITS_ENABLED=false marks a test environment."
-        )
-    return lines
 
 
 def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
