@@ -51,6 +51,14 @@ const send = (form, credential) => {
   form.submit();
 };
 
+// Say so in the place of the lead, or below the button.
+const tellFailure = (form) => {
+  const place = document.querySelector(".lead") ?? form.querySelector(".alert") ?? form.appendChild(document.createElement("p"));
+  place.classList.add("alert");
+  place.setAttribute("role", "alert");
+  place.textContent = form.dataset.failed;
+};
+
 // Let the field of the email offer passkeys, until the form's button asks for one.
 const offered = new Map();
 const offer = async (form) => {
@@ -97,7 +105,8 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
     try {
       send(form, await navigator.credentials[kind]({ publicKey: PublicKeyCredential[can[kind]](options) }));
     } catch {
-      // The user has cancelled, or has no passkey: the form is as before.
+      // The user has cancelled, or has no passkey.
+      tellFailure(form);
       if (form.dataset.challenge) offer(form);
     }
   });

@@ -54,13 +54,40 @@ def test_removed_passkey_is_refused_and_the_password_still_works(page, here, pas
     page.wait_for("The passkey is removed.")
     page.forget()
     page.open(f"{here}/sign-in")
-    page.wait_for("That passkey did not work.")
+    page.wait_for("That passkey or security key did not work.")
     page.touch(authenticator, agrees=False)
     signed_in(page, here, alice)
 
 
+def test_lost_passkey_is_told_and_the_password_still_works(page, here, passkey, authenticator, alice, site):
+    page.clear(authenticator)
+    page.open(f"{here}/sign-in")
+    page.click("Sign in with a passkey")
+    page.wait_for("No passkey was used. Try again, or use another way.")
+    fill(page, email=alice.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("One more step")
+    page.click("Sign in with a passkey")
+    page.wait_for("No passkey was used. Try again, or use another way.")
+    page.click("Recent changes")
+    page.wait_for("If you did not add something, remove it")
+    page.click("Remove Passkey")
+    page.wait_for("Removed, and all other devices are signed out.")
+
+
+def test_device_that_has_a_passkey_already_creates_no_other(page, here, passkey):
+    page.open(f"{here}/sign-in")
+    page.wait_for("Your account")
+    page.click("Add Passkey")
+    page.wait_for("Add a passkey")
+    page.click("Create a passkey")
+    page.wait_for("No passkey was created. Try again, or use another device.")
+    page.click("Back to your account")
+    page.wait_for("Your account")
+
+
 @pytest.fixture
-def security_key(page, here, site, alice) -> Iterator[None]:
+def security_key(page, here, site, alice) -> Iterator[str]:
     """A security key of Alice, her only second factor, which an application has enrolled by the API."""
     added = page.add_authenticator(is_key=True)
     session = alice.sign_in(client=site)
@@ -76,7 +103,7 @@ def security_key(page, here, site, alice) -> Iterator[None]:
     answer = {"type": "create", "credential_response": credential, **origins}
     body = {"challenge_id": asked.json["id"], "webauthn": answer}
     assert session.post(f"/factors/{factor_id}/verify", json=body).status_code == 200
-    yield
+    yield added
     page.remove_authenticator(added)
 
 
@@ -90,3 +117,15 @@ def test_security_key_is_the_second_step(page, here, security_key, alice):
         assert problems(page) == []
     page.click("Blue key")
     page.wait_for("Your account")
+
+
+def test_another_security_key_is_refused_and_says_what_else_to_do(page, here, security_key, alice):
+    page.open(f"{here}/sign-in")
+    fill(page, email=alice.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("Use your security key.")
+    page.clear(security_key)
+    page.click("Blue key")
+    page.wait_for("No security key was used. Try again, or use another way.")
+    page.click("Use another account")
+    page.wait_for("You are signed out")

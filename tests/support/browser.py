@@ -212,6 +212,10 @@ class Browser:
         """Set whether the authenticator's user agrees at once."""
         self._call("WebAuthn.setAutomaticPresenceSimulation", authenticatorId=authenticator, enabled=agrees)
 
+    def clear(self, authenticator: str) -> None:
+        """Remove the authenticator's passkeys and keys."""
+        self._call("WebAuthn.clearCredentials", authenticatorId=authenticator)
+
     def remove_authenticator(self, authenticator: str) -> None:
         self._call("WebAuthn.removeVirtualAuthenticator", authenticatorId=authenticator)
         self._call("WebAuthn.disable")
