@@ -145,7 +145,10 @@ class TestPasskeys:
         visitor.send("/sign-in/passkey")
         wrong = json.dumps(authenticator.get(visitor.passkey_options, origin="https://evil.example"))
         fields = visitor.page.forms[0].fields
-        assert "That passkey or security key did not work." in visitor.press("passkey/verify", credential=wrong).text
+        assert (
+            "That passkey or security key did not work."
+            in visitor.press("passkey/verify", credential=wrong).text
+        )
         assert visitor.post(f"{SITE}/sign-in/passkey/verify", fields | {"credential": wrong}).status == 400
         visitor.send("/sign-in/passkey")
         assert visitor.press("passkey/verify", credential="{").status == 400
