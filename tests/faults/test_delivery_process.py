@@ -74,14 +74,15 @@ def test_delivery_process_loads_no_flask(environment):
     loaded = modules_of("import auth.delivery.__main__", environment)
 
     assert "auth.delivery.deliverer" in loaded
-    assert loaded.isdisjoint({"flask", "werkzeug", "app", "wsgi", "gunicorn", "gevent", "authlib", "redis"})
+    web = {"flask", "werkzeug", "app", "wsgi", "gunicorn", "gevent", "authlib", "redis"}
+    assert loaded.isdisjoint({*web, "prometheus_client"})
 
 
-def test_web_worker_does_not_load_the_deliverer(environment):
+def test_web_worker_does_not_load_the_deliverer_and_metrics_without_their_setting(environment):
     loaded = modules_of("import wsgi", environment)
 
     assert "auth.delivery" in loaded
-    assert "auth.delivery.deliverer" not in loaded
+    assert loaded.isdisjoint({"auth.delivery.deliverer", "prometheus_client"})
 
 
 def test_killed_delivery_process_is_started_again_and_delivers(service, outbox):

@@ -1,11 +1,5 @@
-"""Responses do not reveal whether an address has a user: same body, statements and commits for all.
+"""Responses do not reveal whether an address has a user: same body, statements and commits for all."""
 
-Also with a mail server that is down or hangs, which slows no request.
-"""
-
-import time
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,13 +7,9 @@ import pytest
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
 from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, Outbox, follow, hand_in, type_in
-from tests.support.outbox import Outbox as Messages
-from tests.support.processes import free_port, wait_until
-from tests.support.server import at_once, until_served
+from tests.support.processes import free_port
 from tests.support.smtp_server import BadMailServer, MailServer
 
-# Seconds: far less than a mail server may take, and more than a busy machine needs.
-PATIENCE = 5
 NOBODY, NOBODYS_PHONE = "nobody@example.com", "+15550100"
 # Each endpoint that takes any address: path, the rest of the body, and the member with the address.
 REQUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -223,55 +213,7 @@ class TestCodesAndLinks:
             assert {response.status_code for response in responses} == {403}
 
 
-class MoodyMailServer(BadMailServer):
-    """A mail server whose behaviour can change."""
-
-    def become(self, stage, behaviour):
-        self.reached.clear()
-        self._stage, self._behaviour = stage, behaviour
-
-
-class TestWithoutSlowness:
-    """A faulty mail server slows no request, and mail arrives when it recovers."""
-
-    def test_mail_server_that_hangs_drips_or_closes_slows_no_request(self, serve, database, parts, alice):
-        messages = Messages(database, parts)
-        with (
-            MoodyMailServer("NEVER", "") as mail,
-            serve(AUTH_SMTP_URL=mail.url, AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server),
-        ):
-            for stage, behaviour in (("GREETING", "hang"), ("RCPT", "drip"), ("END", "close")):
-                mail.become(stage, behaviour)
-                answers = at_once(10, lambda number: timed(server, alice.email if number % 2 else NOBODY))
-                assert mail.reached.wait(10), stage
-                # By now it occupies all threads of the delivery process.
-                answers += [timed(server, email) for email in (alice.email, NOBODY) for _ in range(3)]
-                assert {body for body, _ in answers} == {
-                    "If a user has this address, the message is on its way"
-                }
-                assert max(seconds for _, seconds in answers) < PATIENCE
-                mail.recover()
-                newest = database.value(
-                    "SELECT id FROM outbox WHERE recipient = %(email)s ORDER BY created_at DESC LIMIT 1",
-                    email=alice.email,
-                )
-                until(partial(messages.outcome, newest), "sent", messages)
-            assert set(mail.taken) == {alice.email, NOBODY}
-
-    def test_mail_is_delivered_when_the_mail_server_comes_back(self, serve, database, parts, alice):
-        port = free_port()
-        with serve(AUTH_SMTP_URL=f"smtp://127.0.0.1:{port}", AUTH_DELIVER="true", AUTH_WORKERS="1") as (
-            _,
-            server,
-        ):
-            answers = [timed(server, email) for email in (alice.email, NOBODY) * 5]
-            assert {body for body, _ in answers} == {"If a user has this address, the message is on its way"}
-            assert max(seconds for _, seconds in answers) < PATIENCE
-            messages = Messages(database, parts)
-            wait_until(lambda: database.count("outbox", "last_error IS NOT NULL") > 0)
-            with MailServer(port=port) as mail:
-                until(lambda: {sent["To"] for sent in mail.mails}, {alice.email, NOBODY}, messages)
-
+class TestMailServer:
     @pytest.mark.parametrize("state", ["up", "down", "hanging"])
     def test_statements_are_the_same_for_each_state_of_the_mail_server(
         self, make_app, everybody, database, state
@@ -297,24 +239,6 @@ class TestWithoutSlowness:
                     )
             # One kind for each path and kind of address: quotas of SMS cost another statement.
             assert len(seen) == len({(path, field) for path, _, field in REQUESTS.values()})
-
-
-def until(look: Callable[[], Any], expected: Any, messages: Messages) -> None:
-    """Wait for an expected value while messages are retried without their pauses."""
-
-    def is_so():
-        messages.end_pauses()
-        return look() == expected
-
-    wait_until(is_so, 20)
-
-
-def timed(server, email):
-    """Request a link; return the message of the response and the seconds that it took."""
-    began = time.monotonic()
-    response = until_served(lambda: server.post("/magiclink", json={"email": email}))
-    assert response.status_code == 200
-    return response.json["message"], time.monotonic() - began
 
 
 class TestSignIn:

@@ -1,6 +1,5 @@
 """Rate limits: what counts together, and the headers of responses."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,8 +11,7 @@ from tests.conftest import new_app
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cast import PASSWORD, refresh, register, session_of, sign_in
 from tests.support.hosts import ELSEWHERE, HOME, OFFICE, at
-from tests.support.processes import Service, wait_until
-from tests.support.server import ServerClient, at_once, until_served
+from tests.support.server import at_once
 
 WRONG = "Wrong-Horse-1"
 NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -585,17 +583,7 @@ class TestLimitsDisabled:
             assert_error(response, 403, "otp_expired")
 
 
-class TestWorkersAndNodes:
-    def test_two_workers_share_the_counts(self, limited_server):
-        answers = at_once(60, lambda _: until_served(lambda: limited_server.post("/login-admin", json={})))
-        assert sorted(answer.status_code for answer in answers) == [400] * 20 + [429] * 40
-
-    def test_two_workers_share_the_counts_of_failed_passwords(self, limited_server, alice):
-        answers = at_once(20, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
-        assert sorted(answer.status_code for answer in answers)[:10] == [401] * 10
-        assert {answer.status_code for answer in answers[10:]} <= {401, 429}
-        assert sum(answer.status_code == 401 for answer in answers) == 10
-
+class TestNodes:
     def test_two_nodes_share_the_counts(self, limited):
         one, other = limited(LOGIN="3 per 5 minutes"), limited(LOGIN="3 per 5 minutes")
         assert [limits(ask(node, "POST", "/login-admin")) for node in (one, other, one)] == [
@@ -613,76 +601,47 @@ class TestWorkersAndNodes:
         assert_refused(ask(limited(LOGIN="2 per 5 minutes"), "POST", "/login-admin"), 300, 2)
 
 
-class TestMemoryStorage:
-    def test_memory_storage_counts_and_refuses(self, make_app, database):
-        client = make_app(
-            AUTH_RATE_LIMITS_ENABLED="true",
-            AUTH_RATE_LIMIT_STORAGE="memory://",
-            AUTH_RATE_LIMIT_LOGIN="2 per 5 minutes",
-        ).test_client()
-        assert [limits(ask(client, "POST", "/login-admin")) for _ in range(2)] == [(2, 1), (2, 0)]
-        assert_refused(ask(client, "POST", "/login-admin"), 300, 2)
+@pytest.fixture
+def storing(make_app) -> Iterator[Callable[..., Any]]:
+    """Make a client of an application with another storage. The limiter of a process has that of the newest
+    application.
+    """
+
+    def make(uri: str) -> Any:
+        changes = {"AUTH_RATE_LIMIT_STORAGE": uri, "AUTH_RATE_LIMIT_LOGIN": "2 per 5 minutes"}
+        return make_app(fresh=True, AUTH_RATE_LIMITS_ENABLED="true", **changes).test_client()
+
+    yield make
+    make_app(fresh=True)
+
+
+@pytest.fixture
+def redis_url(redis_server) -> str:
+    with redis_server.client() as client:
+        client.flushall()
+    return redis_server.url
+
+
+@pytest.fixture(params=["memory", "redis"])
+def elsewhere(request, storing) -> Any:
+    """A client of an application that does not count requests in the database."""
+    return storing("memory://" if request.param == "memory" else request.getfixturevalue("redis_url"))
+
+
+class TestOtherStorages:
+    def test_storage_counts_and_refuses(self, elsewhere, database):
+        assert [limits(ask(elsewhere, "POST", "/login-admin")) for _ in range(2)] == [(2, 1), (2, 0)]
+        assert_refused(ask(elsewhere, "POST", "/login-admin"), 300, 2)
         assert database.count("request_counts") == 0
 
-    def test_failed_passwords_are_counted_in_the_database(self, make_app, alice, database):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE="memory://").test_client()
-        sign_in(client, alice.email, WRONG)
+    def test_failed_passwords_are_counted_in_the_database(self, elsewhere, alice, database):
+        sign_in(elsewhere, alice.email, WRONG)
         assert database.count("failure_counts") == 4
 
-
-@pytest.fixture(scope="module")
-def redis_service(serve, redis_server) -> Iterator[tuple[Service, ServerClient]]:
-    changes = {
-        "AUTH_RATE_LIMIT_STORAGE": redis_server.url,
-        "AUTH_RATE_LIMIT_LOGIN": "20 per 5 minutes",
-        "AUTH_RATE_LIMIT_LOGIN_FAILURES": "2 per hour",
-    }
-    with serve(AUTH_RATE_LIMITS_ENABLED="true", **changes) as serving:
-        yield serving
-
-
-class TestRedisStorage:
-    @pytest.fixture
-    def server(self, redis_service, redis_server, database, app) -> Iterator[ServerClient]:
+    def test_counts_are_in_redis(self, storing, redis_url, redis_server):
+        ask(storing(redis_url), "POST", "/login-admin")
         with redis_server.client() as client:
-            client.flushall()
-        yield redis_service[1]
-        if redis_server.process.poll() is not None:
-            redis_server.start()
-
-    def test_two_workers_share_the_counts_and_refuse(self, server, database):
-        answers = at_once(40, lambda _: until_served(lambda: server.post("/login-admin", json={})))
-        assert sorted(answer.status_code for answer in answers) == [400] * 20 + [429] * 20
-        assert_refused(server.post("/login-admin", json={}), 300, 20)
-        assert database.count("request_counts") == 0
-
-    def test_failed_passwords_are_counted_in_the_database(self, server, alice, database):
-        assert sign_in(server, alice.email, WRONG).status_code == 401
-        assert database.count("failure_counts") == 4
-
-    @pytest.mark.parametrize("fails", ["stop", "freeze"])
-    def test_requests_are_served_and_logged_when_redis_fails(
-        self, server, redis_service, redis_server, alice, fails
-    ):
-        redis_server.stop() if fails == "stop" else redis_server.freeze()
-        logged = len(redis_service[0].text())
-        try:
-            began = time.monotonic()
-            answers = at_once(6, lambda _: server.post("/login-admin", json={}))
-            assert {answer.status_code for answer in answers} == {400}
-            assert time.monotonic() - began < 4
-            # The counts of failed passwords do not depend on Redis.
-            failed = [until_served(lambda: sign_in(server, alice.email, WRONG)).status_code for _ in range(3)]
-            assert failed == [401, 401, 429]
-        finally:
-            redis_server.thaw()
-        wait_until(lambda: "rate_limit_storage_failed" in redis_service[0].text()[logged:])
-
-    def test_requests_are_counted_again_when_redis_is_back(self, server, redis_server):
-        redis_server.stop()
-        assert server.post("/login-admin", json={}).status_code == 400
-        redis_server.start()
-        wait_until(lambda: limits(server.post("/login-admin", json={})) is not None)
+            assert [int(client.get(key)) for key in client.keys("*/login/*")] == [1]
 
 
 def test_refusal_has_a_message_and_no_details(limited):

@@ -319,6 +319,18 @@ class TestSpellingsOfARoute:
         assert database.count("sessions") == 0
 
 
+class TestTwoWorkers:
+    def test_workers_share_the_counts(self, limited_server):
+        answers = at_once(60, lambda _: until_served(lambda: limited_server.post("/login-admin", json={})))
+        assert sorted(answer.status_code for answer in answers) == [400] * 20 + [429] * 40
+
+    def test_workers_share_the_counts_of_failed_passwords(self, limited_server, alice):
+        answers = at_once(20, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
+        assert sorted(answer.status_code for answer in answers)[:10] == [401] * 10
+        assert {answer.status_code for answer in answers[10:]} <= {401, 429}
+        assert sum(answer.status_code == 401 for answer in answers) == 10
+
+
 class TestWaysOfSending:
     def test_concurrent_requests_count(self, limited_server, alice, database):
         answers = at_once(60, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))

@@ -1,0 +1,82 @@
+"""Mail servers that hang, drip, close or are down slow no request, and mail arrives when they recover."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.support.outbox import Outbox
+from tests.support.processes import free_port, wait_until
+from tests.support.server import at_once, until_served
+from tests.support.smtp_server import BadMailServer, MailServer
+
+pytestmark = pytest.mark.selection
+# Seconds: far less than a mail server may take, and more than a busy machine needs.
+PATIENCE = 5
+NOBODY = "nobody@example.com"
+
+
+class MoodyMailServer(BadMailServer):
+    """A mail server whose behaviour can change."""
+
+    def become(self, stage, behaviour):
+        self.reached.clear()
+        self._stage, self._behaviour = stage, behaviour
+
+
+def test_mail_server_that_hangs_drips_or_closes_slows_no_request(serve, database, parts, alice):
+    messages = Outbox(database, parts)
+    with (
+        MoodyMailServer("NEVER", "") as mail,
+        serve(AUTH_SMTP_URL=mail.url, AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server),
+    ):
+        for stage, behaviour in (("GREETING", "hang"), ("RCPT", "drip"), ("END", "close")):
+            mail.become(stage, behaviour)
+            answers = at_once(10, lambda number: timed(server, alice.email if number % 2 else NOBODY))
+            assert mail.reached.wait(10), stage
+            # By now it occupies all threads of the delivery process.
+            answers += [timed(server, email) for email in (alice.email, NOBODY) for _ in range(3)]
+            assert {body for body, _ in answers} == {"If a user has this address, the message is on its way"}
+            assert max(seconds for _, seconds in answers) < PATIENCE
+            mail.recover()
+            newest = database.value(
+                "SELECT id FROM outbox WHERE recipient = %(email)s ORDER BY created_at DESC LIMIT 1",
+                email=alice.email,
+            )
+            until(partial(messages.outcome, newest), "sent", messages)
+        assert set(mail.taken) == {alice.email, NOBODY}
+
+
+def test_mail_is_delivered_when_the_mail_server_comes_back(serve, database, parts, alice):
+    port = free_port()
+    with serve(AUTH_SMTP_URL=f"smtp://127.0.0.1:{port}", AUTH_DELIVER="true", AUTH_WORKERS="1") as (
+        _,
+        server,
+    ):
+        answers = [timed(server, email) for email in (alice.email, NOBODY) * 5]
+        assert {body for body, _ in answers} == {"If a user has this address, the message is on its way"}
+        assert max(seconds for _, seconds in answers) < PATIENCE
+        messages = Outbox(database, parts)
+        wait_until(lambda: database.count("outbox", "last_error IS NOT NULL") > 0)
+        with MailServer(port=port) as mail:
+            until(lambda: {sent["To"] for sent in mail.mails}, {alice.email, NOBODY}, messages)
+
+
+def until(look: Callable[[], Any], expected: Any, messages: Outbox) -> None:
+    """Wait for an expected value while messages are retried without their pauses."""
+
+    def is_so():
+        messages.end_pauses()
+        return look() == expected
+
+    wait_until(is_so, 20)
+
+
+def timed(server, email):
+    """Request a link; return the message of the response and the seconds that it took."""
+    began = time.monotonic()
+    response = until_served(lambda: server.post("/magiclink", json={"email": email}))
+    assert response.status_code == 200
+    return response.json["message"], time.monotonic() - began

@@ -1,0 +1,64 @@
+"""Limits that are counted in Redis, by two workers: requests are served when it stops or freezes."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.cast import sign_in
+from tests.support.processes import Service, wait_until
+from tests.support.server import ServerClient, at_once, until_served
+
+pytestmark = pytest.mark.selection
+WRONG = "Wrong-Horse-1"
+
+
+@pytest.fixture(scope="module")
+def redis_service(serve, redis_server) -> Iterator[tuple[Service, ServerClient]]:
+    changes = {
+        "AUTH_RATE_LIMIT_STORAGE": redis_server.url,
+        "AUTH_RATE_LIMIT_LOGIN": "20 per 5 minutes",
+        "AUTH_RATE_LIMIT_LOGIN_FAILURES": "2 per hour",
+    }
+    with serve(AUTH_RATE_LIMITS_ENABLED="true", **changes) as serving:
+        yield serving
+
+
+@pytest.fixture
+def server(redis_service, redis_server, database, app) -> Iterator[ServerClient]:
+    with redis_server.client() as client:
+        client.flushall()
+    yield redis_service[1]
+    if redis_server.process.poll() is not None:
+        redis_server.start()
+
+
+def test_two_workers_share_the_counts_and_refuse(server, database):
+    answers = at_once(40, lambda _: until_served(lambda: server.post("/login-admin", json={})))
+    assert sorted(answer.status_code for answer in answers) == [400] * 20 + [429] * 20
+    assert server.post("/login-admin", json={}).status_code == 429
+    assert database.count("request_counts") == 0
+
+
+@pytest.mark.parametrize("fails", ["stop", "freeze"])
+def test_requests_are_served_and_logged_when_redis_fails(server, redis_service, redis_server, alice, fails):
+    redis_server.stop() if fails == "stop" else redis_server.freeze()
+    logged = len(redis_service[0].text())
+    try:
+        began = time.monotonic()
+        answers = at_once(6, lambda _: server.post("/login-admin", json={}))
+        assert {answer.status_code for answer in answers} == {400}
+        assert time.monotonic() - began < 4
+        # The counts of failed passwords do not depend on Redis.
+        failed = [until_served(lambda: sign_in(server, alice.email, WRONG)).status_code for _ in range(3)]
+        assert failed == [401, 401, 429]
+    finally:
+        redis_server.thaw()
+    wait_until(lambda: "rate_limit_storage_failed" in redis_service[0].text()[logged:])
+
+
+def test_requests_are_counted_again_when_redis_is_back(server, redis_server):
+    redis_server.stop()
+    assert server.post("/login-admin", json={}).status_code == 400
+    redis_server.start()
+    wait_until(lambda: "X-RateLimit-Limit" in server.post("/login-admin", json={}).headers)
