@@ -15,7 +15,7 @@ from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.cast import PASSWORD
 from tests.support.links import PHONE, SITE, press
 from tests.support.python_clients import refused
-from tests.support.server import at_once
+from tests.support.server import at_once, served
 
 DIGITS = PHONE.removeprefix("+")
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
@@ -79,8 +79,8 @@ class TestSignUp:
         assert raised.value.message == "Password should be at least 8 characters."
         assert raised.value.reasons == ["length"]
 
-    def test_without_confirmation(self, connect, serve):
-        with serve(AUTH_AUTOCONFIRM="true") as (_, confirming):
+    def test_without_confirmation(self, connect, make_app):
+        with served(make_app(AUTH_AUTOCONFIRM="true")) as confirming:
             auth = connect(of=confirming).auth
             assert auth.sign_up(DAVE).session.user.email == DAVE["email"]
             assert auth.get_user().user.email == DAVE["email"]

@@ -1,18 +1,18 @@
-"""The official Python clients: anonymous users, and id_tokens of a real OpenID provider."""
+"""The official Python clients: anonymous users, and id_tokens."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support import oidc_provider
+from auth.context import EXTENSION
+from tests.conftest import new_app
 from tests.support.cast import PASSWORD
+from tests.support.fake_provider import FakeProvider
 from tests.support.links import PHONE
-from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.processes import free_port
 from tests.support.python_clients import refused
-from tests.support.server import ServerClient
+from tests.support.server import ServerClient, served
 from tests.support.user_agent import UserAgent
 
 EMAIL = "dave@example.com"
@@ -20,29 +20,20 @@ DIGITS = PHONE.removeprefix("+")
 
 
 class World(NamedTuple):
-    provider: OidcProvider
+    provider: FakeProvider
     client: ServerClient
-    redirect_uri: str
-
-    def id_token(self, person: str) -> str:
-        return self.provider.id_token(person, self.redirect_uri)
 
 
 @pytest.fixture(scope="module")
-def running(serve, tmp_path_factory) -> Iterator[World]:
-    port, folder = free_port(), tmp_path_factory.mktemp("provider")
-    redirect_uri = f"http://localhost:{port}/providers/keycloak/callback"
-    with OidcProvider(Path(folder), redirect_uri) as provider:
-        settings = {
-            "PORT": str(port),
-            "AUTH_BASE_URL": f"http://localhost:{port}",
-            "AUTH_ANONYMOUS_ENABLED": "true",
-            "AUTH_PROVIDER_KEYCLOAK_ISSUER": provider.issuer,
-            "AUTH_PROVIDER_KEYCLOAK_CLIENT_ID": CLIENT_ID,
-            "AUTH_PROVIDER_KEYCLOAK_CLIENT_SECRET": CLIENT_SECRET,
-        }
-        with serve(**settings) as (_, client):
-            yield World(provider, client, redirect_uri)
+def running(environment) -> Iterator[World]:
+    port = free_port()
+    settings = {"AUTH_BASE_URL": f"http://localhost:{port}", "AUTH_ANONYMOUS_ENABLED": "true"}
+    with FakeProvider("keycloak") as provider:
+        provider.person = {"sub": "dave-at-keycloak", "email": EMAIL, "email_verified": True}
+        app = new_app({**environment, **settings, **provider.settings()})
+        with served(app, port) as client:
+            yield World(provider, client)
+        app.extensions[EXTENSION].db.close()
 
 
 @pytest.fixture
@@ -102,8 +93,6 @@ class TestAnonymousUser:
         user_id, browser = visitor.get_user().user.id, UserAgent()
         browser.visit(visitor.link_identity({"provider": "keycloak"}).url)
         browser.submit()
-        browser.submit(username="dave", password=oidc_provider.PASSWORD)
-        browser.submit(allow="Authorize")
         user = visitor.refresh_session().user
         assert (user.id, user.email, user.is_anonymous) == (user_id, EMAIL, False)
         identities = visitor.get_user_identities().identities
@@ -112,12 +101,12 @@ class TestAnonymousUser:
 
 class TestIdToken:
     def test_signs_in(self, auth, world):
-        response = auth.sign_in_with_id_token({"provider": "keycloak", "token": world.id_token("dave")})
+        response = auth.sign_in_with_id_token({"provider": "keycloak", "token": world.provider.id_token()})
         assert (response.user.email, response.session.user.app_metadata["provider"]) == (EMAIL, "keycloak")
         assert auth.get_user().user.id == response.user.id
 
     def test_works_once(self, auth, world):
-        credentials = {"provider": "keycloak", "token": world.id_token("dave")}
+        credentials = {"provider": "keycloak", "token": world.provider.id_token()}
         auth.sign_in_with_id_token(credentials)
         with refused(400, "bad_oauth_callback", "Bad ID token"):
             auth.sign_in_with_id_token(credentials)
@@ -125,7 +114,7 @@ class TestIdToken:
     def test_links_an_identity(self, visitor, world):
         """The JavaScript client has a method for this request."""
         session = visitor.get_session()
-        body = {"provider": "keycloak", "id_token": world.id_token("dave"), "link_identity": True}
+        body = {"provider": "keycloak", "id_token": world.provider.id_token(), "link_identity": True}
         headers = {"Authorization": f"Bearer {session.access_token}"}
         linked = world.client.post("/token?grant_type=id_token", json=body, headers=headers).json
         assert (linked["user"]["id"], linked["user"]["is_anonymous"]) == (session.user.id, False)

@@ -1,10 +1,7 @@
 """What all commands have in common, and docs/commands.md."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import click
@@ -16,7 +13,6 @@ from auth.commands import main
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.contract import OPENAPI
-from tests.support.processes import CHECKOUT, free_port
 
 PAGE = (OPENAPI.parent / "docs" / "commands.md").read_text()
 
@@ -99,19 +95,3 @@ def test_outcomes_are_printed_as_json(app, client, service_role, alice):
     client.delete(f"/admin/users/{alice.id}", headers=service_role)
     found = json.loads(run_command(app, "explain", alice.email, "--json").output)
     assert (found["kind"], len(found["events"])) == ("address", 1)
-
-
-def test_serve_starts_the_service_from_any_directory(tmp_path, environment):
-    # It gets as far as the port.
-    taken = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
-    variables = {**environment, "DATABASE_URL": taken, "PORT": str(free_port()), "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        [sys.executable, "-m", "auth.commands", "serve"],
-        cwd=tmp_path,
-        env={**variables, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "DATABASE_URL: can't use the database" in done.stderr

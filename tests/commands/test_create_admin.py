@@ -8,9 +8,8 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.cast import PASSWORD, session_of, sign_in
-from tests.support.commands import run_command
-from tests.support.processes import CHECKOUT, Service
-from tests.support.server import ServerClient
+from tests.support.commands import run_command, run_with_settings
+from tests.support.processes import CHECKOUT
 
 CAROL = "carol@example.com"
 CONSOLE = "Sign in to the console: http://localhost:8000/console\n"
@@ -148,54 +147,26 @@ class TestExistingUser:
         assert log_in(client).status_code in (401, 403)
 
 
-class TestCommand:
-    """The command in a process of its own."""
+def test_command_needs_only_the_settings(environment, client, database):
+    result = run_with_settings({**environment, "LATCHKEY_ADMIN_PASSWORD": PASSWORD}, "create-admin", CAROL)
+    assert (result.exit_code, result.stdout) == (
+        0,
+        f"{CAROL} is an administrator and was created: {database.value('SELECT id FROM users')}\n{CONSOLE}",
+    )
+    assert PASSWORD not in result.stderr
+    assert log_in(client).status_code == 200
 
-    @pytest.fixture
-    def run(self):
-        def run(environment, *arguments):
-            command = [sys.executable, "-m", "auth.commands", "create-admin", *arguments]
-            environment = {
-                "PATH": os.environ["PATH"],
-                "HOME": "/",
-                "LATCHKEY_ADMIN_PASSWORD": PASSWORD,
-                **environment,
-            }
-            return subprocess.run(
-                command,
-                cwd=CHECKOUT,
-                env=environment,
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # without a terminal
-                check=False,
-            )
 
-        return run
-
-    def test_command_needs_only_the_settings(self, run, environment, client, database):
-        done = run(environment, CAROL)
-        assert (done.returncode, done.stdout) == (
-            0,
-            f"{CAROL} is an administrator and was created: {database.value('SELECT id FROM users')}\n{CONSOLE}",
-        )
-        assert PASSWORD not in done.stderr
-        assert log_in(client).status_code == 200
-
-    def test_missing_terminal_is_one_line_that_names_the_setting(self, run, environment, database):
-        done = run(environment | {"LATCHKEY_ADMIN_PASSWORD": ""}, CAROL)
-        assert (done.returncode, done.stderr.count("\n"), database.count("users")) == (1, 1, 0)
-        assert "LATCHKEY_ADMIN_PASSWORD" in done.stderr
-
-    def test_command_finds_the_embedded_database_of_a_running_service(self, run, new_state_dir):
-        with Service(new_state_dir, AUTH_BCRYPT_COST="4", AUTH_WORKERS="1") as service:
-            environment = {
-                "AUTH_STATE_DIR": str(new_state_dir),
-                "AUTH_BCRYPT_COST": "4",
-                "PORT": str(service.port),
-            }
-            done = run(environment, CAROL)
-            assert (done.returncode, done.stderr) == (0, "")
-            assert done.stdout.startswith(f"{CAROL} is an administrator and was created: ")
-            assert log_in(ServerClient(service.port)).status_code == 200
+def test_missing_terminal_is_one_line_that_names_the_setting(environment, database):
+    done = subprocess.run(
+        [sys.executable, "-m", "auth.commands", "create-admin", CAROL],
+        cwd=CHECKOUT,
+        env={"PATH": os.environ["PATH"], "HOME": "/", **environment},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # without a terminal
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count("\n"), database.count("users")) == (1, 1, 0)
+    assert "LATCHKEY_ADMIN_PASSWORD" in done.stderr

@@ -1,9 +1,6 @@
 """`latchkey explain`: the reasons why a user cannot sign in, and the user's timeline."""
 
-import os
 import re
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -12,10 +9,9 @@ from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_error
 from tests.support.audit import REQUEST_ID, SOMEWHERE, act, clear_history, refuse
 from tests.support.cast import PASSWORD, Session, session_of, sign_in
-from tests.support.commands import run_command
+from tests.support.commands import run_command, run_with_settings
 from tests.support.factors import set_up, verify
 from tests.support.links import PHONE, follow
-from tests.support.processes import CHECKOUT
 from tests.support.smtp_server import MailServer, sender
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
@@ -377,17 +373,7 @@ class TestSubject:
         assert database.everything() == before
 
 
-def test_command_works_in_a_shell(environment, alice):
-    command = [sys.executable, "-m", "auth.commands", "explain", alice.email]
-    environment = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
-    done = subprocess.run(
-        command,
-        cwd=CHECKOUT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0] == CLEAR
+def test_command_needs_only_the_settings(environment, alice):
+    result = run_with_settings(environment, "explain", alice.email)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[0] == CLEAR

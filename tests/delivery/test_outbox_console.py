@@ -2,7 +2,6 @@
 
 import re
 
-import httpx
 import pytest
 
 from auth.delivery.deliverer import Deliverer
@@ -11,7 +10,6 @@ from tests.conftest import secret
 from tests.support.cast import PASSWORD
 from tests.support.deliverers import deliver_due
 from tests.support.inbox import Mailbox
-from tests.support.processes import Service, wait_until
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 
@@ -105,22 +103,6 @@ class TestConsole:
         (link,) = re.findall(r"^http://localhost:8000/verify\S+$", printed.out, re.MULTILINE)
         assert link not in printed.err
         assert "access_token=" in client.get(link).location
-
-    def test_service_on_localhost_prints_messages(self, environment, tmp_path, database):
-        with Service(
-            tmp_path / "var",
-            DATABASE_URL=environment["DATABASE_URL"],
-            AUTH_BCRYPT_COST="4",
-            AUTH_LOG_FORMAT="json",
-        ) as service:
-            httpx.post(f"http://127.0.0.1:{service.port}/signup", json=DAVE)
-            (link,) = wait_until(
-                lambda: re.findall(r"^http://localhost:\d+(/verify\S+)$", service.text(), re.MULTILINE)
-            )
-            log = [line for line in service.text().splitlines() if line.startswith("{")]
-            assert log
-            assert not [line for line in log if "dave@example.com" in line or link in line]
-            assert service.get(link)[1] == b""
 
     def test_messages_wait_when_the_base_url_is_another_machine(self, make_app, database):
         app = make_app(AUTH_BASE_URL="https://auth.example.com")

@@ -16,11 +16,12 @@ import jwt
 import pytest
 from joserfc import jwk
 
-from tests.conftest import SERVICE_ROLE_KEY
+from auth.context import EXTENSION
+from tests.conftest import SERVICE_ROLE_KEY, new_app
 from tests.support.cast import Session, register
 from tests.support.forwarder import Forwarder
 from tests.support.processes import CHECKOUT, free_port, wait_until
-from tests.support.server import ServerClient
+from tests.support.server import ServerClient, served
 
 EXAMPLES = CHECKOUT / "examples"
 NODE = shutil.which("node")
@@ -42,18 +43,18 @@ WITH_NODE = [
 
 
 @pytest.fixture(scope="module")
-def latchkey(serve) -> Iterator[tuple[ServerClient, Forwarder]]:
+def latchkey(environment) -> Iterator[tuple[ServerClient, Forwarder]]:
     """The service, and the way to it, which can be closed."""
     port = free_port()
     with Forwarder(f"host=127.0.0.1 port={port}") as way:
         changes = {
-            "PORT": str(port),
             "AUTH_BASE_URL": f"http://127.0.0.1:{way.port}",
             "AUTH_JWT_KEYS": json.dumps({"keys": [KEY.as_dict(private=True)]}),
-            "AUTH_WORKERS": "1",
         }
-        with serve(**changes) as (_, client):
+        app = new_app({**environment, **changes})
+        with served(app, port) as client:
             yield client, way
+        app.extensions[EXTENSION].db.close()
 
 
 @pytest.fixture(

@@ -2,11 +2,8 @@
 
 import dataclasses
 import json
-import os
 import re
 import resource
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -26,12 +23,12 @@ from auth.tokens import one_time, signing_keys
 from sql import pool, schema
 from tests.conftest import clear_settings, secret
 from tests.faults.neighbours import PgBouncer
-from tests.support.commands import run_command
+from tests.support.commands import run_command, run_with_settings
 from tests.support.contract import OPENAPI
 from tests.support.dns_server import DnsServer
 from tests.support.forwarder import Forwarder
 from tests.support.http_target import HttpTarget
-from tests.support.processes import CHECKOUT, free_port
+from tests.support.processes import free_port
 from tests.support.reverse_proxy import ReverseProxy
 from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer
 
@@ -91,12 +88,8 @@ class TestHealthyService:
 
     def test_command_prints_ticks_and_what_was_not_checked(self, healthy, environment, base_url):
         urls = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
-        command = [sys.executable, "-m", "auth.commands", "doctor"]
-        settings = {"PATH": os.environ["PATH"], "HOME": "/", **environment, **urls}
-        done = subprocess.run(
-            command, cwd=CHECKOUT, env=settings, capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, "")
+        done = run_with_settings({**environment, **urls}, "doctor")
+        assert (done.exit_code, done.stderr) == (0, "")
         marks = ["-" if check.name in INAPPLICABLE else "✓" for check in CHECKS]
         assert [line[0] for line in done.stdout.splitlines()] == ["✓", *marks]
         assert "\n- There is a recent backup: not checked, AUTH_BASE_URL is this machine\n" in done.stdout

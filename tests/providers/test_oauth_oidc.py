@@ -1,7 +1,6 @@
 """Signing in with a real OpenID provider (django-oauth-toolkit), through gunicorn."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,7 +11,7 @@ from tests.support.cast import Session
 from tests.support.links import VERIFIER, WITH_CHALLENGE
 from tests.support.oauth import assert_failed, external, fragment, new_user, query, single
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
-from tests.support.processes import Service, free_port
+from tests.support.processes import free_port
 from tests.support.server import ServerClient
 from tests.support.user_agent import Page, UserAgent, origin_of
 
@@ -23,10 +22,10 @@ A_SECRET = Like("256 random bits", r"[\w-]{43}")
 class World:
     """The provider and the service, which knows it as `django` and as `google`, which is trusted to link."""
 
-    def __init__(self, provider: OidcProvider, port: int) -> None:
+    def __init__(self, provider: OidcProvider, client: ServerClient, port: int) -> None:
         self.provider = provider
         self.base = f"http://localhost:{port}"
-        self.client = ServerClient(port)
+        self.client = client
 
     def authorize(self, provider: str, **parameters: str) -> str:
         return f"{self.base}/authorize?" + "&".join(
@@ -59,7 +58,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def running(environment, state_dir: Path, tmp_path_factory) -> Iterator[World]:
+def running(serve, tmp_path_factory) -> Iterator[World]:
     port = free_port()
     redirect_uris = [f"http://localhost:{port}/providers/{name}/callback" for name in ("django", "google")]
     with OidcProvider(tmp_path_factory.mktemp("provider"), *redirect_uris) as provider:
@@ -70,11 +69,9 @@ def running(environment, state_dir: Path, tmp_path_factory) -> Iterator[World]:
             for key, value in of_client.items()
         }
         providers["AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL"] = "true"
-        changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"} | providers
-        with Service(state_dir, **changes | {"PORT": str(port), "AUTH_BASE_URL": f"http://localhost:{port}"}):
-            world = World(provider, port)
-            yield world
-            world.client.close()
+        place = {"PORT": str(port), "AUTH_BASE_URL": f"http://localhost:{port}"}
+        with serve(AUTH_WORKERS="1", **providers, **place) as (_, client):
+            yield World(provider, client, port)
 
 
 @pytest.fixture
@@ -175,6 +172,16 @@ def test_code_challenge_returns_an_authorization_code(world):
     )
     expected = new_user("django", "3", "dave@example.com", name="Dave")
     assert (response.status_code, response.json) == (200, token_response(expected))
+
+
+def test_id_token_of_a_native_application_signs_in_once(world):
+    token = world.provider.id_token("dave", f"{world.base}/providers/django/callback")
+    body = {"provider": "django", "id_token": token}
+    response = world.client.post("/token?grant_type=id_token", json=body)
+    expected = new_user("django", "3", "dave@example.com", name="Dave")
+    assert (response.status_code, response.json) == (200, token_response(expected))
+    again = world.client.post("/token?grant_type=id_token", json=body)
+    assert_error(again, 400, "bad_oauth_callback", details=ANYTHING)
 
 
 def test_callback_is_refused_in_another_browser(world, database):

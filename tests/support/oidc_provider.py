@@ -82,10 +82,8 @@ class OidcProvider:
             f"it ended with {self._process.returncode}: {self._output.read_text()}"
         )
         try:
-            return (
-                httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False).status_code
-                == 200
-            )
+            url = f"{self.issuer}/.well-known/openid-configuration"
+            return httpx.get(url, trust_env=False).status_code == 200
         except httpx.TransportError:
             return False
 

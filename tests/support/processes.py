@@ -119,10 +119,12 @@ class Service:
         state_dir: Path,
         *,
         command: list[str] | None = None,
+        directory: str | Path = CHECKOUT,
         user: str | None = None,
         **environment: str,
     ) -> None:
         self.state_dir = state_dir
+        self._directory = directory
         self.port = int(environment.get("PORT") or free_port())
         self._output, self._log = (state_dir.parent / f"{kind} of {id(self)}" for kind in ("output", "log"))
         self._environment = {
@@ -156,7 +158,7 @@ class Service:
                 "start_new_session": True,
                 **as_user(self._user),
             }
-            self.process = subprocess.Popen(self._command, cwd=CHECKOUT, env=self._environment, **how)
+            self.process = subprocess.Popen(self._command, cwd=self._directory, env=self._environment, **how)
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:

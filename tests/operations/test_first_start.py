@@ -1,0 +1,71 @@
+"""`latchkey serve` with hardly a setting: it makes a database and secrets, and prints messages."""
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import log_watch
+from tests.support.cast import PASSWORD
+from tests.support.commands import run_with_settings
+from tests.support.processes import CHECKOUT, Service, wait_until
+from tests.support.server import ServerClient
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    """A service with an embedded database, which was started in an empty directory."""
+    # The path of a socket must be short.
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as name:
+        directory = Path(name).resolve()
+        directory.chmod(0o755)
+        command = [sys.executable, "-m", "auth.commands", "serve"]
+        changes = {"PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json"}
+        with Service(directory / "var", command=command, directory=directory, **changes) as service:
+            yield service
+        log_watch.scan_log("the first start", service.log())
+
+
+@pytest.fixture(scope="module")
+def client(service) -> Iterator[ServerClient]:
+    client = ServerClient(service.port)
+    yield client
+    client.close()
+
+
+def test_messages_are_printed_on_localhost_and_not_logged(service, client):
+    client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+    (link,) = wait_until(
+        lambda: re.findall(r"^http://localhost:\d+(/verify\S+)$", service.text(), re.MULTILINE)
+    )
+    log = [line for line in service.text().splitlines() if line.startswith("{")]
+    assert log
+    assert not [line for line in log if "dave@example.com" in line or link in line]
+    assert service.get(link)[1] == b""
+
+
+def test_command_finds_the_embedded_database_of_a_running_service(service, client):
+    environment = {
+        "AUTH_STATE_DIR": str(service.state_dir),
+        "AUTH_BCRYPT_COST": "4",
+        "PORT": str(service.port),
+        "LATCHKEY_ADMIN_PASSWORD": PASSWORD,
+    }
+    result = run_with_settings(environment, "create-admin", "carol@example.com")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("carol@example.com is an administrator and was created: ")
+    body = {"email": "carol@example.com", "password": PASSWORD}
+    assert client.post("/login-admin", json=body).status_code == 200
+
+
+def test_secrets_are_not_printed(service):
+    service.get("/.well-known/jwks.json")
+    text = service.text()
+    secrets = [(service.state_dir / name).read_text().strip() for name in ("secret_key", "service_role_key")]
+    secrets.append(json.loads((service.state_dir / "jwt_keys.json").read_text())["keys"][0]["d"])
+    assert str(service.state_dir) in text
+    assert not [secret for secret in secrets if secret in text]
