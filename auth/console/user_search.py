@@ -177,7 +177,7 @@ def _place(order: str, text: str) -> dict[str, str]:
 
 
 def _timestamp(text: str) -> str:
-    """Return a time as Postgres reads it, or None. Python accepts forms that Postgres does not."""
+    """Return a time as Postgres reads it, or an empty string. Python accepts forms that Postgres does not."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC).isoformat() if moment.tzinfo else ""

@@ -50,8 +50,7 @@ class _Channel:
 
 
 class _Lane:
-    """The threads for a channel's slow targets (mail hosts, webhooks), or for all others, which must not
-    wait."""
+    """The threads for a channel's slow targets (mail hosts, webhooks), or for all others."""
 
     def __init__(self, channel: _Channel, *, is_slow: bool) -> None:
         self.channel = channel

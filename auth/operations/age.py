@@ -1,6 +1,6 @@
-"""Encrypts under a passphrase, in the format of age (https://c2sp.org/age), which `age -d` can read.
+"""Encryption under a passphrase, in the format of age (https://c2sp.org/age), which `age -d` can read.
 
-The wheels of age encrypt under a passphrase in memory only; a backup may be larger than that.
+The age packages encrypt under a passphrase only in memory, and a backup may not fit there.
 """
 
 import base64
@@ -49,7 +49,7 @@ def encrypt(pieces: Iterable[bytes], passphrase: str) -> Iterator[bytes]:
 
 
 def decrypt(file: BinaryIO, passphrase: str) -> Iterator[bytes]:
-    """Yield the plaintext; each piece is authentic, and only the end shows that none is missing.
+    """Yield the plaintext. Each piece is authentic, but only the end proves that none is missing.
 
     Raises `CannotDecrypt`.
     """

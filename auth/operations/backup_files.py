@@ -17,7 +17,7 @@ from auth.operations import age
 from sql import schema
 
 Progress = Callable[[int], object]
-"""Called with the number of bytes that were read, or rows that were written, since the last call."""
+"""Called with the number of bytes read, or rows written, since the last call."""
 
 _SHORTEST_PASSPHRASE = 12
 FORMAT = 1
@@ -30,12 +30,12 @@ class BackupError(Exception):
 
 
 class UnusableFileError(BackupError):
-    """The file is damaged, encrypted otherwise, or of a newer release."""
+    """The file is damaged, encrypted in another way, or from a newer release."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """`tables` are the numbers of rows; `environment`, the settings of the process that made the backup."""
+    """`tables` has the numbers of rows, `environment` the settings of the process that made the backup."""
 
     latchkey_backup: int
     release: str
@@ -60,7 +60,7 @@ class Manifest:
             raise UnusableFileError("it is not a backup of Latchkey") from None
 
     def summary(self) -> dict[str, Any]:
-        """Return what may be shown: no secrets."""
+        """Return what may be shown, without secrets."""
         return {
             "release": self.release,
             "created_at": self.created_at,
@@ -73,7 +73,7 @@ class Manifest:
 def read_passphrase(path: Path | None, instead: str = "") -> str:
     """Return the content of a file, or of `AUTH_BACKUP_PASSPHRASE`. Raises `BackupError`.
 
-    `instead` ends the message with what else can be given.
+    `instead` ends the message with an alternative.
     """
     try:
         text = path.read_text() if path else os.environ.get("AUTH_BACKUP_PASSPHRASE", "")
@@ -119,7 +119,7 @@ def plaintext(manifest: Manifest, pieces: Iterator[bytes], progress: Progress) -
 
 @contextmanager
 def reading(path: Path, passphrase: str, progress: Progress) -> Iterator[tuple[Manifest, Iterator[bytes]]]:
-    """Yield the manifest and the pieces of the SQL. Only the last piece shows that none is missing.
+    """Yield the manifest and the pieces of the SQL. Only the last piece proves that none is missing.
 
     Raises `UnusableFileError`, also from the iterator, and `OSError`.
     """

@@ -24,7 +24,7 @@ from sql.pool import connect_patiently
 
 _STATEMENTS = sql.load_statements()
 _PIECE = 64 * 1024
-# Restored as files of the state directory, or part of one machine.
+# Restored as files of the state directory, or specific to one machine.
 _NOT_KEPT = {"AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS", "AUTH_STATE_DIR", "AUTH_BIND"}
 
 
@@ -36,7 +36,7 @@ def write(
     keep: int,
     progress_of: Callable[[int], AbstractContextManager[Progress]],
 ) -> Manifest:
-    """Back up the database and the secrets to a file, which appears when it is complete.
+    """Back up the database and the secrets to a file, which appears once it is complete.
 
     `progress_of` is called with the number of rows.
     Raises `BackupError`, `NoProgramError`, `OtherKeys`, `OSError` and `psycopg2.Error`.
@@ -78,7 +78,7 @@ def _check_keys(settings: Settings, url: str) -> None:
     """Check that the secrets of these settings are those of the database."""
     with (
         closing(Database(url, size=1, prepare=False)) as db,
-        suppress(psycopg2.errors.UndefinedTable),  # not upgraded yet
+        suppress(psycopg2.errors.UndefinedTable),  # the database has not been upgraded
     ):
         fingerprints.check(db, settings)
 

@@ -17,7 +17,7 @@ _LONGEST_PAUSE = 10.0
 
 
 class DeliveryProcess:
-    """Signal handlers call `watch` and `end`, so they may interrupt the other methods."""
+    """Signal handlers call `watch` and `end`, which may therefore interrupt the other methods."""
 
     def __init__(self, say: Callable[[str], None], *, delivers: bool = True) -> None:
         self._say = say
@@ -36,7 +36,7 @@ class DeliveryProcess:
         try:
             self._process = self._launch()
         except OSError as error:
-            # Out of memory or processes, which must not end the master.
+            # Running out of memory or processes must not end the master.
             self._process = None
             self._say(f"The delivery process cannot be started: {error.strerror}.")
         self._is_watched = self._kill_at is None
@@ -51,7 +51,7 @@ class DeliveryProcess:
             self.start()
 
     def watch(self) -> None:
-        """Restart the process when it has died, with backoff. To be called every second."""
+        """Restart the process if it has died, with backoff. To be called every second."""
         if not self._is_watched or self._is_running():
             return
         now = time.monotonic()
@@ -86,6 +86,6 @@ class DeliveryProcess:
         return subprocess.Popen(  # noqa: S603
             self._command,
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C must reach the master alone
+            start_new_session=True,  # Ctrl-C must reach only the master
             preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),
         )

@@ -50,11 +50,11 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class EmbeddedPostgresError(Exception):
-    """A line for the operator, and maybe the end of Postgres's log."""
+    """A line for the operator, perhaps with the end of Postgres's log."""
 
 
 class StateInUseError(EmbeddedPostgresError):
-    """Another process serves from the same state directory."""
+    """Another process uses the same state directory."""
 
 
 def signal_when_parent_dies(number: int) -> None:
@@ -100,7 +100,8 @@ class EmbeddedPostgres:
         except BaseException:
             self.stop()
             raise
-        # No password: only root and the account of Postgres may enter the directory of the socket.
+        # Without a password, because only root and the account of Postgres may enter the directory of the
+        # socket.
         return state.postgres_url(self._socket_dir)
 
     def stop(self) -> None:
@@ -120,7 +121,8 @@ class EmbeddedPostgres:
         self.close_in_child()
 
     def close_in_child(self) -> None:
-        """Release the lock in a forked child: the state directory must be free when the parent has died."""
+        """Release the lock in a forked child, so that the state directory is free once the parent has
+        died."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -129,7 +131,7 @@ class EmbeddedPostgres:
         return self._process is not None and self._process.poll() is not None
 
     def bound_log(self) -> None:
-        """Keep `postgres.log` and the file before it at about 1 MiB each."""
+        """Keep `postgres.log` and its predecessor at about 1 MiB each."""
         if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT:
             shutil.copy(self._log, self._log.with_suffix(".log.1"))
             os.truncate(self._log, 0)  # Postgres keeps the file open, and appends
@@ -152,7 +154,7 @@ class EmbeddedPostgres:
             shutil.rmtree(left, ignore_errors=True)
         draft = self._make_private_directory(prefix="postgres.new-", parent=self.state_dir)
         options = "--username=postgres --auth=trust --no-instructions --encoding=UTF8"
-        # The built-in locale sorts alike on every machine.
+        # The built-in locale sorts the same on every machine.
         options += " --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8"
         if self._options.get("fsync") == "off":
             options += " --no-sync"
@@ -172,7 +174,7 @@ class EmbeddedPostgres:
         draft.rename(self._data)
 
     def _clean_up_predecessor(self) -> None:
-        """Clean up after a server whose service was killed, and stop it if it still runs (on macOS).
+        """Clean up after a server whose service was killed, and stop it if it is still running (on macOS).
 
         Postgres refuses to start if the recorded process is a zombie, or another process has its id.
         """
@@ -198,7 +200,7 @@ class EmbeddedPostgres:
                 path.write_text("".join([f"{os.getpid()}\n", *rest]))
 
     def _is_postmaster(self, pid: int) -> bool:
-        """Whether a process is our server and no zombie, which has no arguments."""
+        """Whether a process is our server, and not a zombie, which has no arguments."""
         try:
             if sys.platform == "linux":
                 command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
@@ -253,13 +255,13 @@ class EmbeddedPostgres:
 
     def _as_account(self) -> dict:
         options = {
-            # Our environment has secrets, and variables of libpq that these programs would obey.
+            # Our environment has secrets, and libpq variables that these programs would obey.
             "env": {"PATH": os.defpath, "LC_ALL": "C"},
             "cwd": "/",
             "stdin": subprocess.DEVNULL,
-            # Ctrl-C must reach the service alone, which stops its database last.
+            # Ctrl-C must reach only the service, which stops its database last.
             "start_new_session": True,
-            # Called after the change of user, which would undo it.
+            # Called after the change of user, which would reset it.
             "preexec_fn": partial(signal_when_parent_dies, signal.SIGINT),
         }
         if self._account:

@@ -1,4 +1,4 @@
-"""Whether the keys of this node are those of the other nodes: the database knows their fingerprints."""
+"""Compares the keys of this node with those of the other nodes, by fingerprints in the database."""
 
 from auth.settings import Settings
 from auth.tokens import keys, signing_keys
@@ -6,7 +6,7 @@ from sql import Database
 
 
 class OtherKeys(Exception):
-    """One line for each setting whose keys the database does not know."""
+    """One line for each setting whose keys differ from those of the database."""
 
 
 def check(db: Database, settings: Settings) -> None:
@@ -16,7 +16,7 @@ def check(db: Database, settings: Settings) -> None:
 
 
 def keep(db: Database, settings: Settings, *, even_others: bool = False) -> None:
-    """Replace the known keys with those of this node, which must share one unless `even_others`.
+    """Replace the stored keys with those of this node, which must have one in common unless `even_others`.
 
     Replacing drops a key that has been rotated out. Raises `OtherKeys` and `psycopg2.Error`.
     """

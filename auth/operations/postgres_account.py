@@ -1,4 +1,4 @@
-"""The account of the embedded Postgres, which refuses to run as root, when the service is root's."""
+"""The account of the embedded Postgres, which refuses to run as root, if the service runs as root."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""Finds pg_dump and psql: in the embedded Postgres, on PATH, or where Debian installs them."""
+"""Finds pg_dump and psql in the embedded Postgres, on PATH, or where Debian installs them."""
 
 import os
 import re

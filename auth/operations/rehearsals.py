@@ -1,4 +1,4 @@
-"""Proves a backup: restores it into a temporary Postgres, starts the service there and signs a user in."""
+"""Tests a backup: restores it into a temporary Postgres, starts the service there and signs a user in."""
 
 import json
 import os
@@ -26,7 +26,7 @@ _TIMEOUT = 20
 
 
 class _Secrets:
-    """Nothing to restore: the temporary service gets the secrets of the backup in its environment."""
+    """Restores no files: the temporary service gets the secrets of the backup in its environment."""
 
     def admit(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The secrets of a backup, which become files of the state directory together with its database."""
+"""The secrets of a backup, which become files of the state directory along with its database."""
 
 import json
 import os
@@ -20,8 +20,8 @@ _VARIABLES = {
 
 
 class RestoredSecrets:
-    """`admit` adds the secrets to those that are in use; `settle` removes all others, or `withdraw` the added
-    ones. In between, the service works with the old database and with the restored one.
+    """`admit` adds the secrets to those in use; `settle` removes all others, or `withdraw` the added ones. In
+    between, the service works with the old database and with the restored one.
     """
 
     def __init__(self, settings: Settings, manifest: Manifest) -> None:

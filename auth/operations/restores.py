@@ -21,12 +21,12 @@ from auth.operations.backups import connect, statement
 from auth.tokens import keys
 from sql import schema
 
-# Before this version, Postgres refuses the setting, which a newer pg_dump writes.
+# Older versions of Postgres refuse the setting, which a newer pg_dump writes.
 _KNOWS_TRANSACTION_TIMEOUT = 17
 _TRANSACTION_TIMEOUT = b"SET transaction_timeout = 0;\n"
 _LONGEST_PREAMBLE = 16 * 1024
 _LONGEST_NAME = 63
-# While the table has another name, the service refuses the database, and the backup's links work nowhere.
+# While the table has another name, the service refuses the database, and links in the backup do not work.
 _LOCK_SCHEMA = b"\nRESET search_path; ALTER TABLE schema_version RENAME TO schema_version_of_restore;\n"
 _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version"
 
@@ -106,7 +106,7 @@ def _fill(url: str, path: Path, passphrase: str, postgres: int, options: Options
         schema.apply_in_transaction(connection)
         _check_sealed(cursor, manifest)
         _void(cursor, options)
-        # Dumps have no statistics, and autovacuum takes a minute to come.
+        # Dumps have no statistics, and autovacuum takes up to a minute to run.
         cursor.execute("ANALYZE")
 
 
@@ -134,7 +134,7 @@ def _void(cursor: Any, options: Options) -> None:
 
 
 def _check_sealed(cursor: Any, manifest: Manifest) -> None:
-    """Check that the secrets of the backup fit its rows."""
+    """Check that the secrets of the backup open its rows."""
     sealer = keys.Sealer(keys.derive(manifest.secret_key, "outbox"))
     cursor.execute(statement("list_webhook_secrets"), {})
     try:
@@ -163,7 +163,7 @@ def _load(url: str, pieces: Iterator[bytes], postgres: int) -> None:
             process.stdin.write(_LOCK_SCHEMA + b"COMMIT;\n")
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it has failed, and says why
+            pass  # it has failed; its output has the reason
         except BaseException:
             process.kill()
             raise
@@ -174,7 +174,7 @@ def _load(url: str, pieces: Iterator[bytes], postgres: int) -> None:
 
 
 def _fitted(pieces: Iterator[bytes], postgres: int) -> Iterator[bytes]:
-    """Remove from the preamble what this version of Postgres does not know."""
+    """Remove the settings from the preamble that this version of Postgres does not support."""
     preamble = b""
     for piece in pieces:
         preamble += piece
@@ -189,7 +189,7 @@ def _fitted(pieces: Iterator[bytes], postgres: int) -> Iterator[bytes]:
 def _replace(url: str, target: Any, draft: str, secrets: Secrets) -> str | None:
     """Give the target's name to the draft, atomically. Return the new name of a target with tables."""
     former = f"{target.name[: _LONGEST_NAME - 15]}_before_restore"
-    # Postgres renames no database that someone is connected to.
+    # Postgres does not rename a database with connections.
     other = "template1" if target.name == "postgres" else "postgres"
     with closing(connect(_of(url, other))) as connection:
         connection.autocommit = True
@@ -202,7 +202,7 @@ def _replace(url: str, target: Any, draft: str, secrets: Secrets) -> str | None:
                 _run(cursor, "ALTER DATABASE {} RENAME TO {}", draft, target.name)
                 cursor.execute("COMMIT")
             except psycopg2.Error:
-                # Fails where the outcome is unknown: then both databases need their secrets.
+                # If the outcome is unknown, this fails, and both databases need their secrets.
                 cursor.execute("ROLLBACK")
                 secrets.withdraw()
                 _run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", draft)

@@ -1,4 +1,4 @@
-"""Rotating the keys, in their files or as a value to set where the environment has them."""
+"""Rotating the keys, in their files, or as a value to set if the environment has them."""
 
 import fcntl
 import json
@@ -19,9 +19,9 @@ from sql import Database
 
 FIELDS = {"signing": "jwt_keys", "secret": "secret_key", "service-role": "service_role_key"}
 SHARED_SECRET = "AUTH_JWT_SECRET"  # noqa: S105
-# Seconds. Until then every process of this machine knows a new key.
+# Seconds, within which every process of this machine has picked up a new key.
 _SOON = 30.0
-# A process may use an old key a little longer, by its clock, or if it was busy.
+# A process may use an old key a little longer, if its clock is slow or it was busy.
 _SLACK = 300.0
 
 
@@ -35,7 +35,7 @@ class StillNeeded(CannotRotate):
 
 @dataclass(frozen=True)
 class Key:
-    """`value` is the text or JWK, without the time. `is_used` if it is the one that signs or seals."""
+    """`value` is the text or JWK, without the time. `is_used` if it is the key that signs or seals."""
 
     kind: str
     id: str
@@ -63,7 +63,7 @@ def keys_of(kind: str, settings: Settings) -> list[Key]:
             keys.split_time(text) if kind == "secret" else (text, 0.0) for text in value
         )
     ]
-    # All service role keys are used by their holders, none by us.
+    # Service role keys are used by their holders, not by us.
     if kind == "secret":
         used = keys.in_use([key.active_from for key in found])
         found[used] = replace(found[used], is_used=True)
@@ -75,7 +75,7 @@ def rotate(
 ) -> tuple[Key, str]:
     """Add a new key, which is used after the overlap, and return it with the new value of the setting.
 
-    The value is empty if a file has it. Raises `CannotRotate`, `OSError` and `psycopg2.Error`.
+    The value is empty if the key is in a file. Raises `CannotRotate`, `OSError` and `psycopg2.Error`.
     """
     with _latest(settings) as settings:
         known = keys_of(kind, settings)
@@ -99,7 +99,7 @@ def rotate(
 
 
 def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, str]:
-    """Add a key that is accepted only: of another node, or of the service that is replaced."""
+    """Add a key that is only accepted, such as that of another node or of a former service."""
     with _latest(settings) as settings:
         known = keys_of(kind, settings)
         if kind == "signing":
@@ -140,7 +140,7 @@ def find(settings: Settings, id: str) -> Key:
 
 
 def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
-    """Return what would become invalid without a key, in words. Raises `psycopg2.Error`."""
+    """Describe what would become invalid without a key. Raises `psycopg2.Error`."""
     if key.is_used or key.waits:
         return []
     until = replaced_at(settings, key)
@@ -162,7 +162,7 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
 
 
 def replaced_at(settings: Settings, key: Key) -> float | None:
-    """Return when another key took over, or None if the keys do not say."""
+    """Return when another key took over, or None if that is not recorded."""
     later = [
         other.active_from
         for other in keys_of(key.kind, settings)
@@ -232,7 +232,7 @@ def _store(db: Database, settings: Settings, kind: str, entries: Sequence[Key], 
     path = settings.key_files.get(field)
     if path is None:
         return f"{name_of(field)}={text}"
-    # The database first learns of a key that is added, and last of one that is removed.
+    # The database is the first to get an added key, and the last to lose a removed one.
     fingerprints.keep(db, settings)
     _write(path, text + "\n")
     fingerprints.keep(db, replace(settings, **{field: value}))
@@ -256,7 +256,7 @@ def _text(kind: str, entries: Sequence[Key]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file, which keeps its owner: an administrator may rotate what the service reads."""
+    """Replace a file and keep its owner: root may rotate a key that the service reads."""
     before = path.stat()
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,4 +1,4 @@
-"""What a start can find out about the servers that it depends on."""
+"""Checks at the start of the servers that the service depends on."""
 
 from limits.storage import storage_from_string
 

@@ -111,7 +111,7 @@ def has_text(table: str, name: str) -> bool:
 
 
 def identifier() -> str | None:
-    """Return the text that names the ways to sign in other than a password or a code, if there are any."""
+    """Return which identifier users enter to sign in, as the name of its text; None if there is none."""
     settings = latchkey.settings
     if settings.email_enabled:
         return "email_or_phone" if settings.offers_phone else "email"

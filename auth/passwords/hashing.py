@@ -1,6 +1,6 @@
 """Hashing of passwords. The only module that imports bcrypt.
 
-A stored hash is `_SCHEME` and a bcrypt hash. A bcrypt hash alone is imported, or was made by version 0.1.0.
+A stored hash is `_SCHEME` and a bcrypt hash. A bare bcrypt hash was imported, or written by version 0.1.0.
 Other imported hashes begin with `$wp` (WordPress), `bcrypt_sha256` (Django) or a scheme of legacy.py.
 """
 
@@ -42,9 +42,10 @@ _DEARER_HASHES = 2  # steps above today's cost; the first log-in then takes four
 # Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
 _THREADS = 2
 _NICENESS = 13
-# More than there are threads, because an admitted request also waits for the database.
+# More than the threads, because an admitted request also waits for the database.
 _ADMITTED = 3 * _THREADS
-# More than are served within PATIENCE (seconds): a waiting client sends nothing else, a refused one retries.
+# More than can be served within PATIENCE (seconds): a waiting client sends nothing else, a refused one
+# retries.
 _QUEUE = 200
 PATIENCE = 5.0
 
@@ -69,7 +70,7 @@ class Passwords:
         run, semaphore = _under_gevent() if _is_patched() else (_at_once, threading.Semaphore)
         self._run: Callable[[Callable[[], Any]], Any] = run
         self._queue, self._admission = semaphore(_ADMITTED + _QUEUE), semaphore(_ADMITTED)
-        # For metrics: requests that are admitted or wait, and those that were refused. Exact under gevent.
+        # For metrics: requests that were admitted or are waiting, and refused ones. Exact under gevent.
         self.queue_length, self.refusals = 0, 0
         self._is_admitted = ContextVar("is_admitted", default=False)
 
@@ -148,7 +149,7 @@ def _matches(password: str, password_hash: str) -> bool:
 
 
 def _inputs(password: bytes, scheme: str) -> list[bytes]:
-    """Return what bcrypt reads for a password: as many inputs for both of our schemes, for equal times."""
+    """Return the inputs of bcrypt for a password: equally many for both of our schemes, for equal times."""
     if scheme == "$wp":
         return [base64.b64encode(hmac.digest(b"wp-sha384", password, "sha384"))]
     if scheme == "bcrypt_sha256":

@@ -20,8 +20,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf import argon2
 
-# What takes as long as a round of bcrypt, of which a hash of cost 10 has 1024. Measured on x86-64 with SHA
-# extensions, which OpenSSL uses.
+# Work that takes as long as a round of bcrypt, of which a hash of cost 10 has 1024. Measured on x86-64 with
+# SHA extensions, which OpenSSL uses.
 _PBKDF2_PER_ROUND = {"sha1": 160, "sha256": 160, "sha512": 75}
 _ARGON2_PER_ROUND = 65  # KiB times passes
 _SCRYPT_PER_ROUND = 200  # N * r * p
@@ -43,7 +43,7 @@ class UnusableHash(ValueError):
 
 @dataclass(frozen=True)
 class ForeignHash:
-    """`rounds` is the time of a check in rounds of bcrypt, `memory` what it takes in bytes."""
+    """`rounds` is the time of a check in rounds of bcrypt, `memory` its memory in bytes."""
 
     rounds: float
     memory: int

@@ -19,7 +19,7 @@ _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
 
 
 class WeakPassword(Exception):
-    """`problems` maps the reasons `length`, `characters` and `common` to what the password must do."""
+    """`problems` maps the reasons `length`, `characters` and `common` to the requirements."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__(f"must {' and '.join(problems.values())}")
@@ -48,7 +48,7 @@ def _is_common(password: str) -> bool:
 
 
 def _cores(password: str) -> Iterator[str]:
-    """Yield what remains of a password without up to four digits and symbols at its ends."""
+    """Yield the possible cores of a password, without up to four digits and symbols at its ends."""
     for start in range(_MOST_ADDED + 1):
         for added in range(start, _MOST_ADDED + 1):
             end = len(password) - (added - start)

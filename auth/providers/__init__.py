@@ -2,7 +2,7 @@
 
 
 class ProviderError(Exception):
-    """The provider failed, or its answer is not valid. The message is for the log."""
+    """The provider failed, or its response is not valid. The message is for the log."""
 
 
 class ProviderUnavailable(ProviderError):

@@ -34,7 +34,7 @@ _LONGEST_URL = 1000
 _CONCURRENCY = 4
 _PATIENCE = 1.0
 _DEADLINE = 8.0  # seconds for all requests of one step
-# Built-in ones are raised for answers that are not JSON or have another shape.
+# The built-in exceptions are raised for responses that are not JSON or have another shape.
 _FAILURES = (
     *(requests.RequestException, AuthlibBaseError),
     *(ValueError, KeyError, TypeError, AttributeError, RecursionError),
@@ -44,7 +44,7 @@ _ADDRESSES = ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_ur
 
 @dataclass(frozen=True)
 class ExternalIdentity:
-    """An identity that a provider confirmed. `is_trusted`: a verified email links to the user who has it."""
+    """An identity that a provider confirmed. If `is_trusted`, a verified email links it to its user."""
 
     provider: str
     subject: str
@@ -194,7 +194,7 @@ class Provider:
         claims = id_tokens.verify(str(token.get("id_token", "")), nonce)
         if claims.get("email"):
             return claims
-        # Some providers give the email at the userinfo endpoint only.
+        # Some providers return the email only at the userinfo endpoint.
         url = self._preset.userinfo_url or id_tokens.optional_endpoint("userinfo_endpoint")
         userinfo = self._get(session, url) if url else {}
         if userinfo.get("sub") != claims["sub"]:
@@ -250,7 +250,7 @@ class Provider:
         data = {"sub": subject, "email": canonical, "email_verified": is_verified}
         preset = self._preset
         limits = (("name", preset.name, _LONGEST_NAME), ("avatar_url", preset.avatar, _LONGEST_URL))
-        # Metadata has a limit: drop long values instead of cutting them, which breaks URLs.
+        # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
         for key, path, limit in limits:
             value = _find(info, path)
             if isinstance(value, str) and value.isprintable() and len(value) <= limit:

@@ -125,13 +125,13 @@ class IdTokens:
     def _fetch_metadata(self, url: str) -> dict[str, Any]:
         metadata = _get(url)
         issuer = metadata.get("issuer")
-        # Azure's document for all tenants has a placeholder instead of the tenant.
+        # Azure's document for all tenants has a placeholder for the tenant.
         if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and _TENANT not in issuer):
             raise ProviderUnavailable("the discovery document is another issuer's")
         return metadata
 
     def _fetch_keys(self, url: str) -> KeySet:
-        """Return the usable keys: a key of an unknown type must not hide the others."""
+        """Return the usable keys. A key of an unknown type must not prevent the use of others."""
         self._keys_asked_at = time.monotonic()
         published, keys = _get(url).get("keys"), []
         for key in published if isinstance(published, list) else []:
@@ -152,7 +152,7 @@ def unverified_issuer(id_token: str) -> str:
 
 
 def _unverified_claims(id_token: str) -> dict[str, Any]:
-    """Return the claims of what may be an id_token, before anything is fetched for it."""
+    """Return the claims of a possible id_token, before anything is fetched for it."""
     with suppress(*_MALFORMED):
         token = jws.extract_compact(id_token.encode())
         claims = json.loads(token.payload)

@@ -27,7 +27,7 @@ PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
 # Set by Kubernetes and Docker links for a service called "auth".
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
-# Read by the commands backup and restore alone.
+# Read only by the commands backup and restore.
 _OF_COMMANDS = {"AUTH_BACKUP_PASSPHRASE"}
 
 
@@ -65,7 +65,8 @@ class Settings:
     base_url: str = kinds.text("", checks.optional(checks.public_url))
     site_url: str = kinds.text("", checks.optional(checks.site_url))
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), checks.redirect_pattern)
-    # All values are accepted. One may end in @ and the time from which it is used; else the first is used.
+    # All values are accepted. One may end in @ and the time from which it is used; otherwise the first is
+    # used.
     secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.timed_secret, may_be_empty=False))
     service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.secret, may_be_empty=False))
     service_role_jwt: bool = kinds.flag(False)
@@ -154,12 +155,12 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether `base_url` is this machine. Then messages may be shown on the console."""
+        """Whether `base_url` is this machine, so that messages may be printed."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     @property
     def has_site(self) -> bool:
-        """Whether there is an application: `AUTH_SITE_URL` is set to another URL than that of the service."""
+        """Whether there is an application: `AUTH_SITE_URL` differs from the URL of the service."""
         return self.site_url.rstrip("/") != self.base_url
 
     @property
@@ -183,7 +184,7 @@ class Settings:
 
 
 class SettingsError(Exception):
-    """One line for each variable that is wrong."""
+    """One line for each invalid variable."""
 
 
 def name_of(field: str) -> str:
@@ -240,7 +241,7 @@ def _refuse(lines: list[str], values: Mapping[str, Any]) -> None:
 
 
 def _problems(env: Env) -> dict[str, str]:
-    """Return what is wrong by the name of the variable, without values, which may be secrets."""
+    """Return the problems by the name of the variable, without values, which may be secrets."""
     try:
         env.seal()
     except EnvValidationError as error:
@@ -264,7 +265,7 @@ def _empty(environment: Mapping[str, str | None]) -> list[str]:
 
 
 def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return a line for each variable that looks like a setting."""
+    """Return a line for each unknown variable that looks like a setting."""
     known, lines = names(), []
     for name in sorted(set(environment) - set(known) - _OF_COMMANDS):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):

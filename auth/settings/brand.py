@@ -60,7 +60,7 @@ def logo_in_mails(logo: str | None, base_url: str) -> str | None:
 
 
 def _readable(color: str, surface: str, end: str) -> str:
-    """Return a colour, mixed with `end` until it can be read on a surface."""
+    """Return a colour, mixed with `end` until it is legible on a surface."""
     shades = (_mixed(color, end, step / 20) for step in range(21))
     return next(shade for shade in shades if _contrast(shade, surface) >= _CONTRAST)
 

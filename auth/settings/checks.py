@@ -16,7 +16,7 @@ from auth.settings import targets
 from auth.tokens import keys, signing_keys
 
 Check = Callable[[str], object]
-# Eight letters at least: random secrets must not contain them by chance.
+# At least eight letters, so that random secrets do not contain them by chance.
 _PLACEHOLDER = re.compile(
     r"change.?me|replace.?(me|this)|your.?(secret|own)|super.?secret|placeholder", re.IGNORECASE
 )
@@ -74,7 +74,7 @@ def _random(value: str) -> None:
     remedy = "take one that is random, such as openssl rand -hex 32 prints"
     if len(set(value)) < 8:
         raise ValueError(f"must have at least 8 different characters: {remedy}")
-    # A text that repeats itself is equal to itself moved by the length of the unit.
+    # A repeated text equals itself when it is shifted by the length of the unit.
     if any(value.startswith(value[unit:]) for unit in range(1, len(value) // 2 + 1)):
         raise ValueError(f"must not repeat itself: {remedy}")
     if _PLACEHOLDER.search(value):
@@ -89,7 +89,7 @@ def postgres_url(value: str) -> None:
         parts = parse_dsn(value)
     except psycopg2.ProgrammingError:  # its message quotes the password
         parts = {"host": "@"}
-    # Where the password has an @, a slash or a question mark, its end is taken for the host or the database.
+    # If the password has an @, a slash or a question mark, its end is taken for the host or the database.
     misread = "@" in parts.get("host", "") + parts.get("dbname", "")
     if misread or not re.fullmatch(r"[0-9,]*", parts.get("port", "")):
         raise ValueError(f"{example}; percent-encode what is special in the password: %40 for @, %2F for /")

@@ -6,7 +6,7 @@ from auth.settings import Settings
 
 # Seconds after which a message without an expiry time is given up, and a failing webhook is disabled.
 GIVE_UP = 3 * 86_400
-# Seconds for which a sign-in or a reauthentication allows to change the ways to sign in.
+# Seconds for which a sign-in or a reauthentication counts as a proof for changing the ways to sign in.
 _PROOF_AGE = 900
 
 

@@ -1,4 +1,4 @@
-"""The secrets that are read from files: those that the settings leave to the state directory."""
+"""The secrets that are read from files of the state directory because no setting has them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from auth.settings import checks, state
 from auth.tokens import signing_keys
 
-# Only the service makes secrets. A command that needs none ignores their absence.
+# Only the service creates secrets. A command that needs none ignores their absence.
 Missing = Literal["make", "refuse", "ignore"]
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
 

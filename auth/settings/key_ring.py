@@ -1,4 +1,4 @@
-"""The keys of a running process: made from the settings, and read again from their files."""
+"""The keys of a running process, from the settings, reread from their files."""
 
 import dataclasses
 import threading
@@ -16,7 +16,7 @@ from auth.tokens.refresh_tokens import RefreshTokens
 from auth.tokens.service_role import ServiceRoleKeys
 from auth.tokens.signing_keys import all_keys
 
-INTERVAL = 2.0  # seconds between two looks at the files
+INTERVAL = 2.0  # seconds between two checks of the files
 
 log = structlog.get_logger()
 
@@ -39,7 +39,7 @@ class KeyRing:
         self._problems: list[str] = []
 
     def refresh(self) -> None:
-        """Read the files again, and sign with the key whose time has come. Unusable files change nothing."""
+        """Reread the files, and sign with the key whose time has come. Unusable files change nothing."""
         found, problems = kept_secrets.read(self.settings.key_files, must_sign=not self.settings.jwt_secret)
         problems += [] if problems else self._strangers(found)
         if problems != self._problems:

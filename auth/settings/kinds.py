@@ -36,7 +36,7 @@ def secret(declared: Any) -> Any:
 
 
 def secret_url(declared: Any) -> Any:
-    """Declare that the console shows the host of a URL alone: the rest may hold a password."""
+    """Declare that the console shows only the host of a URL, because the rest may contain a password."""
     return shown_as(_place, declared)
 
 
@@ -58,7 +58,7 @@ def _text(value: Any) -> str:
 
 
 def _place(value: str | None) -> str:
-    """Return scheme, host and port of a URL. A password may hold an @ that should have been encoded."""
+    """Return scheme, host and port of a URL, even if its password has an @ that should have been encoded."""
     scheme, separator, rest = (value or "").partition("://")
     return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
 

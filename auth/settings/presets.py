@@ -16,7 +16,7 @@ class Preset:
     userinfo_url: str = ""
     subject: str = "sub"
     email: str = "email"
-    email_verified: str = "email_verified"  # empty if the provider never says so
+    email_verified: str = "email_verified"  # empty if the provider does not report it
     gives_verified_only: bool = False
     # The URL of a list of emails, the path to the list, and the keys of an entry: email, verified, primary.
     emails_url: str = ""
@@ -48,7 +48,7 @@ PRESETS = {
         documentation="https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc",
         issuer="https://login.microsoftonline.com/common/v2.0",
         scopes="openid email profile",
-        # Tenants can set any email. This optional claim says that the tenant has proved the domain.
+        # Tenants can set any email. This optional claim is true if the tenant has proved the domain.
         email_verified="xms_edov",
         auth_method="client_secret_post",
     ),

@@ -14,14 +14,14 @@ METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def make_directory(directory: Path) -> None:
-    # Postgres cannot run as root: another account passes through root's directory, without listing it.
+    # Postgres cannot run as root, so another account must pass through root's directory, without listing it.
     mode = 0o711 if os.geteuid() == 0 else 0o700
     directory.mkdir(mode=mode, parents=True, exist_ok=True)
     directory.chmod(mode)
 
 
 def begin_metrics(state_dir: Path, name: str) -> None:
-    """Make an empty directory for the metrics of the processes that this one starts. Raises `OSError`."""
+    """Create an empty directory for the metrics of the processes that this one starts. Raises `OSError`."""
     directory = state_dir / f"metrics-{name}"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
@@ -43,7 +43,7 @@ def make_once(path: Path, make: Callable[[], str]) -> None:
     if path.exists():
         return
     make_directory(path.parent)
-    # Two processes may start at once: each writes a file of its own, and the first link wins.
+    # Two processes may start at once: each writes its own file, and the first link wins.
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w") as file:

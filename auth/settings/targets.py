@@ -62,7 +62,7 @@ def mail_address(text: str) -> Address:
     """Parse `Name <address>`, or an address alone."""
     name, address = parseaddr(text)
     problem = "must be an address such as Example <no-reply@example.com>; its part before the @ in ASCII"
-    # parseaddr drops silently what it cannot parse.
+    # parseaddr silently drops what it cannot parse.
     if text.count("@") != 1 or re.search(r"[\r\n\0]", text) or len(name) > 100:
         raise ValueError(problem)
     with suppress(EmailNotValidError):

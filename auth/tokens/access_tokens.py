@@ -48,7 +48,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class ServiceRole:
-    """The role of a verified token, and the key that made it. The times are Unix seconds."""
+    """The role of a verified token, and the key that signed it. Times are in Unix seconds."""
 
     role: str
     kid: str | None
@@ -69,7 +69,7 @@ class AccessTokens:
         self.use(jwk_set, secret)
 
     def use(self, jwk_set: str, secret: str | None) -> None:
-        """Replace the keys, if they are others, and sign with the one whose time has come.
+        """Replace the keys, if they have changed, and sign with the one whose time has come.
 
         Raises `ValueError`.
         """
@@ -156,7 +156,7 @@ class AccessTokens:
         try:
             kid = jwt.get_unverified_header(token).get("kid")
             key = self._keys.get(kid)
-            # Other services may hold a secret to verify tokens, but not to administrate here.
+            # Other services may hold a secret to verify tokens; that does not make them administrators.
             if key is None or not key.signing_key:
                 raise InvalidAccessToken("not of a key that signs here")
             claims = jwt.decode(token, key.verifying_key, algorithms=[key.algorithm], options=_BARE)

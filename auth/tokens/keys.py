@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-# What keys are derived for, and sealed rows begin with the id of.
+# The purpose of the derived keys whose ids sealed rows begin with.
 SEALING = "outbox"
 SEALINGS = (SEALING,)
 _KEY_ID_LENGTH = 4
@@ -53,7 +53,7 @@ def split_time(secret_key: str) -> tuple[str, float]:
 
 
 def in_use(times: Sequence[float]) -> int:
-    """Return the position of the key that is used now: the latest whose time has come, else the earliest."""
+    """Return the position of the key to use now: the latest whose time has come, else the earliest."""
     now = time.time()
     come = [moment for moment in times if moment <= now]
     return times.index(max(come) if come else min(times))
@@ -78,7 +78,7 @@ def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
 
 
 def key_id(key: bytes) -> bytes:
-    """Return what rows that were sealed with a derived key begin with."""
+    """Return the id that begins each row sealed with a derived key."""
     return hashlib.sha256(key).digest()[:_KEY_ID_LENGTH]
 
 

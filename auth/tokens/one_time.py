@@ -50,7 +50,7 @@ def hash_token(token: str) -> bytes | None:
 
 
 class Codes:
-    """Makes the MACs of codes: a hash of six digits could be reversed."""
+    """Computes the MACs of codes, because a hash of six digits could be reversed."""
 
     purpose = "one-time code"
     form = _CODE
@@ -67,7 +67,7 @@ class Codes:
         return self.macs(address, code)[0]
 
     def macs(self, address: str, code: str) -> list[bytes]:
-        """Return what may be stored for a code: its MAC under each key. Empty if it is not a code."""
+        """Return the possible stored forms of a code, its MAC under each key; empty if it is not a code."""
         message = f"{address} {code}".encode()
         return [keys.mac(key, message) for key in self._keys] if self.form.fullmatch(code) else []
 

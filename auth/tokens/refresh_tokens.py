@@ -1,7 +1,7 @@
 """Refresh tokens: opaque to clients, verified without the database, never stored.
 
 A token is 42 bytes in 56 base64url characters: the session's id (16), its counter (8), and a MAC of both
-(18). No bit of the last character is unused, so that a token has one spelling.
+(18). All bits of the last character are used, so a token has only one spelling.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""The service role keys: opaque secrets, of which one is accepted as well as another."""
+"""The service role keys: opaque secrets, all of which are accepted."""
 
 import hmac
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ class ServiceRoleKeys:
 
     def match(self, *credentials: str) -> bool:
         """Whether one of the credentials is a key. An empty one never is."""
-        # Compare all pairs, so that the time does not tell which one matches.
+        # Compare all pairs, so that the time does not reveal which one matches.
         matches = [
             hmac.compare_digest(key, sent.encode()) for key in self._keys for sent in credentials if sent
         ]

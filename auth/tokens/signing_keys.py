@@ -26,7 +26,7 @@ _THUMBPRINT_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"
 class Key:
     """A key and its only algorithm (RFC 8725, section 3.1). `signing_key` is None if it only verifies.
 
-    `is_preferred` if its `key_ops` name `sign`. A shared secret has no `public_jwk`. From `active_from` on
+    `is_preferred` if its `key_ops` include `sign`. A shared secret has no `public_jwk`. From `active_from` on
     (Unix seconds) the key signs.
     """
 
@@ -91,7 +91,7 @@ def all_keys(jwk_set: str, secret: str | None) -> list[Key]:
 
 
 def signing_key(keys: Sequence[Key]) -> Key:
-    """Return the key whose `active_from` came last; else the one that is meant to sign, or the first."""
+    """Return the key whose `active_from` came last, else the preferred one, else the first."""
     usable = [key for key in keys if key.signing_key]
     times = [key.active_from for key in usable]
     newest = times[in_use(times)]
@@ -99,7 +99,7 @@ def signing_key(keys: Sequence[Key]) -> Key:
 
 
 def fingerprints(jwk_set: str) -> list[str]:
-    """Return a digest of each public key or secret with its `kid`, under which other nodes look it up."""
+    """Return a digest of each public key or secret with the `kid` by which other nodes look it up."""
     keys = parse_jwk_set(jwk_set) if jwk_set else []
     known: list[Mapping[str, Any]] = [
         key.public_jwk or {"kid": key.kid, "k": key.verifying_key.hex()} for key in keys

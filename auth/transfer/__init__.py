@@ -1,1 +1,1 @@
-"""Users from and to files, such as the exports of other products."""
+"""Importing users from files, such as the exports of other products, and exporting them."""

@@ -100,7 +100,7 @@ def row(factor: dict[str, Any], user_id: str, parts: Latchkey) -> dict[str, Any]
 
 
 def keys(made: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what no two factors of a user may have."""
+    """Yield the values that must be unique among a user's factors."""
     names = (
         ("id", "credential_id")
         if made["factor_type"] == "passkey"

@@ -26,7 +26,7 @@ _Checked = tuple[Entry, dict[str, Any] | str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an entry: `created`, `exists` or `refused`, the last two with a reason."""
+    """The outcome of an entry: `created`, `exists` or `refused`, the last two with a reason."""
 
     place: str
     name: str | None
@@ -36,7 +36,7 @@ class Outcome:
 
 
 class Import:
-    """Creates users from entries. Those that exist are unchanged, so that an import can be repeated."""
+    """Creates users from entries. Existing users are not changed, so an import can be repeated."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Import:
             yield batch
 
     def _is_of_another_model(self, entry: Entry) -> bool:
-        """Whether this is a row of Django's dumpdata that is no user."""
+        """Whether this is a row of Django's dumpdata that is not a user."""
         return (
             self._product == "django"
             and entry.problem is None
@@ -131,7 +131,7 @@ class Import:
         return {row.key for row in found}
 
     def _insert(self, rows: list[dict[str, Any]]) -> dict[str, str | None]:
-        """Return by id None for an inserted user, or why Postgres refused it."""
+        """Return, by id, None for an inserted user, or the reason why Postgres refused it."""
         if self._is_dry_run or not rows:
             return {row["id"]: None for row in rows}
         try:
@@ -145,7 +145,7 @@ class Import:
             if len(rows) == 1:
                 is_taken = error.diag.constraint_name in _TAKEN
                 return {rows[0]["id"]: _EXISTS if is_taken else error.diag.message_primary or "is refused"}
-            # Halve the batch until the wrong row is alone.
+            # Halve the batch until the invalid row is isolated.
             middle = len(rows) // 2
             return self._insert(rows[:middle]) | self._insert(rows[middle:])
         return {row.id: None for row in inserted}
@@ -162,7 +162,7 @@ def _outcome(entry: Entry, row: dict[str, Any] | str, problems: Mapping[str, str
 
 
 def _check_storage(row: dict[str, Any]) -> None:
-    """Raise `InvalidRecord` for what Postgres would refuse."""
+    """Raise `InvalidRecord` for values that Postgres would refuse."""
     try:
         text = json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -16,7 +16,7 @@ User = Mapping[str, Any]
 Record = dict[str, Any]
 
 FOREVER = "9999-12-31T23:59:59+00:00"
-# Names of providers elsewhere, by that in the settings here.
+# Names of providers in other products, by the name in the settings here.
 _PROVIDERS = {
     "google-oauth2": "google",
     "windowslive": "azure",
@@ -32,7 +32,7 @@ _HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
 
 
 class NotAUser(ValueError):
-    """An entry that is to be refused. The message says what it is."""
+    """An entry that must be refused. The message describes it."""
 
 
 def detect(user: User) -> str:

@@ -1,4 +1,4 @@
-"""Reads users from JSON lines, JSON documents and CSV, without judging what they contain."""
+"""Reads users from JSON lines, JSON documents and CSV, without checking their content."""
 
 import csv
 import itertools
@@ -40,7 +40,7 @@ class UnreadableFile(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One user of a file, as it is there, or the `problem` with it. `place` is such as `line 3`."""
+    """One user as the file has it, or the `problem` with it. `place` is, for instance, `line 3`."""
 
     place: str
     value: dict[str, Any] = field(default_factory=dict)
@@ -120,7 +120,7 @@ def _entry(place: str, value: Any) -> Entry:
 
 def _of_csv(path: Path) -> Iterator[Entry]:
     csv.field_size_limit(sys.maxsize)
-    # What is not UTF-8 becomes surrogates, which are refused with their row.
+    # Bytes that are not UTF-8 become surrogates, and their row is refused.
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         rows = csv.DictReader(file, strict=True)
         for _ in itertools.count():

@@ -98,7 +98,7 @@ def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, 
 
 
 def keys(made: dict[str, Any]) -> Iterator[str]:
-    """Yield what no other user may have."""
+    """Yield the values that must be unique among all users."""
     for name in ("id", *_ADDRESSES):
         if made[name]:
             yield made[name]

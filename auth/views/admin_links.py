@@ -18,9 +18,9 @@ blueprint = Blueprint("admin_links", __name__)
 @blueprint.post("/admin/generate_link")
 @guard.service_role
 def generate_link() -> Response:
-    """Create a link, and the code beside it, without sending them."""
+    """Create a link, and the code that goes with it, without sending them."""
     body = read_body(schemas.NewLink())
-    # The variants name the address that the client mails the link to. Both confirm the new one.
+    # The variants name the address to which the client mails the link. Both confirm the new address.
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
     email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
     password_hash = None

@@ -9,7 +9,7 @@ from auth.web.paging import bounds, paginated
 
 blueprint = Blueprint("audit", __name__)
 
-# The last row that paging reaches. The filter `until` reaches earlier ones.
+# The last row that paging reaches; the filter `until` reaches older ones.
 MOST = 100_000
 
 

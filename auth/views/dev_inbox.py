@@ -15,7 +15,7 @@ _PAGE_CSP = (
     "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; "
     "base-uri 'none'"
 )
-# A message runs nothing, loads nothing, and has an opaque origin.
+# A message cannot run or load anything, and has an opaque origin.
 _MESSAGE_CSP = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'; "
     "base-uri 'none'"

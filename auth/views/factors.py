@@ -74,7 +74,7 @@ def delete_any_factor(user_id: str, factor_id: str) -> Response:
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
 def create_recovery_codes() -> Response:
-    """Make ten recovery codes, shown once, and void older ones."""
+    """Create ten recovery codes, shown once, and void older ones."""
     codes, created_at = recovery_codes.create(read_body(schemas.Reauthentication()))
     return jsonify(codes=codes, created_at=created_at)
 
@@ -82,7 +82,7 @@ def create_recovery_codes() -> Response:
 @blueprint.get("/recovery_codes")
 @guard.access_token
 def get_recovery_codes() -> Response:
-    """Tell how many recovery codes are left."""
+    """Return how many recovery codes are left."""
     return jsonify(recovery_codes.status())
 
 

@@ -48,7 +48,7 @@ def authorize_identity() -> Response:
 @blueprint.get("/link-identity")
 @limited("links")
 def linking_page() -> Response:
-    """Show the user that the identity will be linked to, since an attacker may have sent the link."""
+    """Show to which user the identity will be linked, since an attacker may have sent the link."""
     flow_token = read_query(schemas.LinkingForm())["flow"]
     flow = _linking_flow(flow_token)
     if not flow:

@@ -31,7 +31,7 @@ def _enabled(view: View) -> View:
 @limited("user_changes", key=guard.caller_id)
 @_enabled
 def begin_passkey_registration() -> Response:
-    """Return the options with which the caller's browser makes a passkey."""
+    """Return the options with which the caller's browser creates a passkey."""
     body = read_body(schemas.Reauthentication())
     return jsonify(passkeys.begin_registration(guard.live_caller(), body))
 
@@ -41,7 +41,7 @@ def begin_passkey_registration() -> Response:
 @limited("user_changes", key=guard.caller_id)
 @_enabled
 def finish_passkey_registration() -> Response:
-    """Add the passkey that the caller's browser has made."""
+    """Add the passkey that the caller's browser has created."""
     known = guard.live_caller()
     body = read_body(webauthn_schemas.PasskeyResponse())
     return JsonResponse(passkeys.finish_registration(known, body))

@@ -1,4 +1,4 @@
-"""Links and codes on request. The response never tells whether a message was sent: any client may ask."""
+"""Links and codes on request. The response never reveals whether a message was sent, as anyone may ask."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ from auth.web.health import HealthCheck
 from auth.web.limits import requests_and_window
 
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
-# Redoc makes styles while it runs, shows inline images, and searches in a worker.
+# Redoc creates styles while it runs, shows inline images, and searches in a worker.
 _DOCS_CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; worker-src blob:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
@@ -44,7 +44,7 @@ def health() -> Response:
 
 
 def _answer_probe(nonce: str) -> None:
-    """Tell `latchkey doctor`, in the database, how its request arrived. The response says nothing of it."""
+    """Record how a request of `latchkey doctor` arrived, in the database: the response must not reveal it."""
     forwarded = request.headers.get("X-Forwarded-For", "")[:_LONGEST_FORWARDED].split(",")
     seen = {"forwarded_for": [hop.strip() for hop in forwarded if hop.strip()], "scheme": request.scheme}
     token_hash = hash_token(nonce)
@@ -95,7 +95,7 @@ def openapi() -> Response:
 
 @blueprint.get("/docs")
 def docs() -> Response:
-    """Show the contract, rendered."""
+    """Show the contract as a page."""
     return Response(render_template("docs.html"), headers={"Content-Security-Policy": _DOCS_CSP})
 
 
@@ -127,7 +127,7 @@ def oauth_metadata() -> Response:
 
 @blueprint.get("/")
 def welcome() -> Response:
-    """Show the welcome page; after a link, what the link did."""
+    """Show the welcome page or, after a link, what the link did."""
     settings = latchkey.settings
     return page(
         "welcome.html",

@@ -24,7 +24,8 @@ def signup() -> ResponseReturnValue:
 def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
     if any(body.get(name) is not None for name in ("email", "phone", "password")):
         return False
-    # While they are disabled, `{}` is a sign-up without an email. The clients always send these members.
+    # While anonymous users are disabled, `{}` is a sign-up without an email. The clients always send these
+    # members.
     return latchkey.settings.anonymous_enabled or bool(body.keys() & {"data", "gotrue_meta_security"})
 
 

@@ -24,7 +24,7 @@ from auth.web.limits import limited
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
 
-# Making a schema takes longer than the check.
+# Creating a schema takes longer than the check.
 _QUERY = schemas.TokenQuery()
 _PASSWORD_GRANT, _REFRESH_GRANT = schemas.PasswordGrant(), schemas.RefreshGrant()
 

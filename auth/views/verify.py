@@ -54,7 +54,7 @@ _WRONG_FACTOR = {
 @blueprint.get("/verify")
 @limited("links", unless=lambda: request.method == "HEAD")
 def verify_link() -> Response:
-    """Spend a link for a program. Show a browser a page with a button, so that scanners spend nothing."""
+    """Spend a link for a program. Show browsers a page with a button, so that scanners do not spend it."""
     query = read_query(schemas.VerifyQuery())
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)
@@ -164,7 +164,7 @@ def _target(query: Mapping[str, str], requested: str | None) -> str:
 
 
 def _own_page(purpose: str) -> str | None:
-    """Return where a browser chooses its password if no application does that."""
+    """Return the page on which to choose a password if there is no application."""
     settings = latchkey.settings
     if purpose in ("recovery", "invite") and settings.pages and not settings.has_site:
         return f"{settings.base_url}/new-password"

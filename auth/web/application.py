@@ -1,6 +1,6 @@
 """Flask's application, request and response, without some work that this service does not need.
 
-Each override says what it gains.
+The docstring of each override states its gain.
 """
 
 import io
@@ -31,7 +31,7 @@ class BoundedRequest(Request):
 
 
 class JsonProvider(DefaultJSONProvider):
-    """Writes JSON with the spaces of Postgres, and in our order."""
+    """Writes JSON with the same spaces as Postgres, and in our order."""
 
     sort_keys = False
 

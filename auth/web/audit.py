@@ -87,7 +87,7 @@ def origin() -> dict[str, str | None]:
         return {"actor": "service_role", **known}
     actor = {"actor": "user", "actor_id": g.caller.user_id}
     if "administrator" in g:
-        # The name outlives the administrator.
+        # The name remains when the administrator is deleted.
         actor["administrator"] = g.administrator.email or g.administrator.phone
     return {**actor, **known}
 
@@ -126,7 +126,7 @@ def refused(reason: str) -> None:
 
 def _record_refusal(response: Response) -> Response:
     action, reason = _action(), g.refused_because
-    # Access tokens expire all the time; only those sent to administrative routes are worth a row.
+    # Access tokens expire all the time; only those sent to administrative routes deserve a row.
     is_known = reason in _REASONS or (reason == "bad_jwt" and action == "admin_refused")
     # A forged refresh token belongs to no user.
     if action is None or not is_known or (action == "refresh_refused" and "subject" not in g):
@@ -148,7 +148,7 @@ def _action() -> str | None:
         return "admin_refused"
     if request.endpoint == "token.token" and request.args.get("grant_type") == "refresh_token":
         return "refresh_refused"
-    # An id_token that an identity is linked by.
+    # An id_token that links an identity.
     if request.endpoint == "token.token" and "caller" in g:
         return "change_refused"
     return _ACTIONS.get(request.endpoint or "")

@@ -1,4 +1,4 @@
-"""Cookies that bind a browser to what it began. Each holds 256 random bits, but those of preferences."""
+"""Cookies that bind a flow to its browser, with 256 random bits each, and cookies for preferences."""
 
 from flask import Response, request
 
@@ -19,7 +19,7 @@ def sent(name: str) -> str:
 def remember(
     response: Response, name: str, value: str, *, max_age: int | None = None, crosses_sites: bool = False
 ) -> None:
-    """Set a cookie, without `max_age` until the browser is closed; with 0, delete it."""
+    """Set a cookie, until the browser is closed if there is no `max_age`; with 0, delete it."""
     response.set_cookie(
         _full_name(name),
         value,

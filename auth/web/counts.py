@@ -36,7 +36,7 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
 
     `addresses` may contain the id of a user, whose wrong passwords are also counted over all addresses.
     """
-    # Whole keys: those of invitations to one address begin like the one for all.
+    # Whole keys, because those of invitations to one address begin like the key for all.
     totals = [key(name, settings.rate_limit_sms_total) for name in ("sms", "sms_new")]
     totals.append(key("invite", settings.rate_limit_invite))
     rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
@@ -55,7 +55,7 @@ def key(prefix: str, limit: RateLimitItem) -> str:
 
 
 def share_of_new_numbers(total: RateLimitItem) -> RateLimitItem:
-    """Return the limit for numbers without a confirmed user: a quarter is kept for the others."""
+    """Return the limit for numbers without a confirmed user: a quarter is reserved for the others."""
     return type(total)(max(1, total.amount * 3 // 4), total.multiples)
 
 

@@ -1,7 +1,7 @@
 """The dialect of the Supabase clients, for requests with their header; docs/clients.md describes it.
 
-Views do not know of it: it rewrites JSON bodies before the view and after. The schemas that accept more in
-the dialect ask for `g.in_dialect`.
+It rewrites JSON bodies before and after the view, so views need not handle it. Schemas that accept more in
+the dialect check `g.in_dialect`.
 """
 
 import re

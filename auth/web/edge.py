@@ -77,7 +77,7 @@ class Edge:
         self._log.info(
             "request",
             method=method,
-            # The rule, as paths and queries may contain tokens of links and state.
+            # The rule, because paths and queries may contain tokens of links and state.
             route=rule.rule if rule else None,
             status=status,
             milliseconds=round(seconds * 1000, 1),
@@ -95,7 +95,7 @@ def register(app: Flask, settings: Settings) -> None:
 
 
 def log_context() -> dict[str, str]:
-    """Return what is added to every log event of a request."""
+    """Return the members added to every log event of a request."""
     try:
         return {"request_id": g.request_id}
     except (RuntimeError, AttributeError):
@@ -108,7 +108,7 @@ def client() -> dict[str, str | None]:
 
 
 def _metrics(parts: Latchkey) -> Any:
-    """Return what counts requests in a worker of the service, if they are to be counted."""
+    """Return the request counter of this worker, if metrics are on."""
     if parts.settings.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
         return None
     from auth.web.request_metrics import RequestMetrics

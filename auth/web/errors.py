@@ -219,7 +219,7 @@ def register(app: Flask) -> None:
 
 @functools.singledispatch
 def as_api_error(error: Exception) -> ApiError:
-    """Return what clients are told about an exception."""
+    """Return the error that clients get for an exception."""
     # Not str(error): Postgres quotes the values of the row in its DETAIL.
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

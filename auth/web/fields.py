@@ -178,7 +178,7 @@ def _strangers_metadata(value: Any) -> Any:
 Text = _field(_text)
 LongText = _field(functools.partial(_text, most=64 * 1024))
 ShortText = _field(functools.partial(_text, most=256))
-# Escaped, which takes up to twelve characters for one, it stands twice in a QR code of at most 2,331.
+# Escaping turns one character into up to twelve, and a QR code of at most 2,331 has the text twice.
 Issuer = _field(functools.partial(_text, most=64))
 ShortTexts = _field(_short_texts)
 NonEmptyText = _matching(r"(?s:.+)", "must not be empty")

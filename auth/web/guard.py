@@ -22,7 +22,7 @@ View = Callable[..., ResponseReturnValue]
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
-# Beside X-Forwarded-*, as Werkzeug spells them.
+# In addition to X-Forwarded-*, as Werkzeug spells them.
 _FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via", "Cf-Connecting-Ip", "True-Client-Ip"}
 
 # Keys of `ERRORS` for the results of `caller_state` other than `live`.
@@ -37,7 +37,7 @@ _REFUSALS = {
 
 
 def guard_by(check: Callable[[], None], level: Level | None = None) -> Callable[[View], View]:
-    """Make a decorator of views from a function that sets `g.caller`, or raises `ApiError`.
+    """Turn a function that sets `g.caller`, or raises `ApiError`, into a decorator of views.
 
     The level is that of `LEVELS`, unless all views of a guard have the same.
     """
@@ -98,7 +98,7 @@ def identify(level: Level) -> None:
 
 
 def require(level: Level) -> None:
-    """Ask more of the caller than `LEVELS` does, for what the body asks for."""
+    """Require more of the caller than `LEVELS` does, because of the content of the body."""
     g.level = level
 
 
@@ -165,7 +165,7 @@ def _token_holder() -> Caller:
     if scheme.lower() == "bearer":
         with contextlib.suppress(InvalidAccessToken):
             return latchkey.access_tokens.verify(token.lstrip(" "))
-    # Only now: the regular expression takes longer than finding a token in the cache of `verify`.
+    # Only now, because the regular expression takes longer than finding a token in the cache of `verify`.
     if _BEARER.fullmatch(authorization):
         raise ApiError("bad_jwt")
     raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")

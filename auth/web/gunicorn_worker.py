@@ -40,7 +40,7 @@ class Connection(gevent.socket.socket):
 
 
 class Listener(get_original("socket", "socket")):  # type: ignore[misc] # gevent unwraps its own kind
-    # Serves its backlog before it closes, which would reset these connections.
+    # Serves its backlog before it closes, because closing would reset those connections.
     def setblocking(self, _flag: bool) -> None:
         pass  # gunicorn would make it blocking
 
@@ -71,7 +71,7 @@ class Worker(GeventWorker):
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:
         self.connections[gevent.getcurrent()] = connection = Connection(fileno=client.detach())
-        super().handle(connection, connection, addr)  # for the address: a stop may close the listener first
+        super().handle(connection, connection, addr)  # has the address; a stop may close the listener first
 
     def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> bool:
         if not sock.begun_at:

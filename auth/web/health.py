@@ -13,7 +13,7 @@ _TIMEOUT = 1.0
 
 
 class HealthCheck:
-    """Whether the database answers. It is asked in a thread, so that a hung one delays no probe."""
+    """Whether the database responds. It is queried in a thread, so that a hung one does not delay probes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

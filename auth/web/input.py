@@ -108,7 +108,7 @@ def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str
 
 def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        # The clients of the dialect send members that only their other servers know.
+        # The clients of the dialect send members that only their other servers use.
         return schema.load(values, unknown=EXCLUDE if "in_dialect" in g else None)
     except ValidationError as error:
         problems = list(_messages(error.normalized_messages()))

@@ -1,4 +1,5 @@
-"""What each operation asks of its caller's session, which the SQL function `lacks_level` enforces."""
+"""The level that each operation requires of its caller's session. The SQL function `lacks_level` enforces
+it."""
 
 from enum import StrEnum
 
@@ -6,9 +7,9 @@ from enum import StrEnum
 class Level(StrEnum):
     """A level of assurance, as a statement's parameter `caller_level`.
 
-    AAL2, ENROL and PROOF ask users with a verified factor for `aal2`, SECOND_FACTOR asks everybody. Where
-    `AUTH_MFA_REQUIRED` wants the user to have a factor, so do all but SESSION and ENROL. The last three also
-    ask for a recent proof.
+    AAL2, ENROL and PROOF require `aal2` of users with a verified factor, SECOND_FACTOR of all users. If
+    `AUTH_MFA_REQUIRED` demands a factor of the user, all but SESSION and ENROL do. The last three also
+    require a recent proof.
     """
 
     ANYONE = "anyone"
@@ -42,7 +43,8 @@ LEVELS = {
         ),
         Level.SERVICE_ROLE,
     ),
-    # What a user needs to reach `aal2`, to sign out everywhere, and to see and remove what a thief added.
+    # The operations that a user needs to reach `aal2`, to sign out everywhere, and to undo what a thief
+    # added.
     "get_user": Level.SESSION,
     "reauthenticate": Level.SESSION,
     "confirm_reauthentication": Level.SESSION,
@@ -55,7 +57,7 @@ LEVELS = {
     "enrol_factor": Level.ENROL,
     "delete_factor": Level.PROOF,
     "create_recovery_codes": Level.SECOND_FACTOR,
-    # More for what is sensitive: see auth/flows/user_changes.py.
+    # Sensitive changes require more: see auth/flows/user_changes.py.
     "update_user": Level.AAL1,
     "list_sessions": Level.AAL1,
     "delete_session": Level.AAL2,

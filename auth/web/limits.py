@@ -132,15 +132,15 @@ def register(app: Flask, settings: Settings) -> None:
         app.config["RATELIMIT_STORAGE_OPTIONS"] = timeouts | {"wrap_exceptions": True}
         # Without Redis requests are served uncounted; without the database they fail anyway.
         app.config["RATELIMIT_SWALLOW_ERRORS"] = True
-    # A limiter that is registered already installs no hooks for limits of the whole application, which has
-    # none: they take 15 % of GET /user.
+    # A limiter that is already registered does not install the hooks for limits of the whole application.
+    # There are none, and the hooks take 15 % of GET /user.
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
     logging.getLogger("flask-limiter").addHandler(_storage_errors)
 
 
 def refusal(key: str, seconds: float) -> ApiError:
-    """Return the error of a key for a limit that is used up for `seconds` more."""
+    """Return the error of a key for a limit that is used up for another `seconds`."""
     return ApiError(key, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
@@ -150,7 +150,7 @@ def note(window: Window) -> None:
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    # Asking Flask-Limiter for every response takes 2 % of GET /user.
+    # Asking Flask-Limiter at every response takes 2 % of GET /user.
     windows = [*g.get("windows", ()), *(_counted(status) if "is_limited" in g else ())]
     if not windows:
         return []
@@ -177,7 +177,7 @@ def _counted(status: int) -> list[Window]:
     windows, now = [], time.time()
     try:
         for limit in limiter.current_limits:
-            # A token that was refused in the view must not use up its user's limit.
+            # A token refused in the view must not use up its user's limit.
             if status == 401 and g.get("caller"):
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())

@@ -23,7 +23,7 @@ def paginated(items: str, total: int, query: Mapping[str, int], **others: str) -
     response.headers["X-Total-Count"] = str(total)
     last = max(1, total_pages)
     pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": last}
-    # Always with the first and the last page: clients read no total without the header.
+    # Always with the first and the last page, because clients ignore the total without the header.
     response.headers["Link"] = ", ".join(
         f'<{_page_url(number, per_page)}>; rel="{rel}"'
         for rel, number in pages.items()

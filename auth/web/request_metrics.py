@@ -1,4 +1,4 @@
-"""What a worker counts for Prometheus. Imported only if AUTH_METRICS_BIND is set."""
+"""The metrics of a worker, for Prometheus. Imported only if AUTH_METRICS_BIND is set."""
 
 import threading
 import time
@@ -37,7 +37,7 @@ _GRANTS = {
 
 
 class RequestMetrics:
-    """Counts requests, and samples queues once a second. A worker makes one."""
+    """Counts requests, and samples queues once a second. There is one per worker."""
 
     def __init__(self, latchkey: Latchkey) -> None:
         metrics.join()
@@ -78,12 +78,12 @@ def _way_to_sign_in(endpoint: str, status: int) -> str | None:
     if endpoint == "token.token":
         query = request.environ["QUERY_STRING"]
         return _GRANTS.get(query) or _GRANTS.get(f"grant_type={request.args.get('grant_type')}")
-    # GET /verify answers 200 with a page that asks for a click.
+    # GET /verify returns 200 with a page that asks for a click.
     return None if endpoint == "verify.verify_link" and status == 200 else SIGN_INS.get(endpoint)
 
 
 class _Samples:
-    """Gauges, and counters that their owners keep as plain numbers."""
+    """Gauges, and counters kept elsewhere as plain numbers."""
 
     def __init__(self, latchkey: Latchkey) -> None:
         self._passwords, self._pool = latchkey.passwords, latchkey.db.pool
@@ -121,5 +121,5 @@ class _Samples:
 
 
 def _sum(name: str, text: str) -> Gauge:
-    """Make a gauge that is added up over the live workers."""
+    """Return a gauge that is summed over the live workers."""
     return Gauge(name, text, multiprocess_mode="livesum")

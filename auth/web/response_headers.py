@@ -1,4 +1,4 @@
-"""Headers of every response, whether Flask or gunicorn makes it."""
+"""Headers of every response, whether it comes from Flask or gunicorn."""
 
 import json
 import uuid

@@ -1,1 +1,1 @@
-"""`latchkey doctor`: what fails in practice, one small check for each, in one file per subject."""
+"""`latchkey doctor`: one small check for each common problem, in one file per subject."""

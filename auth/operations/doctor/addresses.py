@@ -1,4 +1,4 @@
-"""Checks of the public URL, what is in front of it, and where links may lead."""
+"""Checks of the public URL, the proxies in front of it, and where links may lead."""
 
 import contextlib
 import secrets
@@ -79,7 +79,7 @@ def _certificate(patient: Patient) -> Failure | None:
 
 
 def _proxies(patient: Patient) -> Failure | None:
-    """Send a request with a forged address through the public URL, and see in the database how it arrived."""
+    """Send a request with a forged address through the public URL, and read how it arrived."""
     settings, nonce = patient.settings, one_time.new_token()
     token_hash = one_time.hash_token(nonce)
     patient.db.run("create_probe", token_hash=token_hash, lifetime=_PROBE_LIFETIME)

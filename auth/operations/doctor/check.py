@@ -1,4 +1,4 @@
-"""What a check is, and what it may look at."""
+"""The interface of a check, and the deployment that it examines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sql import Database
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong, and the setting or command that mends it."""
+    """What is wrong, and the setting or command that fixes it."""
 
     sentence: str
     setting: str
@@ -36,7 +36,7 @@ class Patient:
 
 @dataclass(frozen=True)
 class Check:
-    """`title` is true of a healthy service. `look` returns None then; it may raise `psycopg2.Error`."""
+    """`title` describes a healthy service, for which `look` returns None. It may raise `psycopg2.Error`."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Checks of delivery: the process, what waits, what fails, and the backup."""
+"""Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
 from auth.operations.doctor.check import NOT_PUBLIC, Check, Failure, NotChecked, Patient
 

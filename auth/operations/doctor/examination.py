@@ -18,14 +18,14 @@ from sql import Database
 CHECKS = (*database.CHECKS, *secrets.CHECKS, *addresses.CHECKS, *mail.CHECKS, *delivery.CHECKS)
 SECONDS = 4.0
 _CONNECTIONS = 8
-# What these report makes statements of other checks fail.
+# If one of these fails, the statements of other checks fail too.
 _FIRST = {"database", "schema"}
 _DNS_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Result:
-    """`status` is `ok`, `failed` or `skipped`; `text` is the check's title, or what is wrong."""
+    """`status` is `ok`, `failed` or `skipped`; `text` is the check's title or the problem."""
 
     check: str
     status: str
@@ -57,7 +57,7 @@ def _run(checks: list[Check], patient: Patient) -> dict[str, Failure | Exception
             done.put((check.name, error))
 
     for check in checks:
-        # Daemons, so that the command ends without those that hang.
+        # Daemon threads, so that the command ends even if some hang.
         threading.Thread(target=look, args=(check,), name=check.name, daemon=True).start()
     return dict(_until(done, len(checks), time.monotonic() + SECONDS))
 

@@ -70,7 +70,7 @@ def _sender(patient: Patient) -> Failure | None:
 
 
 def _parent(domain: str) -> str:
-    """Return the domain above, whose DMARC record counts too (RFC 7489), or nothing."""
+    """Return the parent domain, whose DMARC record counts too (RFC 7489), or an empty string."""
     parent = domain.partition(".")[2]
     return parent if "." in parent else ""
 
@@ -86,7 +86,7 @@ def _has_text(resolver: dns.resolver.Resolver, name: str, beginning: str) -> boo
 
 
 def _exists(resolver: dns.resolver.Resolver, name: str) -> bool:
-    """Whether there is a name or one below it: its selector is not known (RFC 8020)."""
+    """Whether a name exists, or one below it, as the selector is not known (RFC 8020)."""
     try:
         resolver.resolve(name, "TXT")
     except dns.resolver.NXDOMAIN:

@@ -47,7 +47,7 @@ def _replacement(patient: Patient, kind: str) -> str:
 
 def _modes(patient: Patient) -> Failure | None:
     directory = patient.settings.state_dir
-    # Under root, the account of Postgres passes through the directory.
+    # Under root, the account of Postgres needs to pass through the directory.
     allowed = dict.fromkeys(patient.settings.key_files.values(), 0o600)
     allowed[directory] = 0o711 if os.geteuid() == 0 else 0o700
     for path in (path for path in allowed if path.exists()):
