@@ -7,8 +7,8 @@ from pathlib import Path
 from auth.settings import targets
 
 DEFAULT_COLOR = "#2f5bd7"
-# The surfaces of auth/static/page.css.
-_LIGHT, _DARK = "#ffffff", "#16181d"
+# Around the cards and under the pointer auth/static/page.css has less contrast than on the cards.
+_LIGHT, _DARK = "#f0f2f5", "#20232a"
 _CONTRAST = 4.5
 _COLOR = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE)
 LOGO_TYPES = {
