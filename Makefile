@@ -25,7 +25,7 @@ run:
 
 test:
 	@$(PYTHON) make_venv.py test
-	@exec .venv/bin/pytest -n logical --maxprocesses 4 -m 'not browser and not javascript' $(ARGS)
+	@exec .venv/bin/pytest -n auto -m 'not browser and not javascript' $(ARGS)
 
 test-browser:
 	@$(PYTHON) make_venv.py test

@@ -5,26 +5,22 @@ email address and the password `PASSWORD`, and is signed in by tests only.
 """
 
 import contextlib
-import functools
 import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import bcrypt
-import httpx
 import psycopg2
 import pytest
 import structlog
 from flask import Flask
-from werkzeug.routing import Rule
 
 # ruff: noqa: E402
 # Modules with fixtures and hooks for all tests.
-pytest_plugins = ["tests.support.hosts", "tests.support.log_watch"]
+pytest_plugins = ["tests.support.made_once", "tests.support.hosts", "tests.support.log_watch"]
 # Before they are imported, so that their assertions are rewritten like those of the tests.
 pytest.register_assert_rewrite(
     "tests.support.answers",
@@ -95,6 +91,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             pytest.exit("another test run uses the database of TEST_DATABASE_URL", 2)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores: each waits for its Postgres and services a third of the time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores + 1, 4)
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector the tests: there are 13,000."""
     gc.freeze()
@@ -106,32 +108,6 @@ def _patient_pool() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pool, "DEADLINE", 20.0)
         patch.setattr(pool, "CHECKOUT_DEADLINE", 20.0)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _routes_compiled_once() -> Iterator[None]:
-    """Werkzeug compiles each route anew for each application: 50 ms."""
-    compiled: dict[object, Any] = {}
-    compile = Rule._compile_builder
-
-    def compile_once(rule: Rule, append_unknown: bool = True) -> Any:
-        key = (rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown)
-        if key not in compiled:
-            compiled[key] = compile(rule, append_unknown)
-        return compiled[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rule, "_compile_builder", compile_once)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _certificates_read_once() -> Iterator[None]:
-    """httpx reads all certificate authorities for each client: 36 ms."""
-    with pytest.MonkeyPatch.context() as patch:
-        once = functools.cache(httpx.create_ssl_context)
-        patch.setattr(httpx._transports.default, "create_ssl_context", once)
         yield
 
 

@@ -1,5 +1,6 @@
 """The languages of messages and pages."""
 
+import functools
 import re
 import tomllib
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ def load_catalogues(folder: Path | None = None) -> dict[str, dict[str, str]]:
 
     Raises `ValueError` with a message for the operator.
     """
-    catalogues = {path.stem: _read(path) for path in sorted(TEMPLATES.glob("*.toml"))}
+    catalogues = dict(_built_in())
     names = catalogues[DEFAULT].keys()
     for path in sorted(folder.glob("*.toml")) if folder else []:
         custom = _read(path)
@@ -44,6 +45,11 @@ def _accepted(header: str) -> list[str]:
     ranges = [match for part in header.split(",") if (match := _LANGUAGE_RANGE.fullmatch(part))]
     qualities = [(float(match[2] or 1), match[1].lower()) for match in ranges]
     return [language for quality, language in sorted(qualities, key=lambda pair: -pair[0]) if quality]
+
+
+@functools.cache
+def _built_in() -> dict[str, dict[str, str]]:
+    return {path.stem: _read(path) for path in sorted(TEMPLATES.glob("*.toml"))}
 
 
 def _read(path: Path) -> dict[str, str]:
