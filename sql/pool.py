@@ -87,13 +87,22 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
         factory = partial(Connection, deadline=until)
         try:
             connection = psycopg2.connect(host, connection_factory=factory, application_name="latchkey")
-        except psycopg2.OperationalError:
+        except psycopg2.OperationalError as error:
             if not hosts:
-                raise
+                raise _naming(host, error) from None
         else:
             connection.deadline = deadline
             _served_last[url] = host
             return connection
+
+
+def _naming(dsn: str, error: psycopg2.OperationalError) -> psycopg2.OperationalError:
+    """Return the error with its host and port, which libpq leaves out if it connects without blocking."""
+    parts, reason = parse_dsn(dsn), str(error)
+    host = parts.get("hostaddr") or parts.get("host", "localhost")
+    if host in reason:
+        return error
+    return type(error)(f'connection to server at "{host}", port {parts.get("port", 5432)} failed: {reason}')
 
 
 def _hosts(url: str) -> list[str]:
