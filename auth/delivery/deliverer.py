@@ -173,16 +173,16 @@ class Deliverer:
             self._notifications.interrupt()
 
     def _keep_house(self) -> None:
+        key, due_at, count_at = None, 0.0, 0.0
         while not self._stopping.is_set():
-            key = self._sealer.newest
-            self._do(lambda: janitor.keep_house(self._db, self._sealer))
-            due_at, count_at = time.monotonic() + HOUSEKEEPING_INTERVAL, 0.0
-            while time.monotonic() < due_at and self._sealer.newest == key:
-                if time.monotonic() >= count_at:
-                    self._do(lambda: janitor.count(self._db))
-                    count_at = time.monotonic() + _COUNT_INTERVAL
-                if self._stopping.wait(_KEY_INTERVAL):
-                    return
+            if time.monotonic() >= due_at or self._sealer.newest != key:
+                key = self._sealer.newest
+                self._do(lambda: janitor.keep_house(self._db, self._sealer))
+                due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
+            if time.monotonic() >= count_at:
+                self._do(lambda: janitor.count(self._db))
+                count_at = time.monotonic() + _COUNT_INTERVAL
+            self._stopping.wait(_KEY_INTERVAL)
 
     def _do(self, chore: Callable[[], object]) -> None:
         try:

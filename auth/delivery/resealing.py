@@ -1,6 +1,8 @@
 """Encrypts stored secrets with the new key after a rotation, so that the old key can be removed."""
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
@@ -19,15 +21,19 @@ def reseal(db: Database, sealer: Sealer) -> None:
     """Encrypt stored secrets with the newest key. Raises `psycopg2.Error`."""
     _reseal_webhooks(db, sealer)
     for select, update in _ROWS.items():
-        after: str | None = None
-        while rows := db.all(select, newest=sealer.newest, after=after, batch=_BATCH):
-            for row in rows:
-                sealed = bytes(row.sealed)
-                # A secret that cannot be opened fails when it is used, with the reason.
-                with contextlib.suppress(CannotOpen):
-                    renewed = sealer.seal(sealer.open(sealed, row.id), row.id)
-                    db.run(update, id=row.id, old=sealed, sealed=renewed)
-            after = rows[-1].id
+        for row in _rows(db, sealer, select):
+            sealed = bytes(row.sealed)
+            # A secret that cannot be opened fails when it is used, with the reason.
+            with contextlib.suppress(CannotOpen):
+                renewed = sealer.seal(sealer.open(sealed, row.id), row.id)
+                db.run(update, id=row.id, old=sealed, sealed=renewed)
+
+
+def _rows(db: Database, sealer: Sealer, select: str) -> Iterator[Any]:
+    after: str | None = None
+    while rows := db.all(select, newest=sealer.newest, after=after, batch=_BATCH):
+        yield from rows
+        after = rows[-1].id
 
 
 def _reseal_webhooks(db: Database, sealer: Sealer) -> None:

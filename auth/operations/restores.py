@@ -7,7 +7,7 @@ import dataclasses
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,6 +54,30 @@ def restore(
 
     Raises `BackupError`, `NoProgramError`, `OSError` and `psycopg2.Error`.
     """
+    with _locked_target(url) as (target, cursor):
+        if not target.is_replaceable:
+            secrets.admit()
+            try:
+                _fill(url, path, passphrase, target.postgres, options, progress)
+            except BaseException:
+                secrets.withdraw()
+                raise
+            secrets.settle()
+            return None
+        draft = f"{target.name[: _LONGEST_NAME - 10]}_restoring"
+        _run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", draft)
+        _run(cursor, "CREATE DATABASE {} TEMPLATE template0", draft)
+        try:
+            _fill(_of(url, draft), path, passphrase, target.postgres, options, progress)
+        except BaseException:
+            _run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", draft)
+            raise
+    return _replace(url, target, draft, secrets)
+
+
+@contextmanager
+def _locked_target(url: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the row of the database, locked against other restores, and a cursor. Raises `BackupError`."""
     with closing(connect(url)) as connection:
         connection.autocommit = True
         with connection.cursor() as cursor:
@@ -63,24 +87,7 @@ def restore(
             cursor.execute(statement("select_restore_target"), {})
             target = cursor.fetchone()
             _check_target(target)
-            if not target.is_replaceable:
-                secrets.admit()
-                try:
-                    _fill(url, path, passphrase, target.postgres, options, progress)
-                except BaseException:
-                    secrets.withdraw()
-                    raise
-                secrets.settle()
-                return None
-            draft = f"{target.name[: _LONGEST_NAME - 10]}_restoring"
-            _run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", draft)
-            _run(cursor, "CREATE DATABASE {} TEMPLATE template0", draft)
-            try:
-                _fill(_of(url, draft), path, passphrase, target.postgres, options, progress)
-            except BaseException:
-                _run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", draft)
-                raise
-    return _replace(url, target, draft, secrets)
+            yield target, cursor
 
 
 def _check_target(target: Any) -> None:

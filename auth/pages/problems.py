@@ -69,19 +69,25 @@ def shows(
             try:
                 return view(*args, **kwargs)
             except _REFUSALS as error:
-                if not asks_for_page():
-                    raise
-                problem = (explain or problem_of)(error)
-                if problem.error_code in ELSEWHERE:
-                    raise
-                response = page(problem=problem, **kwargs)
-                response.status_code = problem.status
-                response.headers.extend(problem.headers)
-                return response
+                return _shown_again(error, functools.partial(page, **kwargs), explain or problem_of)
 
         return answered
 
     return decorate
+
+
+def _shown_again(
+    error: Exception, page: Callable[..., Response], explain: Callable[[Exception], Problem]
+) -> Response:
+    if not asks_for_page():
+        raise error
+    problem = explain(error)
+    if problem.error_code in ELSEWHERE:
+        raise error
+    response = page(problem=problem)
+    response.status_code = problem.status
+    response.headers.extend(problem.headers)
+    return response
 
 
 def told() -> Mapping[str, Any] | None:
