@@ -298,14 +298,20 @@ def parts(app):
 
 
 @pytest.fixture(scope="session")
-def running_server(environment, database_url, state_dir: Path) -> Iterator[ServerClient]:
+def running_service(environment, database_url, state_dir: Path) -> Iterator[Service]:
+    """gunicorn with two workers, which log at level debug."""
     # With the secrets of the application in this process, so that each accepts the other's tokens.
     changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
-    with Service(state_dir, **changes) as service:
-        client = ServerClient(service.port)
-        yield client
-        client.close()
-    log_watch.scan_log("running_server", service.log())
+    with Service(state_dir, **changes | {"AUTH_LOG_LEVEL": "debug"}) as service:
+        yield service
+    log_watch.scan_log("running_service", service.log())
+
+
+@pytest.fixture(scope="session")
+def running_server(running_service: Service) -> Iterator[ServerClient]:
+    client = ServerClient(running_service.port)
+    yield client
+    client.close()
 
 
 @pytest.fixture

@@ -1,11 +1,15 @@
 """Back-pressure: a full hashing queue refuses log-ins early, and all other requests are served."""
 
 import json
+import os
 import re
 import socket
+import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http.client import HTTPConnection
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -16,10 +20,11 @@ from auth.views.token import GRANTS
 from auth.web.edge import PREFIX
 from tests.support import wire
 from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD
+from tests.support.cast import PASSWORD, sign_in
 from tests.support.contract import routes
 from tests.support.crowd import crowd
-from tests.support.processes import Service, UnfinishedRequest
+from tests.support.processes import Service, UnfinishedRequest, children_of
+from tests.support.server import ServerClient, at_once
 from tests.support.wire import HOST
 
 pytestmark = pytest.mark.selection
@@ -27,6 +32,13 @@ pytestmark = pytest.mark.selection
 POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
 QUEUE_IS_FULL = "Too many sign-ins at once; try again shortly"
+
+
+@pytest.fixture(scope="module")
+def slow_service(serve) -> Iterator[Service]:
+    """gunicorn with one worker, in which a hash takes at least a tenth of a second."""
+    with serve(AUTH_WORKERS="1", AUTH_BCRYPT_COST="11") as (service, _):
+        yield service
 
 
 def connect(service: Service) -> closing[HTTPConnection]:
@@ -155,3 +167,17 @@ class TestTheService:
                 )
                 == 201
             )
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority for each thread")
+    def test_hashing_threads_have_low_priority(self, slow_service):
+        server = ServerClient(slow_service.port)
+        assert {
+            answer.status_code
+            for answer in at_once(8, lambda _: sign_in(server, "nobody@example.com", "Wrong-Horse-1"))
+        } == {401}
+        (worker,) = children_of(slow_service.process.pid)
+        priorities = [
+            os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{worker}/task").iterdir()
+        ]
+        assert os.getpriority(os.PRIO_PROCESS, worker) == os.getpriority(os.PRIO_PROCESS, 0)
+        assert [priority for priority in priorities if priority > 0] == [13, 13]

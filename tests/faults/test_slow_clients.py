@@ -38,6 +38,13 @@ SLOW = {
 CROWD = 140
 
 
+@pytest.fixture(scope="module")
+def service(serve) -> Iterator[Service]:
+    """gunicorn with one worker."""
+    with serve(AUTH_WORKERS="1") as (service, _):
+        yield service
+
+
 @pytest.fixture
 def opened() -> Iterator[ExitStack]:
     """Closes connections at the end of the test."""
@@ -79,34 +86,34 @@ def all_are_closed(connections: list[socket.socket], seconds: float) -> bool:
 
 
 @pytest.mark.parametrize("sent", [b"", *SLOW.values()], ids=["nothing", *SLOW])
-def test_slow_clients_do_not_keep_others_waiting(small_service, opened, sent):
+def test_slow_clients_do_not_keep_others_waiting(service, opened, sent):
     for _ in range(CROWD):
-        opened.enter_context(connect_slowly(small_service, sent))
+        opened.enter_context(connect_slowly(service, sent))
     # Wait until the service has accepted all connections and filled their buffers.
-    wait_until(lambda: all(small_service.get("/health", timeout=8)[0] == 200 for _ in range(10)), 60)
+    wait_until(lambda: all(service.get("/health", timeout=8)[0] == 200 for _ in range(10)), 60)
 
 
-def test_kept_alive_connections_do_not_keep_others_waiting(small_service, opened):
+def test_kept_alive_connections_do_not_keep_others_waiting(service, opened):
     for _ in range(CROWD):
-        connection = opened.enter_context(connect(small_service.port, GOOD))
+        connection = opened.enter_context(connect(service.port, GOOD))
         assert connection.recv(12) == b"HTTP/1.1 200"
-    assert small_service.get("/health", timeout=8)[0] == 200
+    assert service.get("/health", timeout=8)[0] == 200
 
 
-def test_request_in_two_halves_is_served(small_service, opened):
-    connection = opened.enter_context(connect(small_service.port, GOOD[:10]))
-    assert small_service.get("/settings")[0] == 200
+def test_request_in_two_halves_is_served(service, opened):
+    connection = opened.enter_context(connect(service.port, GOOD[:10]))
+    assert service.get("/settings")[0] == 200
     connection.sendall(GOOD[10:])
     assert connection.recv(12) == b"HTTP/1.1 200"
 
 
-def test_pipelined_requests_are_served_in_order_and_delay_no_other_client(small_service):
+def test_pipelined_requests_are_served_in_order_and_delay_no_other_client(service):
     requests = (
         GOOD + HEAD + b"Content-Length: 2\r\n\r\n{}" + GOOD * 1000 + GOOD[:-2] + b"Connection: close\r\n\r\n"
     )
-    with connect(small_service.port) as connection, ThreadPoolExecutor(1) as threads:
+    with connect(service.port) as connection, ThreadPoolExecutor(1) as threads:
         sending = threads.submit(connection.sendall, requests)
-        assert small_service.get("/health", timeout=8)[0] == 200
+        assert service.get("/health", timeout=8)[0] == 200
         replies = read(connection)
         sending.result()
     assert [reply.status for reply in replies] == [200, 400] + [200] * 1001

@@ -39,8 +39,8 @@ def _details(reply: Reply) -> dict[str, str]:
 
 
 @pytest.fixture
-def port(small_service: Service, database) -> int:
-    return small_service.port
+def port(running_service: Service, database) -> int:
+    return running_service.port
 
 
 NOT_HTTP = {
@@ -281,8 +281,8 @@ class TestBody:
             b"2\r\n{}\r\nzz",
         ],
     )
-    def test_invalid_chunk_is_400(self, port, small_service, chunks):
-        logged = len(small_service.text())
+    def test_invalid_chunk_is_400(self, port, running_service, chunks):
+        logged = len(running_service.text())
         (reply, *others) = exchange(
             port,
             POST
@@ -295,7 +295,7 @@ class TestBody:
         assert reply.status == 400
         assert reply.json["error_code"] in ("bad_json", "validation_failed")
         assert others == []
-        assert "unexpected_failure" not in small_service.text()[logged:]
+        assert "unexpected_failure" not in running_service.text()[logged:]
 
     @pytest.mark.parametrize(
         "chunks", [b"zz\r\n", b"0\r\nAuthorization: x\r\n\r\n", b"1;a b\r\nx\r\n0\r\n\r\n"]
@@ -321,16 +321,16 @@ class TestBody:
         ids=["length", "chunk", "between chunks", "chunk size", "nothing"],
     )
     def test_client_that_disconnects_during_the_body_is_not_logged_as_a_failure(
-        self, port, small_service, sent
+        self, port, running_service, sent
     ):
-        logged = len(small_service.text())
+        logged = len(running_service.text())
         replies = exchange(port, POST + sent)
         assert [reply.status for reply in replies] in ([], [400])
         # After another request, the log of the first one is complete.
         exchange(port, b"GET /settings HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
-        wait_until(lambda: '"route": "/settings"' in small_service.text()[logged:])
-        assert "unexpected_failure" not in small_service.text()[logged:]
-        assert "Traceback" not in small_service.text()[logged:]
+        wait_until(lambda: '"route": "/settings"' in running_service.text()[logged:])
+        assert "unexpected_failure" not in running_service.text()[logged:]
+        assert "Traceback" not in running_service.text()[logged:]
 
     def test_incomplete_body_has_no_effect(self, port, alice):
         # RFC 9112, section 8. The client or a proxy may send the request again.
@@ -419,13 +419,13 @@ class TestAfterInvalidRequests:
             replies = read(connection)
         assert [reply.status for reply in replies] == [200, 400]
 
-    def test_service_stays_healthy(self, small_service, port):
+    def test_service_stays_healthy(self, running_service, port):
         for sent in list(NOT_HTTP.values()) * 2:
             exchange(port, sent)
-        assert small_service.get("/health")[0] == 200
+        assert running_service.get("/health")[0] == 200
 
-    def test_log_has_the_reason_but_nothing_of_the_request(self, small_service, port):
-        logged = len(small_service.text())
+    def test_log_has_the_reason_but_nothing_of_the_request(self, running_service, port):
+        logged = len(running_service.text())
         for sent in NOT_HTTP.values():
             exchange(port, sent)
         exchange(port, POST + b"Content-Length: x\r\n\r\n" + BODY)
@@ -435,7 +435,7 @@ class TestAfterInvalidRequests:
         text = wait_until(
             lambda: (
                 log
-                if (log := small_service.text()[logged:]).count('"invalid_request"') >= len(NOT_HTTP) + 2
+                if (log := running_service.text()[logged:]).count('"invalid_request"') >= len(NOT_HTTP) + 2
                 else ""
             )
         )
@@ -445,6 +445,6 @@ class TestAfterInvalidRequests:
         assert {event["status"] for event in events} == {400, 414}
         assert all(event["request_id"] == A_UUID for event in events)
 
-    def test_log_has_the_request_id_of_the_response(self, small_service, port):
+    def test_log_has_the_request_id_of_the_response(self, running_service, port):
         (reply,) = exchange(port, b"GARBAGE\r\n\r\n")
-        wait_until(lambda: reply.headers["X-Request-Id"] in small_service.text())
+        wait_until(lambda: reply.headers["X-Request-Id"] in running_service.text())

@@ -1,9 +1,6 @@
 """The password policy, and hashing."""
 
-import os
-import sys
 import threading
-from pathlib import Path
 
 import bcrypt
 import pytest
@@ -13,8 +10,6 @@ from auth.passwords import hashing
 from tests.support.answers import A_SENTENCE, Like, assert_error
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
-from tests.support.processes import children_of
-from tests.support.server import ServerClient, at_once
 
 
 @pytest.fixture
@@ -190,17 +185,3 @@ class TestHashing:
                     response, 503, "service_unavailable", "Too many sign-ins at once; try again shortly"
                 )
         assert sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1").status_code == 401
-
-    @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority for each thread")
-    def test_hashing_threads_have_low_priority(self, slow_service):
-        server = ServerClient(slow_service.port)
-        assert {
-            answer.status_code
-            for answer in at_once(8, lambda _: sign_in(server, "nobody@example.com", "Wrong-Horse-1"))
-        } == {401}
-        (worker,) = children_of(slow_service.process.pid)
-        priorities = [
-            os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{worker}/task").iterdir()
-        ]
-        assert os.getpriority(os.PRIO_PROCESS, worker) == os.getpriority(os.PRIO_PROCESS, 0)
-        assert [priority for priority in priorities if priority > 0] == [13, 13]

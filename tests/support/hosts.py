@@ -132,17 +132,3 @@ def limited_server(limited_service: ServerClient, database, app) -> ServerClient
     defaults.
     """
     return limited_service
-
-
-@pytest.fixture(scope="session")
-def slow_service(serve) -> Iterator[Service]:
-    """gunicorn with one worker, in which a hash takes at least a tenth of a second."""
-    with serve(AUTH_WORKERS="1", AUTH_BCRYPT_COST="11") as (service, _):
-        yield service
-
-
-@pytest.fixture(scope="session")
-def small_service(serve) -> Iterator[Service]:
-    """gunicorn with one worker, at the most verbose log level."""
-    with serve(AUTH_WORKERS="1", AUTH_LOG_LEVEL="debug") as (service, _):
-        yield service

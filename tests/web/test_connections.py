@@ -10,8 +10,8 @@ GET = b"GET /health HTTP/1.1\r\n" + HOST
 
 
 @pytest.fixture
-def port(small_service: Service, database) -> int:
-    return small_service.port
+def port(running_service: Service, database) -> int:
+    return running_service.port
 
 
 def test_response_without_a_body_is_sent_before_the_next_request(port):

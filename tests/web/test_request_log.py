@@ -15,8 +15,7 @@ from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
 from tests.support.cast import PASSWORD, refresh, session_of, sign_in
 from tests.support.hosts import HOME, at
-from tests.support.processes import Service, wait_until
-from tests.support.server import ServerClient
+from tests.support.processes import wait_until
 from tests.support.wire import HOST, exchange
 
 WRONG = "Wrong-Horse-1"
@@ -196,16 +195,11 @@ def secrets_of(app: Any) -> list[str]:
     return [*settings.secret_key, *settings.service_role_key, json.loads(settings.jwt_keys)["keys"][0]["d"]]
 
 
-@pytest.fixture
-def talkative(serve) -> Iterator[tuple[Service, ServerClient]]:
-    """A service with one worker that logs at level debug."""
-    with serve(AUTH_WORKERS="1", AUTH_LOG_LEVEL="debug") as serving:
-        yield serving
-
-
-def test_no_secret_is_logged_at_level_debug(talkative, app, alice, carol, service_role, outbox, database):
+def test_no_secret_is_logged_at_level_debug(
+    running_service, server, app, alice, carol, service_role, outbox, database
+):
     """Sends every secret where it belongs, and where it does not."""
-    service, server = talkative
+    service, logged = running_service, len(running_service.text())
     secrets = [PASSWORD, WRONG, NEW, *secrets_of(app)]
 
     def keep(response: Any) -> Any:
@@ -314,7 +308,7 @@ def test_no_secret_is_logged_at_level_debug(talkative, app, alice, carol, servic
     server.put("/user", json={"data": {"x": WRONG * 1000}}, headers=session.authorization)
 
     server.get("/settings", headers={"X-Request-Id": "the-last-request"})
-    text = wait_until(lambda: log if "the-last-request" in (log := service.text()) else "")
+    text = wait_until(lambda: log if "the-last-request" in (log := service.text()[logged:]) else "")
     secrets.extend(
         row.password_hash
         for row in database.all("SELECT password_hash FROM users WHERE password_hash IS NOT NULL")
