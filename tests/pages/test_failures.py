@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from psycopg2.extensions import parse_dsn
 
 from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
@@ -24,9 +23,7 @@ def forwarder(database_url):
 
 @pytest.fixture
 def visitor(make_app, forwarder) -> Visitor:
-    way = parse_dsn(forwarder.url)
-    url = f"postgresql://{way['user']}@{way['host']}:{way['port']}/{way['dbname']}"
-    return Visitor(make_app(fresh=True, DATABASE_URL=url))
+    return Visitor(make_app(fresh=True, DATABASE_URL=forwarder.database_url))
 
 
 class TestWithoutDatabase:

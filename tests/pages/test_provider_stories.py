@@ -66,3 +66,14 @@ def test_refusal_at_the_provider_leads_back_to_the_page(page, here):
     at_provider(page, "Cancel")
     page.wait_for("The provider did not sign you in.")
     page.wait_for("Continue with django")
+
+
+def test_banned_user_of_the_provider_is_told_whom_to_ask(page, here, database):
+    for said in ("Your account", "This account is blocked. Contact Acme"):
+        page.forget()
+        page.open(f"{here}/sign-in")
+        page.click("Continue with django")
+        at_provider(page, "Authorize")
+        page.wait_for(said)
+        database.run("UPDATE users SET banned_until = 'infinity'")
+    page.wait_for("Continue with django")

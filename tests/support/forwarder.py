@@ -25,6 +25,11 @@ class Forwarder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def database_url(self) -> str:
+        """The same as a setting of a service."""
+        return f"postgresql://{self._target['user']}@127.0.0.1:{self.port}/{self._target['dbname']}"
+
     def open(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self.port = self._listener.getsockname()[1]
